@@ -1,0 +1,46 @@
+# Everything here works from a bare checkout with python3 and make.
+PYTHON ?= python3
+# Where torch comes from: builds for the CPU only. For CUDA: make TORCH_INDEX=https://pypi.org/simple
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+JOBS ?= 2
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help test lint format demo bench clean
+
+help:
+	@echo "make test    check the form of the code and run all tests"
+	@echo "make demo    train a small network; results go to demo_output/"
+	@echo "make bench   measure speed"
+	@echo "make format  bring the code into form"
+	@echo "make clean   remove what the other commands made"
+
+.venv: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt --extra-index-url $(TORCH_INDEX) torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+test: lint
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+bench: $(READY)
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf .venv build dist demo_output .pytest_cache .ruff_cache
+	find mxnet tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

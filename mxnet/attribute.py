@@ -1,0 +1,61 @@
+"""`AttrScope`: attributes for every symbol made inside a ``with``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from .base import classproperty
+
+__all__ = ["AttrScope"]
+
+
+class AttrScope:
+    """Attach attributes to all symbols made in this scope; inner scopes add to outer ones.
+
+    >>> with AttrScope(ctx_group="dev1"):
+    ...     AttrScope.current.get({"lr_mult": "2"})
+    {'ctx_group': 'dev1', 'lr_mult': '2'}
+    """
+
+    _current: Any
+
+    def __init__(self, **kwargs: str) -> None:
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise ValueError(
+                    f"Attributes need to be string, but {key}={value!r} is "
+                    f"{type(value).__name__}. Write {key}='{value}'."
+                )
+        self._attr = kwargs
+        self._outer: list[tuple[AttrScope, dict[str, str]]] = []
+
+    def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
+        """Return the scope's attributes with the given ones over them."""
+        return {**self._attr, **attr} if attr else dict(self._attr)
+
+    @classproperty
+    def current(cls) -> AttrScope:  # noqa: N805 (the class, not an instance)
+        """The scope in force in this thread."""
+        return AttrScope._current.value
+
+    def __enter__(self) -> AttrScope:
+        outer = AttrScope._current.value
+        self._outer.append((outer, self._attr))
+        self._attr = {**outer._attr, **self._attr}
+        AttrScope._current.value = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        AttrScope._current.value, self._attr = self._outer.pop()
+
+
+class _Current(threading.local):
+    """Each thread has its own innermost scope."""
+
+    def __init__(self) -> None:
+        self.value = AttrScope()
+
+
+AttrScope._current = _Current()

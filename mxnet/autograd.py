@@ -1,0 +1,261 @@
+"""Automatic differentiation: record a computation, then run it backward.
+
+>>> x = mx.nd.array([1.0, 2.0])
+>>> x.attach_grad()
+>>> with mx.autograd.record():
+...     y = (x * x).sum()
+>>> y.backward()
+>>> x.grad.asnumpy()
+array([2., 4.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .base import string_types
+from .error import MXNetError
+from .ndarray import NDArray
+from .ndarray.gradient import attach, differentiate, run_backward
+from .ndarray.state import state
+from .ndarray.storage import current, plain, wrap, wrap_plain
+
+__all__ = [
+    "Function",
+    "backward",
+    "get_symbol",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "string_types",
+    "train_mode",
+]
+
+
+class _Scope:
+    """Sets recording and training (None leaves one alone) and restores them at the end."""
+
+    __slots__ = ("_previous", "_recording", "_training")
+
+    def __init__(self, recording: bool | None, training: bool | None) -> None:
+        self._recording, self._training = recording, training
+
+    def __enter__(self) -> None:
+        self._previous = (state.recording, state.training, torch.is_grad_enabled())
+        if self._recording is not None:
+            state.recording = self._recording
+            torch._C._set_grad_enabled(self._recording)
+        if self._training is not None:
+            state.training = self._training
+
+    def __exit__(self, *exc: object) -> None:
+        state.recording, state.training, enabled = self._previous
+        torch._C._set_grad_enabled(enabled)
+
+
+def record(train_mode: bool = True) -> _Scope:
+    """Return a scope in which operators are recorded, by default in training mode."""
+    return _Scope(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> _Scope:
+    """Return a scope in which nothing is recorded."""
+    return _Scope(False, train_mode)
+
+
+def train_mode() -> _Scope:
+    """Return a scope in which Dropout, BatchNorm and their like behave as in training."""
+    return _Scope(None, True)
+
+
+def predict_mode() -> _Scope:
+    """Return a scope in which Dropout, BatchNorm and their like behave as in prediction."""
+    return _Scope(None, False)
+
+
+def is_recording() -> bool:
+    """Return whether operators are being recorded in this thread."""
+    return state.recording
+
+
+def is_training() -> bool:
+    """Return whether this thread is in training mode."""
+    return state.training
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Switch recording and return what it was."""
+    previous, state.recording = state.recording, bool(is_recording)
+    if is_recording:
+        torch._C._set_grad_enabled(True)
+    return previous
+
+
+def set_training(train_mode: bool) -> bool:
+    """Switch training mode and return what it was."""
+    previous, state.training = state.training, bool(train_mode)
+    return previous
+
+
+def mark_variables(
+    variables: NDArray | Sequence[NDArray],
+    gradients: NDArray | Sequence[NDArray],
+    grad_reqs: str | Sequence[str] = "write",
+) -> None:
+    """Let backward write the gradients of variables into the given arrays."""
+    if isinstance(variables, NDArray):
+        variables, gradients = [variables], [gradients]
+    if isinstance(grad_reqs, str):
+        grad_reqs = [grad_reqs] * len(variables)
+    for variable, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
+        attach(variable, req, target=gradient)
+
+
+def _listed(
+    heads: NDArray | Sequence[NDArray], head_grads: Any
+) -> tuple[list[NDArray], list[NDArray | None] | None]:
+    if isinstance(heads, NDArray):
+        heads = [heads]
+        head_grads = None if head_grads is None else [head_grads]
+        if head_grads is not None and isinstance(head_grads[0], list | tuple):
+            head_grads = list(head_grads[0])
+    return list(heads), None if head_grads is None else list(head_grads)
+
+
+def backward(
+    heads: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+) -> None:
+    """Compute the gradients of the heads with respect to all attached arrays.
+
+    Parameters
+    ----------
+    head_grads : where to start from; by default ones.
+    retain_graph : keep the graph, to differentiate it again.
+    """
+    run_backward(*_listed(heads, head_grads), retain_graph)
+
+
+def grad(
+    heads: NDArray | Sequence[NDArray],
+    variables: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> NDArray | list[NDArray]:
+    """Return gradients as new arrays; with `create_graph` they can be differentiated again.
+
+    >>> x = mx.nd.array([2.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = x ** 3
+    ...     dy = mx.autograd.grad(y, x, create_graph=True)
+    >>> dy.backward()
+    >>> x.grad.asnumpy()
+    array([12.], dtype=float32)
+    """
+    heads, head_grads = _listed(heads, head_grads)
+    single = isinstance(variables, NDArray)
+    variables = [variables] if single else list(variables)
+    keep = create_graph if retain_graph is None else retain_graph
+    found = differentiate(heads, variables, head_grads, keep, create_graph)
+    arrays = [wrap(type(v), g, v._ctx) for g, v in zip(found, variables, strict=True)]
+    return arrays[0] if single else arrays
+
+
+def get_symbol(x: NDArray) -> Any:
+    """Return the recorded computation of an array as a Symbol."""
+    raise MXNetError(
+        "autograd.get_symbol: a recorded eager computation keeps torch's graph, which has no "
+        "operator names. Trace the function with symbols instead: call it on mx.sym.var('x')."
+    )
+
+
+class _Bridge(torch.autograd.Function):
+    """Puts a user's `Function` into torch's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Function, inputs: Sequence[NDArray], *tensors: Any) -> Any:
+        with pause(state.training):
+            outputs = function.forward(*inputs)
+        ctx.function = function
+        ctx.classes = [type(i) for i in inputs if isinstance(i, NDArray)]
+        function._single = isinstance(outputs, NDArray)
+        outputs = (outputs,) if function._single else tuple(outputs)
+        return tuple(plain(o).view_as(plain(o)) for o in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        cls = ctx.classes[0] if ctx.classes else NDArray
+        with pause(state.training):
+            found = ctx.function.backward(*(wrap_plain(cls, g) for g in grads))
+        found = (found,) if isinstance(found, NDArray) else tuple(found)
+        if len(found) != len(ctx.classes):
+            raise MXNetError(
+                f"{type(ctx.function).__name__}.backward returned {len(found)} gradients, but "
+                f"forward had {len(ctx.classes)} array inputs: return one for each."
+            )
+        return (None, None, *(None if g is None else plain(g) for g in found))
+
+
+class Function:
+    """A differentiable function whose gradient you write yourself.
+
+    >>> class Sigmoid(mx.autograd.Function):
+    ...     def forward(self, x):
+    ...         y = 1 / (1 + mx.nd.exp(-x))
+    ...         self.save_for_backward(y)
+    ...         return y
+    ...     def backward(self, dy):
+    ...         y, = self.saved_tensors
+    ...         return dy * y * (1 - y)
+    >>> x = mx.nd.array([0.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = Sigmoid()(x)
+    >>> y.backward()
+    >>> x.grad.asnumpy()
+    array([0.25], dtype=float32)
+    """
+
+    def __init__(self) -> None:
+        self._saved: tuple = ()
+        self._single = True
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep arrays for `backward`, which finds them in `saved_tensors`."""
+        self._saved = args
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What `save_for_backward` kept."""
+        return self._saved
+
+    def __call__(self, *inputs: Any) -> Any:
+        if not state.recording:
+            return self.forward(*inputs)
+        arrays = [i for i in inputs if isinstance(i, NDArray)]
+        made = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
+        cls = type(arrays[0]) if arrays else NDArray
+        outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in made]
+        return outputs[0] if self._single else outputs
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the outputs; define this."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward(self, *inputs)")
+
+    def backward(self, *output_grads: Any) -> Any:
+        """Compute the gradients of the inputs from those of the outputs; define this."""
+        raise NotImplementedError(f"{type(self).__name__} must define backward(self, *grads)")

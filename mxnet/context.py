@@ -1,0 +1,177 @@
+"""Devices: `cpu(i)`, `gpu(i)`, and `Context` as a value and as a scope."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+import torch
+
+from .base import MXNetError, classproperty
+
+__all__ = [
+    "Context",
+    "cpu",
+    "cpu_pinned",
+    "current_context",
+    "gpu",
+    "gpu_memory_info",
+    "num_gpus",
+]
+
+
+class _Scopes(threading.local):
+    """The contexts entered by ``with``, innermost last, for each thread on its own."""
+
+    def __init__(self) -> None:
+        self.stack: list[Context] = []
+
+
+_scopes = _Scopes()
+
+
+class Context:
+    """A device on which arrays live and operators run.
+
+    Parameters
+    ----------
+    device_type : {'cpu', 'gpu', 'cpu_pinned', 'cpu_shared'} or Context
+    device_id : int, default 0
+        ``cpu(0)`` and ``cpu(1)`` are different contexts in the same memory.
+
+    >>> with Context("cpu", 1):
+    ...     print(current_context())
+    cpu(1)
+    """
+
+    __slots__ = ("device_id", "device_typeid")
+
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+    devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        if isinstance(device_type, Context):
+            self.device_typeid = device_type.device_typeid
+            self.device_id = device_type.device_id
+        else:
+            self.device_typeid = self.devstr2type[device_type]
+            self.device_id = int(device_id)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of device: 'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
+        return self.devtype2str[self.device_typeid]
+
+    @classproperty
+    def default_ctx(cls) -> Context:  # noqa: N805 (the class, not an instance)
+        """The context in force for new arrays."""
+        return current_context()
+
+    def __hash__(self) -> int:
+        return hash((self.device_typeid, self.device_id))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Context)
+            and self.device_typeid == other.device_typeid
+            and self.device_id == other.device_id
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Context, (self.device_type, self.device_id)
+
+    def __enter__(self) -> Context:
+        _scopes.stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _scopes.stack.pop()
+
+    def empty_cache(self) -> None:
+        """Give the unused memory of this GPU back to the system."""
+        if self.device_typeid != 2 or not _gpu_backend():
+            raise MXNetError(f"{self} holds no cache: only a GPU that is present does.")
+        getattr(torch, _gpu_backend()).empty_cache()
+
+
+def _gpu_backend() -> str | None:
+    """Return torch's name of the accelerator here ('cuda' serves ROCm too), or None."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else None
+
+
+def torch_device(ctx: Context) -> torch.device:
+    """Return torch's device for a context; a GPU that is not there is an error.
+
+    >>> torch_device(cpu(1))
+    device(type='cpu')
+    """
+    if ctx.device_typeid != 2:
+        return _CPU_DEVICE
+    backend = _gpu_backend()
+    if backend is None:
+        raise MXNetError(
+            f"{ctx} was asked for, but no GPU is usable here: this torch {torch.__version__} finds "
+            "neither CUDA/ROCm nor MPS. Use mx.cpu(), or install a torch build for your GPU. "
+            "mx.context.num_gpus() tells how many there are."
+        )
+    if ctx.device_id >= num_gpus():
+        raise MXNetError(f"{ctx} was asked for, but this machine has {num_gpus()} GPU(s).")
+    return torch.device(backend, ctx.device_id)
+
+
+def context_of(device: torch.device) -> Context:
+    """Return the context that a torch device stands for by itself."""
+    return _CPU_0 if device.type == "cpu" else Context("gpu", device.index or 0)
+
+
+def cpu(device_id: int = 0) -> Context:
+    """Return a CPU context.
+
+    >>> cpu()
+    cpu(0)
+    """
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Return a context for CPU memory that a GPU can read directly."""
+    return Context("cpu_pinned", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """Return a GPU context; whether that GPU is there is found out on first use."""
+    return Context("gpu", device_id)
+
+
+def num_gpus() -> int:
+    """Return how many GPUs can be used."""
+    backend = _gpu_backend()
+    if backend is None:
+        return 0
+    return torch.cuda.device_count() if backend == "cuda" else 1
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """Return (free, total) bytes of a GPU's memory."""
+    if not torch.cuda.is_available():
+        raise MXNetError("gpu_memory_info needs a CUDA or ROCm GPU, and none is usable here.")
+    return torch.cuda.mem_get_info(device_id)
+
+
+def current_context() -> Context:
+    """Return the context of the innermost ``with`` scope, else ``cpu(0)``.
+
+    >>> current_context()
+    cpu(0)
+    """
+    stack = _scopes.stack
+    return stack[-1] if stack else _CPU_0
+
+
+_CPU_0 = Context("cpu", 0)
+_CPU_DEVICE = torch.device("cpu")

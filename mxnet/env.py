@@ -1,0 +1,65 @@
+"""Every environment variable that MXNext reads, each told once: name, type, default, meaning."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from .error import MXNetError
+
+
+class Variable(NamedTuple):
+    """One documented setting."""
+
+    name: str
+    kind: type
+    default: Any
+    meaning: str
+
+
+VARIABLES = {
+    v.name: v
+    for v in (
+        Variable(
+            "MXNET_KEEP_FREED_MEMORY",
+            bool,
+            True,
+            "Linux with glibc: keep the memory of freed arrays for the next ones instead of "
+            "returning it to the system, so that large arrays do not fault in new pages.",
+        ),
+        Variable("MXNET_HOME", str, os.path.join("~", ".mxnet"), "Where models and data sets lie."),
+        Variable("MXNET_GLUON_REPO", str, "", "Base address of a mirror of the model zoo."),
+        Variable(
+            "MXNET_BACKWARD_DO_MIRROR",
+            bool,
+            False,
+            "Executors recompute cheap results in backward instead of keeping them.",
+        ),
+        Variable(
+            "MXNET_SAFE_ACCUMULATION",
+            bool,
+            False,
+            "Accepted for compatibility: sums of float16 are always accumulated in float32.",
+        ),
+    )
+}
+
+
+def get(name: str) -> Any:
+    """Return the typed value of a documented variable.
+
+    >>> get("MXNET_BACKWARD_DO_MIRROR")
+    False
+    """
+    variable = VARIABLES[name]
+    text = os.environ.get(name)
+    if text is None or text == "":
+        return variable.default
+    if variable.kind is bool:
+        return text.strip().lower() not in ("0", "false", "off", "no")
+    try:
+        return variable.kind(text)
+    except ValueError:
+        raise MXNetError(
+            f"Environment variable {name}={text!r} is not of type {variable.kind.__name__}."
+        ) from None

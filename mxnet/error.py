@@ -1,0 +1,113 @@
+"""Exception types. `MXNetError` is what MXNet raised; its kin are also the builtin errors they mean."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+__all__ = [
+    "AttributeConversionError",
+    "DTypeError",
+    "FormatError",
+    "IndexError",
+    "InternalError",
+    "MXNetError",
+    "NotImplementedForSymbol",
+    "ShapeError",
+    "TypeError",
+    "UnknownAttribute",
+    "ValueError",
+    "register",
+    "register_error",
+]
+
+ErrorType = TypeVar("ErrorType", bound=type[BaseException])
+_registered: dict[str, type[BaseException]] = {}
+
+
+class MXNetError(RuntimeError):
+    """Any error that MXNext raises about a computation, a graph or a file."""
+
+
+class ShapeError(MXNetError, ValueError):
+    """Shapes do not fit together."""
+
+
+class DTypeError(MXNetError, TypeError):
+    """Data types do not fit together."""
+
+
+class UnknownAttribute(MXNetError, TypeError):
+    """An operator was given an argument that it does not have."""
+
+
+class AttributeConversionError(MXNetError, ValueError):
+    """An operator's argument has a value that cannot be understood."""
+
+
+class FormatError(MXNetError, ValueError):
+    """A file is damaged, truncated or not of the format that was asked for."""
+
+
+def register_error(
+    func_name: str | ErrorType | None = None, cls: ErrorType | None = None
+) -> ErrorType | Callable[[ErrorType], ErrorType]:
+    """Register an exception class under a name, as a decorator or directly.
+
+    >>> @register_error
+    ... class MyError(MXNetError):
+    ...     pass
+    >>> MyError.__name__
+    'MyError'
+    """
+    if isinstance(func_name, type):
+        cls, func_name = func_name, func_name.__name__
+
+    def remember(error: ErrorType) -> ErrorType:
+        _registered[func_name or error.__name__] = error
+        return error
+
+    return remember if cls is None else remember(cls)
+
+
+register = register_error
+
+
+@register_error
+class InternalError(MXNetError):
+    """Something that cannot happen did: a defect of MXNext itself."""
+
+
+for _builtin in (TypeError, ValueError, IndexError, AttributeError):
+    register_error(_builtin.__name__, _builtin)
+
+TypeError = TypeError
+ValueError = ValueError
+IndexError = IndexError
+
+
+class NotImplementedForSymbol(MXNetError, NotImplementedError):
+    """A method that needs values was called on a Symbol, which has none yet."""
+
+    def __init__(self, function: Callable | str, alias: str | None = None, *args: object) -> None:
+        name = function if isinstance(function, str) else function.__name__
+        hint = f" Use {alias} instead." if alias else ""
+        kinds = ", ".join(type(a).__name__ for a in args)
+        super().__init__(
+            f"Function {name}({kinds}) is not implemented for Symbol and only available in NDArray."
+            + hint
+        )
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a sentence that names the closest known spelling, or an empty string.
+
+    >>> did_you_mean("num_hiden", ["num_hidden", "no_bias"])
+    "Did you mean 'num_hidden'?"
+    """
+    known = list(known)
+    close = difflib.get_close_matches(given, known, n=1) or [
+        k for k in known if k.lower() == given.lower()
+    ]
+    return f"Did you mean {close[0]!r}?" if close else ""

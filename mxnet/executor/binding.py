@@ -1,0 +1,212 @@
+"""How arrays come to variables: `bind` takes what the user has, `simple_bind` makes what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .. import dtypes
+from ..context import Context, torch_device
+from ..error import MXNetError, did_you_mean
+from ..ndarray import NDArray
+from ..ndarray.gradient import check_req
+from ..ndarray.invoke import stored_context
+from ..ndarray.storage import plain, wrap_plain
+from .executor import Executor, context_of_node
+
+if TYPE_CHECKING:
+    from ..symbol import Symbol
+
+
+def bind(
+    symbol: Symbol,
+    ctx: Context,
+    args: Sequence[NDArray] | Mapping[str, NDArray],
+    args_grad: Sequence[NDArray | None] | Mapping[str, NDArray] | None = None,
+    grad_req: str | Sequence[str] | Mapping[str, str] = "write",
+    aux_states: Sequence[NDArray] | Mapping[str, NDArray] | None = None,
+    group2ctx: Mapping[str, Context] | None = None,
+    shared_exec: Executor | None = None,
+) -> Executor:
+    """Return an executor on the user's own arrays."""
+    _check_context(ctx)
+    names = symbol.list_arguments()
+    arrays = _listed("args", args, names, allow_missing=False)
+    grads = _listed("args_grad", args_grad, names, allow_missing=True)
+    aux = _listed("aux_states", aux_states, symbol.list_auxiliary_states(), allow_missing=False)
+    reqs = requirements(grad_req, names)
+    reqs = ["null" if g is None else r for r, g in zip(reqs, grads, strict=True)]
+    _check_shapes(symbol, names, arrays, grads)
+    return Executor(symbol, ctx, arrays, grads, reqs, aux, group2ctx)
+
+
+def simple_bind(
+    symbol: Symbol,
+    ctx: Context,
+    grad_req: str | Sequence[str] | Mapping[str, str] = "write",
+    type_dict: Mapping[str, Any] | None = None,
+    stype_dict: Mapping[str, str] | None = None,
+    group2ctx: Mapping[str, Context] | None = None,
+    shared_arg_names: Sequence[str] | None = None,
+    shared_exec: Executor | None = None,
+    shared_buffer: dict[str, NDArray] | None = None,
+    **shapes: tuple[int, ...],
+) -> Executor:
+    """Infer all shapes and types, make the arrays, and return an executor on them."""
+    _check_context(ctx)
+    group2ctx = dict(group2ctx or {})
+    names = symbol.list_arguments()
+    arg_shapes, arg_types, aux_shapes, aux_types = _inferred(symbol, type_dict, shapes)
+    reqs = requirements(grad_req, names)
+    pool = _Pool(shared_exec, shared_buffer, shared_arg_names)
+    graph = symbol._graph
+    args, grads = [], []
+    for node, shape, dtype, req in zip(graph.arguments, arg_shapes, arg_types, reqs, strict=True):
+        where = context_of_node(node, ctx, group2ctx)
+        is_input = node.name in shapes
+        args.append(pool.argument(node.name, shape, dtype, where, is_input))
+        grads.append(None if req == "null" else pool.gradient(node.name, shape, dtype, where))
+    aux = [
+        pool.auxiliary(n.name, s, t, context_of_node(n, ctx, group2ctx))
+        for n, s, t in zip(graph.auxiliary, aux_shapes, aux_types, strict=True)
+    ]
+    owns = shared_exec is None and shared_buffer is None
+    return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, owns_grads=owns)
+
+
+class _Pool:
+    """Where new arrays come from: a shared executor, a shared buffer, or fresh memory."""
+
+    def __init__(
+        self,
+        shared: Executor | None,
+        buffer: dict[str, NDArray] | None,
+        shared_arg_names: Sequence[str] | None,
+    ) -> None:
+        self._args = {} if shared is None else shared.arg_dict
+        self._grads = {} if shared is None else shared.grad_dict
+        self._aux = {} if shared is None else shared.aux_dict
+        self._buffer = buffer
+        self._shared_names = None if shared_arg_names is None else set(shared_arg_names)
+
+    def argument(
+        self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context, is_input: bool
+    ) -> NDArray:
+        old = self._args.get(name)
+        shareable = self._shared_names is None or name in self._shared_names
+        if shareable and _fits(old, shape, dtype):
+            return old
+        if self._buffer is None or not is_input:
+            return _zeros(shape, dtype, ctx)
+        stored = self._buffer.get(name)
+        if stored is not None and plain(stored).dtype is dtype and stored.size >= _size(shape):
+            part = plain(stored).reshape(-1)[: _size(shape)].reshape(shape)
+            return wrap_plain(NDArray, part, stored._ctx)
+        self._buffer[name] = made = _zeros(shape, dtype, ctx)
+        return made
+
+    def gradient(self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
+        old = self._grads.get(name)
+        return old if _fits(old, shape, dtype) else _zeros(shape, dtype, ctx)
+
+    def auxiliary(self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
+        old = self._aux.get(name)
+        return old if _fits(old, shape, dtype) else _zeros(shape, dtype, ctx)
+
+
+def _size(shape: tuple) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _fits(old: NDArray | None, shape: tuple, dtype: torch.dtype) -> bool:
+    return old is not None and old.shape == tuple(shape) and plain(old).dtype is dtype
+
+
+def _zeros(shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
+    made = torch.zeros(shape, dtype=dtype, device=torch_device(ctx))
+    return wrap_plain(NDArray, made, stored_context(ctx))
+
+
+def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
+    known = {n: tuple(s) for n, s in shapes.items()}
+    arg_shapes, _, aux_shapes = symbol.infer_shape(**known)
+    if arg_shapes is None:
+        partial, _, _ = symbol.infer_shape_partial(**known)
+        missing = [
+            f"{n}: {s}"
+            for n, s in zip(symbol.list_arguments(), partial, strict=True)
+            if not s or 0 in s
+        ]
+        raise MXNetError(
+            f"simple_bind error. Arguments:\n"
+            + "\n".join(f"{n}: {s}" for n, s in known.items())
+            + f"\nThe shapes of these arguments are still unknown: {', '.join(missing)}. "
+            "Give them as keywords."
+        )
+    types = {n: t for n, t in (type_dict or {}).items() if t is not None}
+    arg_types, _, aux_types = symbol.infer_type(**types)
+    if arg_types is None:
+        raise MXNetError("simple_bind error: the data types of some arguments cannot be inferred.")
+    return (
+        arg_shapes,
+        [dtypes.to_torch(t) for t in arg_types],
+        aux_shapes,
+        [dtypes.to_torch(t) for t in aux_types],
+    )
+
+
+def requirements(grad_req: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list:
+    """Return one grad_req for each argument."""
+    if isinstance(grad_req, str):
+        reqs = [grad_req] * len(names)
+    elif isinstance(grad_req, Mapping):
+        reqs = [grad_req.get(name, "null") for name in names]
+    else:
+        reqs = list(grad_req)
+        if len(reqs) != len(names):
+            raise ValueError(
+                f"grad_req has {len(reqs)} entries, but there are {len(names)} arguments."
+            )
+    return [check_req(r) for r in reqs]
+
+
+def _check_context(ctx: Any) -> None:
+    if not isinstance(ctx, Context):
+        raise TypeError("Context type error: bind needs one mx.Context, such as mx.cpu().")
+
+
+def _listed(what: str, given: Any, names: Sequence[str], *, allow_missing: bool) -> list:
+    if given is None:
+        if names and not allow_missing:
+            raise ValueError(f"{what} is needed: arrays for {', '.join(names)}.")
+        return [None] * len(names)
+    if isinstance(given, Mapping):
+        missing = [n for n in names if n not in given]
+        if missing and not allow_missing:
+            near = did_you_mean(missing[0], given)
+            raise ValueError(f"key `{missing[0]}` is missing in `{what}`. {near}".rstrip())
+        return [given.get(n) for n in names]
+    given = list(given)
+    if len(given) != len(names):
+        raise ValueError(
+            f"Length of {what} do not match number of arguments: {len(given)} arrays for "
+            f"{len(names)} names ({', '.join(names)})."
+        )
+    for name, array in zip(names, given, strict=True):
+        if not isinstance(array, NDArray) and not (allow_missing and array is None):
+            raise TypeError(f"{what}: an NDArray is needed for {name!r}, not {type(array)}.")
+    return given
+
+
+def _check_shapes(
+    symbol: Symbol, names: Sequence[str], arrays: Sequence[NDArray], grads: Sequence
+) -> None:
+    symbol.infer_shape_partial(**{n: a.shape for n, a in zip(names, arrays, strict=True)})
+    for name, array, grad in zip(names, arrays, grads, strict=True):
+        if grad is not None and grad.shape != array.shape:
+            raise MXNetError(
+                f"bind: the gradient array of {name!r} has shape {grad.shape}, "
+                f"the argument {array.shape}; they must be equal."
+            )

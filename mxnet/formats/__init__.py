@@ -1,0 +1,1 @@
+"""Files: bytes to tensors and back. Of the outside world they know torch and NumPy only."""

@@ -1,0 +1,62 @@
+"""Write a file so that its name holds either the old content or the whole new one, never a part."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a binary file that takes the place of ``path`` when the block ends without an error.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and are then renamed.
+    A link is followed: the file it points to is replaced, not the link. What is not a regular
+    file (a pipe, ``/dev/null``) cannot be replaced and is written directly.
+    """
+    path = path.resolve()
+    before = _mode(path)
+    if before is not None and not stat.S_ISREG(before):
+        with path.open("wb") as file:
+            yield file
+        return
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            if before is not None and os.name == "posix":
+                os.fchmod(file.fileno(), stat.S_IMODE(before))
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of a path, or None where nothing is."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable where the system allows it."""
+    if os.name != "posix":
+        return
+    # Some network file systems refuse to sync a folder; the content is safe already.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,49 @@
+"""Where a file lies: turns what users give into a local path, or says why it cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ..error import MXNetError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class MissingFile(MXNetError, FileNotFoundError):
+    """A file that was to be read is not there."""
+
+
+class RemoteLocation(MXNetError, ValueError):
+    """An address on another machine was given where a local path is needed."""
+
+
+def local_path(place: str | os.PathLike[str]) -> Path:
+    """Return the local path that ``place`` means; ``file://`` is understood, other schemes are not.
+
+    >>> local_path("file:///models/net.params").as_posix()
+    '/models/net.params'
+    """
+    text = os.fspath(place)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text)
+    if scheme[1].lower() == "file":
+        return Path(text[scheme.end() :])
+    raise RemoteLocation(
+        f"Cannot open {text!r}: MXNext reads and writes local files only, not {scheme[1]}:// "
+        "addresses. Copy the file to or from this machine with the tool of that service."
+    )
+
+
+def existing_file(place: str | os.PathLike[str]) -> Path:
+    """Return the local path of a regular file that can be read."""
+    path = local_path(place)
+    if path.is_file():
+        return path
+    if path.exists():
+        raise MissingFile(f"Cannot read {str(path)!r}: it is not a regular file.")
+    raise MissingFile(f"Cannot read {str(path)!r}: there is no such file.")

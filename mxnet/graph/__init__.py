@@ -1,0 +1,9 @@
+"""Graphs of operators as plain data, and the walks over them. Knows no arrays and no Symbol."""
+
+from __future__ import annotations
+
+from .graph import Graph
+from .interpret import interpret
+from .node import Entry, Node, variable
+
+__all__ = ["Entry", "Graph", "Node", "interpret", "variable"]

@@ -1,0 +1,85 @@
+"""Make a node as MXNet composes one: variables stand in for the inputs that are missing."""
+
+from __future__ import annotations
+
+from ..error import MXNetError
+from ..ops.declare import Op
+from .node import Entry, Node, facts_of, user_line
+
+# Variables that operators, rather than users, say how to initialise; auxiliary states say it
+# in their declaration.
+_INPUT_INIT = {
+    ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
+    ("UpSampling", "weight"): '["bilinear", {}]',
+}
+
+
+def input_init(op: Op, name: str) -> str | None:
+    """Return the ``__init__`` attribute that an operator gives to one of its inputs."""
+    position = op.input_index.get(name)
+    aux = op.inputs[position].aux if position is not None else None
+    if aux is not None:
+        return f'["{aux.init}", {{}}]'
+    return _INPUT_INIT.get((op.name, name))
+
+
+def create_node(
+    op: Op,
+    name: str,
+    attrs: dict[str, str],
+    extra: dict[str, str],
+    given: dict[str, Entry],
+    count: int = 0,
+) -> Node:
+    """Return the node of an operator applied to the inputs `given` by name.
+
+    `count` is how many inputs a variadic operator has. Missing inputs become variables that carry
+    the operator's attributes, as MXNet's do.
+    """
+    facts = facts_of(op, attrs)
+    names = op.names_of_inputs(facts.attrs, count)
+    if len(given) > len(names) or not given.keys() <= set(names):
+        raise _not_an_input(op, next(k for k in given if k not in names), names)
+    source = user_line()
+    inputs = []
+    for key in names:
+        entry = given.get(key)
+        if entry is None:
+            if not op.auto_inputs:
+                raise MXNetError(
+                    f"Not enough argument to call operator {op.name}: input {key!r} is missing."
+                )
+            made = Node(None, f"{name}_{key}", extra={**attrs, **extra}, source=source)
+            entry = Entry(made)
+        inputs.append(entry)
+    if op.has_aux or op.mutates or op.name in _WITH_INIT:
+        _mark(op, names, inputs)
+    node = Node(op, name, attrs, inputs, extra=extra, source=source)
+    node._facts = facts
+    return node
+
+
+_WITH_INIT = frozenset(name for name, _ in _INPUT_INIT)
+
+
+def _mark(op: Op, names: list[str], inputs: list[Entry]) -> None:
+    """Give initialisers to the inputs that have them, and count versions of changed ones."""
+    for position, key in enumerate(names):
+        node = inputs[position].node
+        if node.op is not None:
+            continue
+        init = input_init(op, key)
+        if init is not None and "__init__" not in node.extra:
+            node.extra["__init__"] = init
+        known = op.input_index.get(key)
+        if key in op.mutates or (known is not None and op.inputs[known].aux is not None):
+            node.version += 1
+            inputs[position] = Entry(node, 0, node.version)
+
+
+def _not_an_input(op: Op, key: str, names: list[str]) -> MXNetError:
+    known = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(names))
+    return MXNetError(
+        f"Symbol.ComposeKeyword argument name {key} not found in operator {op.name}.\n"
+        f"Candidate arguments:\n{known}"
+    )

@@ -1,0 +1,304 @@
+"""Shapes and data types of everything in a graph, from what is known of some of it.
+
+Operators complete what they know of their inputs and outputs, in any direction; sweeps over the
+nodes whose surroundings changed go on until nothing does. An ordinary network needs one sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ... import dtypes
+from ...error import DTypeError, FormatError, MXNetError, ShapeError
+from ...ops.attributes import _Refused, parse_shape, to_string
+from ...ops.shapes import UNKNOWN, Shape, unify
+from ..graph import Graph
+from ..node import Entry, Node
+
+MAX_CACHED = 20_000
+MAX_SIZE = 2**63 - 1
+MAX_DIMENSIONS = 32
+_shape_cache: dict[tuple, tuple[tuple, tuple]] = {}
+_type_cache: dict[tuple, tuple[tuple, tuple]] = {}
+
+
+class Inferred(NamedTuple):
+    """What is known of every entry of a graph; None (or -1 in a shape) is unknown."""
+
+    graph: Graph
+    values: dict[Node, list]
+    complete: bool
+
+    def of(self, entry: Entry) -> Any:
+        """Return what is known of one entry."""
+        return self.values[entry.node][entry.index]
+
+    @property
+    def arguments(self) -> list:
+        """In the order of `Graph.arguments`."""
+        return [self.values[n][0] for n in self.graph.arguments]
+
+    @property
+    def auxiliary(self) -> list:
+        """In the order of `Graph.auxiliary`."""
+        return [self.values[n][0] for n in self.graph.auxiliary]
+
+    @property
+    def heads(self) -> list:
+        """In the order of `Graph.heads`."""
+        return [self.of(e) for e in self.graph.heads]
+
+
+class _Kind(NamedTuple):
+    """How one sort of knowledge is read from variables, completed by operators and merged."""
+
+    what: str
+    of_variable: Callable[[Node], Any]
+    step: Callable[[Node, tuple, tuple], tuple[tuple, tuple]]
+    merge: Callable[[Any, Any], Any]
+    known: Callable[[Any], bool]
+    show: Callable[[Any], str]
+    error: type[MXNetError]
+
+
+def infer_shapes(
+    graph: Graph, known: Mapping[str, Shape | None], *, zero_is_unknown: bool = True
+) -> Inferred:
+    """Complete the shapes of a graph from those of some variables, by name.
+
+    In MXNet's classic meaning a size of 0 in attributes is unknown too.
+    """
+    kind = _LEGACY_SHAPES if zero_is_unknown else _SHAPES
+    return _solve(graph, known, kind)
+
+
+def infer_types(graph: Graph, known: Mapping[str, Any]) -> Inferred:
+    """Complete the data types (torch's) of a graph from those of some variables, by name."""
+    return _solve(graph, known, _TYPES)
+
+
+def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
+    values: dict[Node, list] = {}
+    users: dict[Node, list[int]] = {}
+    nodes = graph.nodes
+    step, merge = kind.step, kind.merge
+    for position, node in enumerate(nodes):
+        if node.op is None:
+            values[node] = [_start(node, known, kind)]
+        else:
+            values[node] = [None] * node.facts.outputs
+            for entry in node.inputs:
+                users.setdefault(entry[0], []).append(position)
+    waiting = [node.op is not None for node in nodes]
+    pending = sum(waiting)
+    order = range(len(nodes))
+    while pending:
+        for position in order:
+            if not waiting[position]:
+                continue
+            waiting[position] = False
+            pending -= 1
+            node = nodes[position]
+            entries = node.inputs
+            ins = tuple([values[e[0]][e[1]] for e in entries])
+            slots = values[node]
+            outs = tuple(slots)
+            try:
+                new_ins, new_outs = step(node, ins, outs)
+                changed = []
+                if new_outs != outs:
+                    slots[:] = [merge(new, old) for new, old in zip(new_outs, outs, strict=True)]
+                    if tuple(slots) != outs:
+                        changed.append(node)
+                if new_ins != ins:
+                    for entry, new, old in zip(entries, new_ins, ins, strict=True):
+                        if new is not None and new != old:
+                            here = values[entry[0]]
+                            merged = merge(new, here[entry[1]])
+                            if merged != here[entry[1]]:
+                                here[entry[1]] = merged
+                                changed.append(entry[0])
+            except MXNetError as error:
+                raise _explained(node, ins, outs, kind, error) from None
+            except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+                raise _explained(node, ins, outs, kind, error) from error
+            for other in changed:
+                for user in users.get(other, ()):
+                    if user != position and not waiting[user]:
+                        waiting[user] = True
+                        pending += 1
+                maker = graph.position[other] if other.op is not None else position
+                if maker != position and not waiting[maker]:
+                    waiting[maker] = True
+                    pending += 1
+        order = order[::-1]
+    is_known = kind.known
+    complete = all(is_known(v) for slots in values.values() for v in slots)
+    return Inferred(graph, values, complete)
+
+
+def _start(node: Node, known: Mapping[str, Any], kind: _Kind) -> Any:
+    given = known.get(node.name)
+    if given is not None and kind.known(given):
+        return given
+    told = kind.of_variable(node)
+    if told is None or given is None:
+        return given if told is None else told
+    try:
+        return kind.merge(given, told)
+    except MXNetError as error:
+        raise kind.error(
+            f"Variable {node.name} was given {kind.what} {kind.show(given)}, but it was made with "
+            f"{kind.show(told)}{_made_at(node)}: {error}"
+        ) from None
+
+
+def _explained(
+    node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception
+) -> MXNetError:
+    """Return the complaint with the node, its operator, its inputs and the user's line."""
+    text = str(error)
+    if isinstance(error, ShapeError) and "differ: expected" in text:
+        text = f"Shape inconsistent, {text}"
+    elif not isinstance(error, MXNetError):
+        text = f"{type(error).__name__} in the rule of {node.op.name}: {text}"
+    given = ", ".join(
+        f"{name}={e.node.output_names()[e.index]}:{kind.show(value)}"
+        for name, e, value in zip(_names(node), node.inputs, ins, strict=True)
+    )
+    wanted = "".join(f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None)
+    made = type(error) if isinstance(error, MXNetError) else kind.error
+    return made(
+        f"Error in operator {node.name}: {text} "
+        f"[{node.op.name}({given}){wanted}{_made_at(node)}]"
+    )
+
+
+def _names(node: Node) -> list[str]:
+    names = node.input_names
+    return names if len(names) == len(node.inputs) else [f"arg{i}" for i in range(len(node.inputs))]
+
+
+def _made_at(node: Node) -> str:
+    return f", made at {node.source[0]}:{node.source[1]}" if node.source else ""
+
+
+def _cached(
+    cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
+) -> tuple[tuple, tuple]:
+    facts = node.facts
+    key = (node.op, facts.key, ins, outs)
+    found = cache.get(key)
+    if found is None:
+        new_ins, new_outs = rule(list(ins), list(outs), facts.attrs)
+        found = tuple(new_ins), tuple(new_outs)
+        if len(cache) >= MAX_CACHED:
+            cache.clear()
+        cache[key] = found
+    return found
+
+
+def _shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
+    if node.subgraphs or (not ins and node.op.count is None):
+        found = node.op.infer_shapes(list(ins), list(outs), node.facts.attrs)
+        return tuple(found[0]), tuple(found[1])
+    return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
+
+
+def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
+    """Take sizes of 0 that an operator reads from its attributes as unknown."""
+    if not node.inputs:
+        # Its users complete what it left open: zeros((0, 2)) + x.
+        told = node.op.infer_shapes([], [None] * len(outs), node.facts.attrs)[1]
+        return (), tuple(merge_shapes(unknown_for_zero(s), o) for s, o in zip(told, outs, strict=True))
+    return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
+
+
+def _type_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
+    return _cached(_type_cache, node, ins, outs, node.op.infer_types)
+
+
+def unknown_for_zero(shape: Shape | None) -> Shape | None:
+    """Return a shape in MXNet's classic meaning with unknown sizes as -1.
+
+    >>> unknown_for_zero((0, 3)), unknown_for_zero(())
+    ((-1, 3), None)
+    """
+    if not shape:
+        return None
+    if min(shape) > 0:
+        return shape
+    return tuple(n if n > 0 else UNKNOWN for n in shape)
+
+
+def merge_shapes(new: Shape | None, old: Shape | None) -> Shape | None:
+    """Return what both say, as `unify` does; the older knowledge is named first on conflict."""
+    return new if new == old else unify(old, new, "shapes")
+
+
+def _merge_types(new: Any, old: Any) -> Any:
+    if old is None or new is old:
+        return new
+    if new is None:
+        return old
+    raise DTypeError(
+        f"data types differ: expected {dtypes.to_name(old)}, got {dtypes.to_name(new)}"
+    )
+
+
+def variable_shape(node: Node) -> Shape | None:
+    """Return the shape that a variable was made with (``__shape__``), 0 kept as it is."""
+    text = node.extra.get("__shape__")
+    if text is None:
+        return None
+    try:
+        shape = parse_shape(text)
+    except (_Refused, OverflowError):
+        shape = None
+    if shape is None or len(shape) > MAX_DIMENSIONS or any(n > MAX_SIZE for n in shape):
+        raise FormatError(f"Variable {node.name}: __shape__={text[:80]!r} is not a shape.")
+    return shape
+
+
+def variable_type(node: Node) -> Any:
+    """Return the torch dtype that a variable was made with (``__dtype__``, a code)."""
+    text = node.extra.get("__dtype__")
+    if text is None or text == "-1":
+        return None
+    row = dtypes.BY_CODE.get(int(text)) if text.isdecimal() else dtypes.BY_NAME.get(text)
+    if row is None:
+        raise FormatError(f"Variable {node.name}: __dtype__={text[:80]!r} is not a data type.")
+    return row.torch
+
+
+def _exact_variable_shape(node: Node) -> Shape | None:
+    shape = variable_shape(node)
+    return None if shape is None else tuple(n if n >= 0 else UNKNOWN for n in shape)
+
+
+def _show_shape(shape: Shape | None) -> str:
+    if shape is None:
+        return "unknown"
+    return "(" + ", ".join("?" if n == UNKNOWN else str(n) for n in shape) + ")"
+
+
+def _is_known_shape(shape: Shape | None) -> bool:
+    return shape is not None and UNKNOWN not in shape
+
+
+_SHAPES = _Kind(
+    "shape", _exact_variable_shape, _shape_step, merge_shapes, _is_known_shape, _show_shape, ShapeError
+)
+_LEGACY_SHAPES = _SHAPES._replace(
+    of_variable=lambda node: unknown_for_zero(variable_shape(node)), step=_legacy_shape_step
+)
+_TYPES = _Kind(
+    "data type",
+    variable_type,
+    _type_step,
+    _merge_types,
+    lambda t: t is not None,
+    lambda t: "unknown" if t is None else to_string(t),
+    DTypeError,
+)

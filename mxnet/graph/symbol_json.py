@@ -1,0 +1,334 @@
+"""Symbol files: MXNet's JSON form of a graph, written as 1.9.1 writes it, read in every version.
+
+A file is not trusted: whatever is wrong with it, one `FormatError` says where.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..error import FormatError, MXNetError, did_you_mean
+from ..ops import registry
+from ..ops.declare import Op
+from .graph import Graph, topological
+from .node import HIDDEN_KEYS, Entry, Node, facts_of, is_extra, stored_key
+from .passes.infer import variable_shape, variable_type
+from .upgrade import OLDEST, upgrade
+
+VERSION = 10901
+MAX_TEXT = 1 << 28
+MAX_NODES = 500_000
+MAX_ATTRIBUTE = 1 << 24
+MAX_DEPTH = 16
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SPECIAL = re.compile(r'["\\\n\r\t]')
+_WIDE = 10  # lists longer than this are written one item on a line
+_NODE_FIELDS = frozenset(
+    {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs"}
+    | {"backward_source_id"}
+)
+_GRAPH_FIELDS = frozenset({"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"})
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def dumps(heads: Sequence[Entry], *, np_shape: bool = False) -> str:
+    """Return the JSON text of a graph, field for field as MXNet 1.9.1 writes it."""
+    attrs = {"is_np_shape": 1} if np_shape else {}
+    attrs["mxnet_version"] = VERSION
+    return _graph_text(heads, "", {k: f'["int", {v}]' for k, v in attrs.items()})
+
+
+def _graph_text(heads: Sequence[Entry], indent: str, attrs: dict[str, str] | None) -> str:
+    nodes = topological(heads)
+    position = {node: i for i, node in enumerate(nodes)}
+    row_ptr, total = [0], 0
+    variables, texts = [], []
+    inner = indent + "      "
+    known: dict[tuple, str] = {}  # many nodes have the same attributes
+    for i, node in enumerate(nodes):
+        if node.op is None:
+            variables.append(i)
+            total += 1
+        else:
+            total += node.facts.total
+        row_ptr.append(total)
+        texts.append(_node_text(node, position, inner, known))
+    body = f", \n{indent}    ".join(texts)
+    fields = [
+        f'"nodes": [\n{indent}    {body}\n{indent}  ]' if texts else '"nodes": []',
+        '"arg_nodes": ' + _list_text([str(i) for i in variables], indent + "  "),
+        '"node_row_ptr": ' + _list_text([str(i) for i in row_ptr], indent + "  "),
+        '"heads": ' + _list_text(_entry_texts(heads, position), indent + "  "),
+    ]
+    if attrs is not None:
+        fields.append('"attrs": ' + _object_text(attrs, indent + "  "))
+    space = f", \n{indent}  "
+    return f"{{\n{indent}  {space.join(fields)}\n{indent}}}"
+
+
+def _node_text(node: Node, position: dict[Node, int], indent: str, known: dict[tuple, str]) -> str:
+    attributes = ""
+    if node.attrs or node.extra:
+        key = (*node.attrs.items(), *node.extra.items())
+        attributes = known.get(key)
+        if attributes is None:
+            quoted = {k: _quoted(v) for k, v in sorted(dict(key).items())}
+            attributes = f'"attrs": {_object_text(quoted, indent)}, \n{indent}'
+            known[key] = attributes
+    inputs = _list_text(_entry_texts(node.inputs, position), indent) if node.inputs else "[]"
+    text = (
+        f'{{\n{indent}"op": "{node.op.name if node.op else "null"}", \n{indent}"name": '
+        f'{_quoted(node.name)}, \n{indent}{attributes}"inputs": {inputs}'
+    )
+    if node.subgraphs:
+        deeper = indent + "  "
+        graphs = ", \n".join(deeper + _graph_text(g.heads, deeper, None) for g in node.subgraphs)
+        text += f', \n{indent}"subgraphs": [\n{graphs}\n{indent}]'
+    return f"{text}\n{indent[:-2]}}}"
+
+
+def _entry_texts(entries: Sequence[Entry], position: dict[Node, int]) -> list[str]:
+    return [f"[{position[node]}, {index}, {version}]" for node, index, version in entries]
+
+
+def _list_text(items: list[str], indent: str) -> str:
+    if len(items) <= _WIDE:
+        return f"[{', '.join(items)}]"
+    space = f", \n{indent}  "
+    return f"[\n{indent}  {space.join(items)}\n{indent}]"
+
+
+def _object_text(items: dict[str, str], indent: str) -> str:
+    pairs = [f"{_quoted(k)}: {v}" for k, v in items.items()]
+    if len(pairs) == 1:
+        return f"{{{pairs[0]}}}"
+    space = f", \n{indent}  "
+    return f"{{\n{indent}  {space.join(pairs)}\n{indent}}}"
+
+
+def _quoted(text: str) -> str:
+    # MXNet's reader knows these five escapes and no \u: everything else stays as it is.
+    if _SPECIAL.search(text):
+        text = _SPECIAL.sub(lambda found: _ESCAPES[found.group()], text)
+    return f'"{text}"'
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def loads(text: str) -> list[Entry]:
+    """Return the heads of the graph that a symbol file describes."""
+    if len(text) > MAX_TEXT:
+        raise FormatError(f"The symbol JSON has {len(text)} characters; {MAX_TEXT} is the limit.")
+    try:
+        # Control characters stand unescaped in files of MXNet.
+        data = json.loads(text, strict=False, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise FormatError("The symbol JSON is nested too deeply.") from None
+    except ValueError as error:
+        raise FormatError(f"The text is not JSON: {error}") from None
+    return _Reader(_version(data)).graph(data, 0)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a value")
+
+
+def _version(data: Any) -> int:
+    attrs = _typed(data, dict, "the symbol JSON").get("attrs", {})
+    told = _typed(attrs, dict, "attrs").get("mxnet_version")
+    if told is None:
+        return OLDEST
+    number = told[1] if isinstance(told, list) and len(told) == 2 else told
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise FormatError(f"attrs.mxnet_version is {str(told)[:80]}, not a number.")
+    if number >= 20000:
+        warnings.warn(
+            f"The symbol was saved by MXNet version {number}, which is newer than {VERSION}: it may "
+            "mean other things than are read from it.",
+            stacklevel=5,
+        )
+    return number
+
+
+def _typed(value: Any, kind: type, where: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise FormatError(
+            f"In the symbol JSON {where} must be a {kind.__name__}, not {type(value).__name__}."
+        )
+    return value
+
+
+class _Reader:
+    """Makes nodes from one file, counting them over all subgraphs."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.count = 0
+
+    def graph(self, data: dict, depth: int) -> list[Entry]:
+        if depth > MAX_DEPTH:
+            raise FormatError(f"Subgraphs are nested more than {MAX_DEPTH} deep.")
+        for field in _typed(data, dict, "a graph"):
+            if field not in _GRAPH_FIELDS:
+                raise FormatError(
+                    f"Unknown field {field[:80]!r} in the symbol JSON. "
+                    f"{did_you_mean(field[:80], _GRAPH_FIELDS)}".rstrip()
+                )
+        rows = _typed(_required(data, "nodes", "the symbol JSON"), list, "nodes")
+        self.count += len(rows)
+        if self.count > MAX_NODES:
+            raise FormatError(f"The symbol JSON has more than {MAX_NODES} nodes.")
+        nodes: list[Node] = []
+        for row in rows:
+            nodes.append(self.node(row, nodes, depth))
+        self.check_variables(_required(data, "arg_nodes", "the symbol JSON"), nodes)
+        heads = _typed(_required(data, "heads", "the symbol JSON"), list, "heads")
+        return [self.entry(h, nodes, "heads") for h in heads]
+
+    def check_variables(self, told: Any, nodes: list[Node]) -> None:
+        for i in _typed(told, list, "arg_nodes"):
+            if type(i) is not int or not 0 <= i < len(nodes) or nodes[i].op is not None:
+                raise FormatError(f"arg_nodes names {str(i)[:80]}, which is not a variable.")
+
+    def node(self, row: Any, before: list[Node], depth: int) -> Node:
+        if type(row) is not dict or not row.keys() <= _NODE_FIELDS:
+            raise _bad_row(row, len(before))
+        op_name, name, told = row.get("op"), row.get("name"), row.get("inputs")
+        if not (type(op_name) is type(name) is str and type(told) is list):
+            raise _bad_row(row, len(before))
+        inputs = [self.entry(e, before, name) for e in told]
+        attributes = _attributes(row, name)
+        if op_name != "null":
+            return self.operation(op_name, name, attributes, inputs, row, depth)
+        if inputs:
+            raise FormatError(f"{name[:80]!r} is a variable, yet it has inputs.")
+        made = Node(None, name, extra=_stored(attributes))
+        if "__shape__" in made.extra:
+            variable_shape(made)
+        if "__dtype__" in made.extra:
+            variable_type(made)
+        return made
+
+    def operation(
+        self, op_name: str, name: str, attributes: dict, inputs: list, row: dict, depth: int
+    ) -> Node:
+        op = registry.find(op_name)
+        if op is None:
+            raise FormatError(
+                f"Failed loading Op {name[:80]} of type {op_name[:80]}: Operator {op_name[:80]} is "
+                f"not registered. {did_you_mean(op_name[:80], registry.names())}".rstrip()
+            )
+        upgrade(op, name, attributes, inputs, self.version)
+        attrs, extra = _divided(op, attributes, lenient="param" in row)
+        graphs = ()
+        if "subgraphs" in row:
+            told = _typed(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
+            graphs = tuple(Graph(self.graph(g, depth + 1)) for g in told)
+        made = Node(op, name, attrs, inputs, extra=extra, subgraphs=graphs)
+        try:
+            made._facts = facts_of(op, attrs)
+            _check_inputs(made)
+        except FormatError:
+            raise
+        except (MXNetError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(f"Failed loading Op {name[:80]} of type {op.name}: {error}") from None
+        return made
+
+    def entry(self, told: Any, nodes: list[Node], where: str) -> Entry:
+        if type(told) is not list or not 2 <= len(told) <= 3:
+            raise FormatError(f"{where[:80]!r}: an input must be [node, output, version].")
+        number, index = told[0], told[1]
+        version = told[2] if len(told) == 3 else 0
+        if not (type(number) is type(index) is type(version) is int):
+            raise FormatError(f"{where[:80]!r}: an input must be three whole numbers.")
+        if not 0 <= number < len(nodes):
+            raise FormatError(
+                f"{where[:80]!r} refers to node {number}, but only the {len(nodes)} nodes before it "
+                "can be its inputs (no forward references, no cycles)."
+            )
+        node = nodes[number]
+        if not 0 <= index < (1 if node.op is None else node.facts.outputs):
+            raise FormatError(
+                f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which is not there."
+            )
+        if not 0 <= version <= MAX_NODES:
+            raise FormatError(f"{where[:80]!r}: {version} is not a version of an input.")
+        if version > node.version and node.op is None:
+            node.version = version
+        return Entry(node, index, version)
+
+
+def _bad_row(row: Any, number: int) -> FormatError:
+    """Return what is wrong with a node."""
+    where = f"node {number} of the symbol JSON"
+    if not isinstance(row, dict):
+        return FormatError(f"{where} must be an object, not {type(row).__name__}.")
+    for field in row:
+        if field not in _NODE_FIELDS:
+            return FormatError(f"Unknown field {field[:80]!r} in {where}.")
+    for field, kind in (("op", str), ("name", str), ("inputs", list)):
+        if field not in row:
+            return FormatError(f'Missing field "{field}" in {where}.')
+        if type(row[field]) is not kind:
+            return FormatError(f'"{field}" of {where} must be a {kind.__name__}.')
+    return FormatError(f"{where} cannot be understood.")
+
+
+def _required(row: dict, field: str, where: str) -> Any:
+    if field not in row:
+        raise FormatError(f'Missing field "{field}" in {where}.')
+    return row[field]
+
+
+def _attributes(row: dict, name: str) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for field in ("param", "attr", "attrs"):
+        told = row.get(field)
+        if told is None:
+            continue
+        if type(told) is not dict:
+            raise FormatError(f'"{field}" of {name[:80]!r} must be an object.')
+        for key, value in told.items():
+            if type(value) is not str or len(value) > MAX_ATTRIBUTE:
+                raise FormatError(
+                    f"{name[:80]!r}: attribute {key[:80]!r} must be text of at most "
+                    f"{MAX_ATTRIBUTE} characters."
+                )
+        merged = {**merged, **told} if merged else told
+    return merged
+
+
+def _stored(attributes: dict[str, str]) -> dict[str, str]:
+    if HIDDEN_KEYS.isdisjoint(attributes):
+        return attributes
+    return {stored_key(k): v for k, v in attributes.items()}
+
+
+def _divided(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
+    """Return the operator's own attributes and the user's.
+
+    Files before 0.9 kept them apart, so there what the operator does not know is the user's.
+    """
+    attrs, extra = {}, {}
+    for key, value in attributes.items():
+        if is_extra(key) or (lenient and key not in op.attributes and key != op.count):
+            extra[stored_key(key)] = value
+        else:
+            attrs[key] = value
+    return attrs, extra
+
+
+def _check_inputs(node: Node) -> None:
+    names = node.input_names
+    if len(names) != len(node.inputs):
+        raise FormatError(
+            f"{node.op.name} needs {len(names)} inputs ({', '.join(names[:20])}), but the file gives "
+            f"{len(node.inputs)} to {node.name[:80]!r}."
+        )

@@ -1,0 +1,28 @@
+"""How parameters get their first values: ``mx.init.Xavier()``, by name, or by JSON."""
+
+from __future__ import annotations
+
+from .base import InitDesc, Initializer, Load, Mixed, alias, create, register
+from .random import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
+from .structured import Bilinear, Constant, FusedRNN, LSTMBias, One, Zero
+
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "FusedRNN",
+    "InitDesc",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "register",
+]

@@ -1,0 +1,312 @@
+"""What every initializer does: choose by the parameter's name how to fill it.
+
+A subclass overrides `_init_weight`; those who need more override the other ``_init_`` hooks,
+which downstream libraries know by these names.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from .. import registry
+from ..ndarray import NDArray
+
+
+class InitDesc(str):
+    """A parameter's name with what is known of it.
+
+    Parameters
+    ----------
+    name : the parameter's name.
+    attrs : its attributes; ``__init__`` among them says how it wants to be initialized.
+    global_init : the initializer of the whole model, for those that pass work on.
+
+    >>> InitDesc("fc_weight", {"__init__": "zeros"}).attrs
+    {'__init__': 'zeros'}
+    """
+
+    attrs: Mapping[str, Any]
+    global_init: Initializer | None
+
+    def __new__(
+        cls,
+        name: str,
+        attrs: Mapping[str, Any] | None = None,
+        global_init: Initializer | None = None,
+    ) -> InitDesc:
+        """Make the string and put the rest beside it."""
+        desc = super().__new__(cls, name)
+        desc.attrs = attrs or {}
+        desc.global_init = global_init
+        return desc
+
+    def __getnewargs__(self) -> tuple:
+        return str(self), self.attrs, self.global_init
+
+
+def _size_of(values: NDArray) -> str:
+    """Return the root mean square, which verbose initializers print."""
+    flat = values.asnumpy().ravel()
+    return str(np.linalg.norm(flat) / np.float32(np.sqrt(flat.size)))
+
+
+class Initializer:
+    """Base of all initializers.
+
+    Call it with an `InitDesc` and an array: a parameter that brings its own ``__init__`` is filled
+    by that; names that end in ``weight`` by this initializer; ``bias``, ``beta`` and ``min``
+    get 0, ``gamma`` and ``max`` get 1; any other name is an error.
+
+    >>> fc = mx.nd.array([[1, 2]])
+    >>> mx.init.One()(mx.init.InitDesc("fc_weight"), fc)
+    >>> fc.asnumpy()
+    array([[1., 1.]], dtype=float32)
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], Any] | None = None
+
+    def set_verbosity(
+        self, verbose: bool = False, print_func: Callable[[NDArray], Any] | None = None
+    ) -> Initializer:
+        """Log every parameter that is filled, with ``print_func`` of its values."""
+        self._verbose = verbose
+        self._print_func = print_func or _size_of
+        return self
+
+    def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
+        if self._verbose and self._print_func:
+            logging.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
+
+    def dumps(self) -> str:
+        """Return JSON from which `create` makes the same initializer.
+
+        >>> mx.init.Normal(0.5).dumps()
+        '["normal", {"sigma": 0.5}]'
+        """
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self._kwargs == other._kwargs
+
+    __hash__ = None  # type: ignore[assignment]  # they can be changed
+
+    def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
+        """Fill an array in the way its name asks for."""
+        if not isinstance(desc, InitDesc):
+            self._legacy_init(desc, arr)
+            return
+        if desc.global_init is None:
+            desc.global_init = self
+        wish = desc.attrs.get("__init__", "")
+        if wish:
+            create(wish)._init_weight(desc, arr)
+            told = wish.dumps() if isinstance(wish, Initializer) else wish
+        else:
+            told = self._init_by_name(desc, arr, _SUFFIXES)
+        self._verbose_print(desc, told, arr)
+
+    def _init_by_name(self, name: str, arr: NDArray, suffixes: Sequence[tuple[str, str]]) -> str:
+        """Use the hook of the first suffix that fits; return the suffix."""
+        for suffix, hook in suffixes:
+            if name.endswith(suffix):
+                getattr(self, hook)(name, arr)
+                return suffix
+        self._init_default(name, arr)
+        return "default"
+
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
+        """Fill an array told by a bare string, which knows a few names more."""
+        if not isinstance(name, str):
+            raise TypeError(f"name must be string, got {type(name).__name__}")
+        if not isinstance(arr, NDArray):
+            raise TypeError(f"arr must be NDArray, got {type(arr).__name__}")
+        warnings.warn(
+            "Calling initializer with init(str, NDArray) has been deprecated. "
+            "Please use init(mx.init.InitDesc(...), NDArray) instead.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        if name.startswith("upsampling"):
+            self._init_bilinear(name, arr)
+        elif name.startswith("stn_loc") and name.endswith("weight"):
+            self._init_zero(name, arr)
+        elif name.startswith("stn_loc") and name.endswith("bias"):
+            self._init_loc_bias(name, arr)
+        else:
+            self._init_by_name(name, arr, _LEGACY_SUFFIXES)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must override _init_weight(name, arr)")
+
+    def _init_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_gamma(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_zero(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_quantized_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+    def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = nd.random.randint(-127, 127, arr.shape, ctx=arr.ctx)
+
+    def _init_bilinear(self, _: str, arr: NDArray) -> None:
+        arr[:] = bilinear_kernel(arr.shape)
+
+    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
+        if arr.shape != (6,):
+            raise ValueError(f"{name} holds an affine transformation: shape (6,), got {arr.shape}")
+        arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
+
+    def _init_default(self, name: str, _: NDArray) -> None:
+        raise ValueError(
+            f"Unknown initialization pattern for {name}. Default initialization is limited to "
+            'names that end in "weight", "bias", "gamma" (1.0) and "beta" (0.0). Please use '
+            "mx.sym.Variable(init=mx.init.*) to set how this one starts."
+        )
+
+
+_SUFFIXES = (
+    ("weight", "_init_weight"),
+    ("bias", "_init_bias"),
+    ("gamma", "_init_gamma"),
+    ("beta", "_init_beta"),
+    ("min", "_init_zero"),
+    ("max", "_init_one"),
+    ("weight_quantize", "_init_quantized_weight"),
+    ("bias_quantize", "_init_quantized_bias"),
+)
+_LEGACY_SUFFIXES = (
+    *_SUFFIXES[:6],
+    ("moving_mean", "_init_zero"),
+    ("moving_var", "_init_one"),
+    ("moving_inv_var", "_init_zero"),
+    ("moving_avg", "_init_zero"),
+)
+
+
+def bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
+    """Return a (…, height, width) kernel that interpolates linearly both ways.
+
+    >>> bilinear_kernel((1, 1, 1, 4)).round(4).tolist()
+    [[[[0.0625, 0.1875, 0.1875, 0.0625]]]]
+    """
+    if len(shape) < 4:
+        raise ValueError(f"A bilinear kernel has 4 dimensions, got shape {tuple(shape)}")
+    height, width = shape[2], shape[3]
+    half = np.ceil(width / 2.0)
+    centre = (2 * half - 1 - half % 2) / (2.0 * half)
+    along_y = 1 - np.abs(np.arange(height) / half - centre)
+    along_x = 1 - np.abs(np.arange(width) / half - centre)
+    return np.broadcast_to(np.outer(along_y, along_x), shape).astype(np.float32)
+
+
+register = registry.get_register_func(Initializer, "initializer")
+alias = registry.get_alias_func(Initializer, "initializer")
+create = registry.get_create_func(Initializer, "initializer")
+
+
+class Load:
+    """Take values from a file or a dict of arrays, and from a default where there are none.
+
+    Parameters
+    ----------
+    param : a file made by `mx.nd.save` or checkpoints, or a dict; "arg:" and "aux:" are dropped.
+    default_init : for parameters that are not there; without it they are an error.
+    verbose : log where every parameter comes from.
+    """
+
+    def __init__(
+        self,
+        param: str | Mapping[str, NDArray],
+        default_init: Initializer | str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        arrays = nd.load(param) if isinstance(param, str) else param
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"param must hold named arrays, got {type(arrays).__name__}")
+        self.param = {
+            name[4:] if name.startswith(("arg:", "aux:")) else name: array
+            for name, array in arrays.items()
+        }
+        self.default_init = create(default_init) if isinstance(default_init, str) else default_init
+        self.verbose = verbose
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        """Fill an array by its name."""
+        if name in self.param:
+            loaded = self.param[name]
+            if loaded.shape != arr.shape:
+                raise ValueError(
+                    f"Parameter {name} cannot be initialized from loading. Shape mismatch, "
+                    f"target {arr.shape} vs loaded {loaded.shape}"
+                )
+            arr[:] = loaded
+            self._tell(name, "loading")
+            return
+        if self.default_init is None:
+            raise ValueError(
+                f"Cannot Initialize {name}. Not found in loaded param and no default Initializer "
+                "is provided."
+            )
+        self.default_init(name, arr)
+        self._tell(name, "default")
+
+    def _tell(self, name: str, source: str) -> None:
+        if self.verbose:
+            logging.info("Initialized %s by %s", name, source)
+
+
+class Mixed:
+    """Choose the initializer by the first pattern that matches the beginning of the name.
+
+    >>> init = mx.init.Mixed(["bias", ".*"], [mx.init.Zero(), mx.init.One()])
+    >>> w = mx.nd.array([5])
+    >>> init(mx.init.InitDesc("fc_weight"), w)
+    >>> w.asnumpy()
+    array([1.], dtype=float32)
+    """
+
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Initializer]) -> None:
+        if len(patterns) != len(initializers):
+            raise ValueError(
+                f"Mixed needs one initializer a pattern, got {len(patterns)} patterns and "
+                f"{len(initializers)} initializers"
+            )
+        self.map = [
+            (re.compile(pattern), init)
+            for pattern, init in zip(patterns, initializers, strict=True)
+        ]
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        """Fill an array by its name."""
+        for pattern, init in self.map:
+            if pattern.match(name):
+                init(name, arr)
+                return
+        raise ValueError(
+            f"Parameter name {name} did not match any pattern. Consider adding a "
+            '".*" pattern at the end with a default Initializer.'
+        )

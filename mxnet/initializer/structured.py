@@ -1,0 +1,187 @@
+"""Initializers that draw nothing: constants, upsampling kernels, gates of recurrent layers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..ndarray import NDArray
+from .base import InitDesc, Initializer, alias, bilinear_kernel, create, register
+
+GATES = {"lstm": "ifco", "gru": "rzo", "rnn_relu": None, "rnn_tanh": None}
+
+
+@alias("zeros")
+@register
+class Zero(Initializer):
+    """Fill weights with 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+
+@alias("ones")
+@register
+class One(Initializer):
+    """Fill weights with 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1
+
+
+@register
+class Constant(Initializer):
+    """Fill weights with a number, or with an array that broadcasts to them.
+
+    >>> w = mx.nd.array([[9, 9]])
+    >>> mx.init.Constant(2)(mx.init.InitDesc("fc_weight"), w)
+    >>> w.asnumpy()
+    array([[2., 2.]], dtype=float32)
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        value = self.value
+        arr[:] = np.asarray(value) if isinstance(value, list | tuple) else value
+
+    def dumps(self) -> str:
+        """Return JSON from which `create` makes the same initializer."""
+        value = self.value
+        if isinstance(value, NDArray):
+            value = value.asnumpy()
+        if isinstance(value, np.ndarray | np.generic):
+            value = value.tolist()
+        return json.dumps([type(self).__name__.lower(), {"value": value}])
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.dumps() == other.dumps()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@register
+class Bilinear(Initializer):
+    """Fill a deconvolution's weight so that it enlarges images smoothly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = bilinear_kernel(arr.shape)
+
+
+@register
+class LSTMBias(Initializer):
+    """Fill an LSTM's bias with 0, but its forget gate's quarter with ``forget_bias``.
+
+    Give it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
+    """
+
+    def __init__(self, forget_bias: float = 1.0) -> None:
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        hidden = arr.shape[0] // 4
+        arr[:] = 0.0
+        arr[hidden : 2 * hidden] = self.forget_bias
+
+
+@register
+class FusedRNN(Initializer):
+    """Fill the one parameter of the operator `RNN`, which packs all layers and gates.
+
+    Each gate's weight and bias is filled on its own, by ``init`` or else by the initializer of
+    the whole model; a forget gate's bias gets ``forget_bias``.
+
+    Parameters
+    ----------
+    init : an initializer, its JSON or name, or None.
+    num_hidden, num_layers, mode, bidirectional : as in the operator.
+    forget_bias : bias of an LSTM's forget gates.
+    """
+
+    def __init__(
+        self,
+        init: Initializer | str | None,
+        num_hidden: int,
+        num_layers: int,
+        mode: str,
+        bidirectional: bool = False,
+        forget_bias: float = 1.0,
+    ) -> None:
+        if mode not in GATES:
+            raise ValueError(f"Unknown mode {mode!r}: use one of {', '.join(GATES)}")
+        init = create(init) if isinstance(init, str) else init
+        super().__init__(
+            init=None if init is None else init.dumps(),
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
+        self._init = init
+        self._num_hidden = num_hidden
+        self._num_layers = num_layers
+        self._mode = mode
+        self._bidirectional = bidirectional
+        self._forget_bias = forget_bias
+
+    def _input_size(self, total: int) -> int:
+        """Return how wide the first layer's input is, which the packed size tells."""
+        hidden, directions = self._num_hidden, 2 if self._bidirectional else 1
+        rows = directions * hidden * len(GATES[self._mode] or " ")
+        deeper = (self._num_layers - 1) * (directions * hidden + hidden + 2)
+        width, rest = divmod(total, rows)
+        size = width - deeper - hidden - 2
+        if rest or size < 1:
+            raise ValueError(
+                f"{total} parameters do not make an RNN of mode={self._mode}, "
+                f"num_hidden={hidden}, num_layers={self._num_layers}, "
+                f"bidirectional={self._bidirectional}"
+            )
+        return size
+
+    def _parts(self, total: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield (name, shape) of each gate in packed order: all weights, then all biases."""
+        hidden = self._num_hidden
+        sides = "lr" if self._bidirectional else "l"
+        gates = [f"_{g}" for g in GATES[self._mode] or ""] or [""]
+        widths = [self._input_size(total)] + [hidden * len(sides)] * (self._num_layers - 1)
+        cells = [(f"{side}{i}", w) for i, w in enumerate(widths) for side in sides]
+        for cell, width in cells:
+            for kind, columns in (("i2h", width), ("h2h", hidden)):
+                for gate in gates:
+                    yield f"{cell}_{kind}{gate}_weight", (hidden, columns)
+        for cell, _ in cells:
+            for kind in ("i2h", "h2h"):
+                for gate in gates:
+                    yield f"{cell}_{kind}{gate}_bias", (hidden,)
+
+    def _init_weight(self, desc: str, arr: NDArray) -> None:
+        overall = getattr(desc, "global_init", None)
+        init = overall if self._init is None else self._init
+        if init is None or init is self:
+            raise ValueError("FusedRNN(init=None) needs the initializer of the whole model.")
+        start = 0
+        for name, shape in self._parts(arr.size):
+            part = arr[start : start + int(np.prod(shape))]
+            start += part.size
+            if self._mode == "lstm" and name.endswith("_f_bias"):
+                part[:] = self._forget_bias
+                continue
+            # A slice of a vector shares its memory, and so does what reshape makes of it.
+            init(InitDesc(name, global_init=overall), part.reshape(shape))

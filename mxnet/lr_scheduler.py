@@ -1,0 +1,263 @@
+"""Learning rates that change with the number of updates.
+
+A scheduler is called with the number of updates so far and returns the rate for the next one.
+Every one can warm up: over the first ``warmup_steps`` updates the rate rises from
+``warmup_begin_lr`` to ``base_lr`` ("linear") or stays at ``warmup_begin_lr`` ("constant").
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from math import cos, pi
+from typing import Literal
+
+__all__ = [
+    "CosineScheduler",
+    "FactorScheduler",
+    "LRScheduler",
+    "MultiFactorScheduler",
+    "PolyScheduler",
+]
+
+WarmupMode = Literal["linear", "constant"]
+
+
+class LRScheduler:
+    """Base of all schedulers: warm-up; `__call__` is for subclasses.
+
+    Parameters
+    ----------
+    base_lr : the rate after warm-up. An optimizer with a rate of its own sets it.
+    warmup_steps : how many updates warm-up takes.
+    warmup_begin_lr : the rate at which warm-up begins, not above `base_lr`.
+    warmup_mode : "linear" or "constant".
+    """
+
+    def __init__(
+        self,
+        base_lr: float = 0.01,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: WarmupMode = "linear",
+    ) -> None:
+        if not isinstance(warmup_steps, int):
+            raise TypeError(f"warmup_steps must be a whole number, got {warmup_steps!r}")
+        if warmup_begin_lr > base_lr:
+            raise ValueError(
+                "Base lr has to be higher than warmup_begin_lr: "
+                f"base_lr={base_lr}, warmup_begin_lr={warmup_begin_lr}"
+            )
+        if warmup_steps < 0:
+            raise ValueError(f"Warmup steps has to be positive or 0, got {warmup_steps}")
+        if warmup_mode not in ("linear", "constant"):
+            raise ValueError(
+                f"Supports only linear and constant modes of warmup, got {warmup_mode!r}"
+            )
+        self.base_lr = base_lr
+        self.warmup_steps = warmup_steps
+        self.warmup_final_lr = base_lr
+        self.warmup_begin_lr = warmup_begin_lr
+        self.warmup_mode = warmup_mode
+
+    def get_warmup_lr(self, num_update: int) -> float:
+        """Return the rate at an update of the warm-up.
+
+        >>> LRScheduler(base_lr=1.0, warmup_steps=4).get_warmup_lr(1)
+        0.25
+        """
+        if num_update >= self.warmup_steps:
+            raise ValueError(
+                f"warm-up takes {self.warmup_steps} updates; there is no update {num_update} in it"
+            )
+        if self.warmup_mode == "constant":
+            return self.warmup_begin_lr
+        rise = (self.warmup_final_lr - self.warmup_begin_lr) * num_update / self.warmup_steps
+        return self.warmup_begin_lr + rise
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate for this update; each scheduler tells its own."""
+        raise NotImplementedError(f"{type(self).__name__} must override __call__(num_update)")
+
+
+def _check_factor(factor: float) -> None:
+    if factor > 1.0:
+        raise ValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
+
+
+class FactorScheduler(LRScheduler):
+    """Multiply the rate by ``factor`` every ``step`` updates, down to ``stop_factor_lr``.
+
+    >>> schedule = FactorScheduler(step=2, factor=0.5, base_lr=1.0)
+    >>> [schedule(n) for n in range(1, 7)]
+    [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+    """
+
+    def __init__(
+        self,
+        step: int,
+        factor: float = 1,
+        stop_factor_lr: float = 1e-8,
+        base_lr: float = 0.01,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: WarmupMode = "linear",
+    ) -> None:
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        if step < 1:
+            raise ValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+        _check_factor(factor)
+        self.step = step
+        self.factor = factor
+        self.stop_factor_lr = stop_factor_lr
+        self.count = 0
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate for this update."""
+        if num_update < self.warmup_steps:
+            return self.get_warmup_lr(num_update)
+        # A loop and not a formula: base_lr is public, and may have been set in between.
+        while num_update > self.count + self.step:
+            self.count += self.step
+            self.base_lr *= self.factor
+            if self.base_lr < self.stop_factor_lr:
+                self.base_lr = self.stop_factor_lr
+                logging.info(
+                    "Update[%d]: now learning rate arrived at %0.5e, will not change in the future",
+                    num_update,
+                    self.base_lr,
+                )
+            else:
+                logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+        return self.base_lr
+
+
+class MultiFactorScheduler(LRScheduler):
+    """Multiply the rate by ``factor`` after each of the given numbers of updates.
+
+    >>> schedule = MultiFactorScheduler(step=[2, 5], factor=0.5, base_lr=1.0)
+    >>> [schedule(n) for n in range(1, 7)]
+    [1.0, 1.0, 0.5, 0.5, 0.5, 0.25]
+    """
+
+    def __init__(
+        self,
+        step: Sequence[int],
+        factor: float = 1,
+        base_lr: float = 0.01,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: WarmupMode = "linear",
+    ) -> None:
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        if not isinstance(step, list | tuple) or not step:
+            raise TypeError(f"step must be a list of numbers of updates, got {step!r}")
+        if any(later <= earlier for earlier, later in itertools.pairwise(step)):
+            raise ValueError(f"Schedule step must be an increasing integer list, got {step}")
+        if step[0] < 1:
+            raise ValueError(f"Schedule step must be greater or equal than 1 round, got {step}")
+        _check_factor(factor)
+        self.step = list(step)
+        self.cur_step_ind = 0
+        self.factor = factor
+        self.count = 0
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate for this update."""
+        if num_update < self.warmup_steps:
+            return self.get_warmup_lr(num_update)
+        while self.cur_step_ind < len(self.step) and num_update > self.step[self.cur_step_ind]:
+            self.count = self.step[self.cur_step_ind]
+            self.cur_step_ind += 1
+            self.base_lr *= self.factor
+            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+        return self.base_lr
+
+
+class _FadingScheduler(LRScheduler):
+    """From ``base_lr`` to ``final_lr`` along a curve; after ``max_update`` the rate stays."""
+
+    def __init__(
+        self,
+        max_update: int,
+        base_lr: float,
+        final_lr: float,
+        warmup_steps: int,
+        warmup_begin_lr: float,
+        warmup_mode: WarmupMode,
+    ) -> None:
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        if not isinstance(max_update, int):
+            raise TypeError(f"max_update must be a whole number, got {max_update!r}")
+        if max_update < 1:
+            raise ValueError(
+                f"maximum number of updates must be strictly positive, got {max_update}"
+            )
+        self.base_lr_orig = base_lr
+        self.max_update = max_update
+        self.final_lr = final_lr
+        self.max_steps = max_update - warmup_steps
+
+    def _left(self, progress: float) -> float:
+        """Return which part of the way down is left at a progress from 0 to 1."""
+        raise NotImplementedError
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate for this update."""
+        if num_update < self.warmup_steps:
+            return self.get_warmup_lr(num_update)
+        if num_update <= self.max_update:
+            done = num_update - self.warmup_steps
+            progress = done / self.max_steps if self.max_steps else 1.0
+            way = self.base_lr_orig - self.final_lr
+            self.base_lr = self.final_lr + way * self._left(progress)
+        return self.base_lr
+
+
+class PolyScheduler(_FadingScheduler):
+    """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
+
+    >>> schedule = PolyScheduler(max_update=4, base_lr=1.0, pwr=2)
+    >>> [schedule(n) for n in range(6)]
+    [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        max_update: int,
+        base_lr: float = 0.01,
+        pwr: float = 2,
+        final_lr: float = 0,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: WarmupMode = "linear",
+    ) -> None:
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        self.power = pwr
+
+    def _left(self, progress: float) -> float:
+        return (1 - progress) ** self.power
+
+
+class CosineScheduler(_FadingScheduler):
+    """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
+
+    >>> schedule = CosineScheduler(max_update=4, base_lr=1.0)
+    >>> [round(schedule(n), 4) for n in range(6)]
+    [1.0, 0.8536, 0.5, 0.1464, 0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        max_update: int,
+        base_lr: float = 0.01,
+        final_lr: float = 0,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: WarmupMode = "linear",
+    ) -> None:
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+
+    def _left(self, progress: float) -> float:
+        return (1 + cos(pi * progress)) / 2

@@ -1,0 +1,75 @@
+"""Automatic names: `NameManager` counts per hint, `Prefix` puts a word in front."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .base import classproperty
+
+__all__ = ["NameManager", "Prefix"]
+
+
+class NameManager:
+    """Gives names to symbols and blocks that have none: ``hint0``, ``hint1``, ...
+
+    Used as a scope, it starts its own counters.
+
+    >>> with NameManager() as names:
+    ...     names.get(None, "conv"), names.get(None, "conv"), names.get("mine", "conv")
+    ('conv0', 'conv1', 'mine')
+    """
+
+    _current: Any
+
+    def __init__(self) -> None:
+        self._counter: dict[str, int] = {}
+        self._outer: list[NameManager] = []
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return the name if there is one, else the hint with its next number."""
+        if name:
+            return name
+        number = self._counter.get(hint, 0)
+        self._counter[hint] = number + 1
+        return f"{hint}{number}"
+
+    @classproperty
+    def current(cls) -> NameManager:  # noqa: N805 (the class, not an instance)
+        """The manager in force in this thread."""
+        return NameManager._current.value
+
+    def __enter__(self) -> NameManager:
+        self._outer.append(NameManager._current.value)
+        NameManager._current.value = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        NameManager._current.value = self._outer.pop()
+
+
+class Prefix(NameManager):
+    """A name manager that puts a prefix before every name, given or made.
+
+    >>> with Prefix("stage1_") as names:
+    ...     names.get(None, "conv"), names.get("fc", "conv")
+    ('stage1_conv0', 'stage1_fc')
+    """
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return the prefixed name."""
+        return self._prefix + super().get(name, hint)
+
+
+class _Current(threading.local):
+    """Each thread counts on its own."""
+
+    def __init__(self) -> None:
+        self.value = NameManager()
+
+
+NameManager._current = _Current()

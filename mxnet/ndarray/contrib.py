@@ -1,0 +1,1 @@
+"""Contributed operators: `mx.nd.contrib`. Most functions are put here by `face`."""

@@ -1,0 +1,240 @@
+"""Functions that make arrays: from values, from other libraries, or filled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import dtypes
+from ..context import Context, current_context, torch_device
+from ..error import MXNetError
+from ..ops import registry
+from .invoke import invoke, stored_context
+from .core import NDArray
+from .storage import Handle, plain, wrap_plain
+
+__all__ = [
+    "arange",
+    "array",
+    "empty",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "from_torch",
+    "full",
+    "linspace",
+    "ones",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "zeros",
+]
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """Make an array from nested lists, NumPy, torch, scipy.sparse or another NDArray.
+
+    Without `dtype` the result is float32, except that an NDArray keeps its type.
+
+    >>> mx.nd.array(np.array([1, 2])).dtype
+    <class 'numpy.float32'>
+    """
+    ctx = ctx or current_context()
+    device = torch_device(ctx)
+    if _is_scipy_sparse(source_array):
+        from .sparse import array as sparse_array
+
+        return sparse_array(source_array, ctx=ctx, dtype=dtype)
+    if isinstance(source_array, Handle):
+        if getattr(source_array, "stype", "default") != "default":
+            return source_array.copyto(ctx) if dtype is None else source_array.astype(dtype)
+        source, implied = plain(source_array), plain(source_array).dtype
+    elif isinstance(source_array, Tensor):
+        source, implied = source_array.detach(), torch.float32
+    else:
+        source, implied = torch.from_numpy(_host_array(source_array)), torch.float32
+    wanted = implied if dtype is None else dtypes.to_torch(dtype)
+    tensor = torch.empty(source.shape, dtype=wanted, device=device)
+    tensor.copy_(source)
+    return wrap_plain(NDArray, tensor, stored_context(ctx))
+
+
+def _host_array(source: Any) -> np.ndarray:
+    if isinstance(source, list | tuple) and any(isinstance(s, Handle) for s in source):
+        source = [s.asnumpy() if isinstance(s, Handle) else s for s in source]
+    try:
+        values = np.asarray(source)
+    except ValueError:
+        values = np.empty(0, dtype=object)
+    if values.dtype.kind not in "biufc":
+        raise TypeError(
+            "source_array must be array like object: numbers in nested lists of equal lengths, "
+            f"not {type(source).__name__}"
+        )
+    if values.dtype.kind in "u" and values.dtype.itemsize > 1:
+        values = values.astype(np.int64 if values.dtype.itemsize < 8 else np.float64)
+    return np.ascontiguousarray(values).reshape(values.shape)
+
+
+def _is_scipy_sparse(source: Any) -> bool:
+    return type(source).__module__.startswith("scipy.sparse")
+
+
+def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
+    """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
+    shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+    if not shape or 0 in shape:
+        raise MXNetError(
+            f"Operator {name} inferring shapes failed: shape {shape} has an unknown size; "
+            "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np."
+        )
+    raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
+    return invoke(registry.get(name), (), raw, cls=NDArray, ctx=ctx or current_context())
+
+
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+) -> NDArray:
+    """Make an array of zeros; with `stype` a sparse one.
+
+    >>> mx.nd.zeros((1, 2)).asnumpy()
+    array([[0., 0.]], dtype=float32)
+    """
+    if stype not in (None, "default"):
+        from .sparse import zeros as sparse_zeros
+
+        return sparse_zeros(stype, shape, ctx=ctx, dtype=dtype, **kwargs)
+    return _filled("_zeros", shape, ctx, dtype)
+
+
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """Make an array of ones.
+
+    >>> mx.nd.ones(2, dtype='int32').asnumpy()
+    array([1, 1], dtype=int32)
+    """
+    return _filled("_ones", shape, ctx, dtype)
+
+
+def empty(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None
+) -> NDArray:
+    """Make an array whose values are not set yet."""
+    if stype not in (None, "default"):
+        from .sparse import empty as sparse_empty
+
+        return sparse_empty(stype, shape, ctx=ctx, dtype=dtype)
+    ctx = ctx or current_context()
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    made = torch.empty(shape, dtype=dtypes.to_torch(dtype), device=torch_device(ctx))
+    return wrap_plain(NDArray, made, stored_context(ctx))
+
+
+def full(
+    shape: Any,
+    val: float,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Make an array filled with one value, or fill `out`.
+
+    >>> mx.nd.full((2,), 7).asnumpy()
+    array([7., 7.], dtype=float32)
+    """
+    made = empty(shape, ctx, dtype) if out is None else out
+    made[:] = val
+    return made
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool | None = None,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+) -> NDArray:
+    """Make evenly spaced values in [start, stop), each repeated `repeat` times.
+
+    >>> mx.nd.arange(0, 3, repeat=2).asnumpy()
+    array([0., 0., 1., 1., 2., 2.], dtype=float32)
+    """
+    raw = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype}
+    return invoke(registry.get("_arange"), (), raw, cls=NDArray, ctx=ctx or current_context())
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+) -> NDArray:
+    """Make `num` evenly spaced values from start to stop.
+
+    >>> mx.nd.linspace(0, 1, 3).asnumpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    raw = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype}
+    return invoke(registry.get("_linspace"), (), raw, cls=NDArray, ctx=ctx or current_context())
+
+
+def eye(
+    N: int,  # noqa: N803 (MXNet's spelling)
+    M: int = 0,  # noqa: N803
+    k: int = 0,
+    ctx: Context | None = None,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> NDArray:
+    """Make a matrix with ones on the k-th diagonal.
+
+    >>> mx.nd.eye(2).asnumpy()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    raw = {"N": N, "M": M, "k": k, "dtype": "float32" if dtype is None else dtype}
+    return invoke(registry.get("_eye"), (), raw, cls=NDArray, ctx=ctx or current_context())
+
+
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
+    """Make an array from a NumPy array of its own dtype, by default in the same memory.
+
+    The NumPy array becomes read-only then, so that nobody changes it unawares.
+    """
+    if not zero_copy:
+        return wrap_plain(array_cls, torch.from_numpy(np.ascontiguousarray(ndarray).copy()))
+    if not ndarray.flags["C_CONTIGUOUS"]:
+        raise ValueError("Only c-contiguous arrays are supported for zero-copy")
+    made = wrap_plain(array_cls, torch.from_numpy(ndarray))
+    ndarray.flags["WRITEABLE"] = False
+    return made
+
+
+def from_torch(tensor: Tensor) -> NDArray:
+    """Make an array in the memory of a torch tensor.
+
+    >>> mx.nd.from_torch(mx.nd.ones((2,)).to_torch()).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    return wrap_plain(NDArray, tensor.detach().contiguous())
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """Make an array in the memory of a DLPack capsule, or of anything with ``__dlpack__``."""
+    return wrap_plain(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """Return a DLPack capsule that shares memory, to be read."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """Return a DLPack capsule that shares memory, to be written."""
+    return data.to_dlpack_for_write()

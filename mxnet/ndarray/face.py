@@ -1,0 +1,237 @@
+"""Makes `mx.nd.X` and array methods from the operator registry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ..error import MXNetError
+from ..ops import registry
+from ..ops.attributes import to_string
+from ..ops.declare import Op, operator_error
+from .invoke import KERNEL_ERRORS, invoke
+from .state import state
+from .storage import Handle, current, new_object, wrap
+
+if TYPE_CHECKING:
+    from .core import NDArray
+
+# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
+NAMESPACES = (
+    ("_contrib_", "contrib"),
+    ("_linalg_", "linalg"),
+    ("_sparse_", "sparse"),
+    ("_image_", "image"),
+    ("_random_", "random"),
+    ("_npx_", None),
+    ("_npi_", None),
+    ("_np_", None),
+    ("_", "_internal"),
+)
+
+
+def home_of(name: str) -> tuple[str | None, str]:
+    """Return the sub-namespace and the short name of a registered name.
+
+    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_npi_add")
+    (('contrib', 'box_nms'), ('op', 'relu'), (None, '_npi_add'))
+    """
+    for prefix, home in NAMESPACES:
+        if name.startswith(prefix):
+            return home, name if home in (None, "_internal") else name[len(prefix) :]
+    return "op", name
+
+
+def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
+    """Return the eager function of an operator, with a real signature and docstring."""
+    function = _variadic(op, cls) if op.variadic is not None else _fixed(op, cls)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = docstring(op)
+    function.__signature__ = signature(op)
+    function.__module__ = "mxnet.ndarray.op"
+    function.op = op
+    return function
+
+
+def _fixed(op: Op, cls: type[NDArray]) -> Callable:
+    """Return the function of an operator with a fixed list of inputs."""
+    general = _general(op, cls)
+    if op.optional or op.context_parameter is not None or not op.inputs:
+        return general
+    n_inputs, parsed, kernel = len(op.inputs), op.parsed_attributes, op.kernel
+    nothing = None if op.required else {}
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        # The short way: dense arrays by position, and attributes that were parsed before.
+        if len(args) != n_inputs:
+            return general(*args, **kwargs)
+        try:
+            attrs = parsed.get(tuple(kwargs.items())) if kwargs else nothing
+        except TypeError:  # a list among the attributes
+            attrs = None
+        if attrs is None:
+            return general(*args, **kwargs)
+        recording = state.recording
+        tensors = []
+        for array in args:
+            if type(array) is not cls:
+                return general(*args, **kwargs)
+            tensor = array._data
+            if tensor is None or (recording and array._tracked is not None):
+                tensor = current(array)
+            tensors.append(tensor)
+        try:
+            out = kernel(*tensors, **attrs)
+        except MXNetError:
+            raise
+        except KERNEL_ERRORS as error:
+            raise operator_error(op.name, tensors, error) from error
+        if type(out) is not Tensor:
+            return [wrap(cls, t, args[0]._ctx) for t in out]
+        array = new_object(cls)
+        if recording and out.requires_grad:
+            array._data, array._tracked = None, out
+        else:
+            array._data, array._tracked = out, None
+        array._ctx = args[0]._ctx
+        array._grad = None
+        return array
+
+    return function
+
+
+def _general(op: Op, cls: type[NDArray]) -> Callable:
+    """Return the function that sorts any mix of arguments before it calls `invoke`."""
+    inputs = [i.name for i in op.inputs]
+    n_inputs = len(inputs)
+    slots = [*inputs, *op.attributes, "out", "name"]
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        if "name" in kwargs and "name" not in op.attributes:
+            del kwargs["name"]
+        if len(args) > len(slots):
+            raise TypeError(f"{op.name} takes at most {len(slots)} arguments, got {len(args)}")
+        for key, value in zip(slots[n_inputs:], args[n_inputs:], strict=False):
+            if key == "out":
+                out = value
+            elif key != "name":
+                kwargs[key] = value
+        arrays = list(args[:n_inputs])
+        for key in inputs[len(arrays) :]:
+            arrays.append(kwargs.pop(key, None))
+        for key, array in zip(inputs, arrays, strict=True):
+            if array is not None and not isinstance(array, Handle):
+                raise _not_an_array(key, array)
+        return invoke(op, arrays, kwargs, out, cls=cls)
+
+    return function
+
+
+def _variadic(op: Op, cls: type[NDArray]) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        kwargs.pop("name", None)
+        if not args and op.variadic in kwargs:
+            args = kwargs.pop(op.variadic)
+        if len(args) == 1 and isinstance(args[0], list | tuple):
+            args = args[0]
+        for array in args:
+            if not isinstance(array, Handle):
+                raise _not_an_array(op.variadic, array)
+        if op.count is not None:
+            _check_count(op, kwargs, len(args))
+        return invoke(op, args, kwargs, out, cls=cls)
+
+    return function
+
+
+def _check_count(op: Op, kwargs: dict, given: int) -> None:
+    if op.count in op.attributes:
+        kwargs.setdefault(op.count, given)
+        return
+    told = kwargs.pop(op.count, None)
+    if told is not None and int(told) != given:
+        raise MXNetError(f"Operator {op.name}: {op.count}={told}, but {given} arrays were given.")
+
+
+def _not_an_array(key: str, value: Any) -> TypeError:
+    return TypeError(
+        f"Argument {key} must have NDArray type, but got {value!r} of {type(value).__name__}. "
+        "Wrap it: mx.nd.array(value)."
+    )
+
+
+def signature(op: Op) -> inspect.Signature:
+    """Return the signature that MXNet users know: inputs, attributes, out, name."""
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    if op.variadic is not None:
+        parameters.append(inspect.Parameter(op.variadic, inspect.Parameter.VAR_POSITIONAL))
+        positional = inspect.Parameter.KEYWORD_ONLY
+    parameters += [inspect.Parameter(i.name, positional, default=None) for i in op.inputs]
+    names = set()
+    for a in op.attributes.values():
+        names.add(a.name)
+        default = None if a.required else a.default
+        parameters.append(inspect.Parameter(a.name, positional, default=default))
+    for extra in ("out", "name"):
+        if extra not in names:
+            parameters.append(inspect.Parameter(extra, positional, default=None))
+    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
+
+
+def docstring(op: Op) -> str:
+    """Return the operator's own text with its parameters listed."""
+    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
+    if op.variadic is not None:
+        lines.append(f"*{op.variadic} : NDArray")
+    for i in op.inputs:
+        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
+        lines.append(f"{i.name} : NDArray{kind}")
+    for a in op.attributes.values():
+        rest = "required" if a.required else f"default {to_string(a.default)}"
+        lines.append(f"{a.name} : {a.type.label}, {rest}")
+    lines.append("out : NDArray or list of NDArray, optional")
+    return "\n".join(lines)
+
+
+def populate(modules: dict[str, ModuleType], cls: type[NDArray]) -> None:
+    """Put a function for every registered name into its namespace module.
+
+    `modules` has the keys of `NAMESPACES` plus 'op' and 'ndarray' (which shows 'op' too). What a
+    module defines by hand stays.
+    """
+    for name in registry.names():
+        home, short = home_of(name)
+        if home is None:
+            continue
+        function = make_function(registry.get(name), short, cls)
+        _show(modules[home], short, function)
+        if home == "op":
+            _show(modules["ndarray"], short, function)
+        elif home != "_internal":
+            _show(modules["_internal"], name, function)
+
+
+def _show(module: ModuleType, name: str, function: Callable) -> None:
+    if name not in vars(module):
+        setattr(module, name, function)
+
+
+def add_methods(cls: type[NDArray]) -> None:
+    """Give the class a method for each operator that is declared with ``method=True``."""
+    for name in registry.names():
+        op = registry.get(name)
+        if op.method and not name.startswith("_") and name not in vars(cls):
+            method = make_function(op, name, cls)
+            method.__qualname__ = f"{cls.__name__}.{name}"
+            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            rest = list(method.__signature__.parameters.values())[1:]
+            method.__signature__ = inspect.Signature([first, *rest])
+            setattr(cls, name, method)

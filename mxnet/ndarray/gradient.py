@@ -1,0 +1,183 @@
+"""Gradients of arrays on torch's autograd: leaves, what backward writes where, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .. import dtypes
+from ..error import MXNetError, ShapeError
+from .state import state
+from .storage import plain, wrap_plain
+
+if TYPE_CHECKING:
+    from .core import NDArray
+
+GRAD_REQS = ("write", "add", "null")
+_engine = torch.autograd.Variable._execution_engine
+_run_engine = _engine.run_backward
+
+NOT_RECORDED = (
+    "Cannot differentiate node because it is not in a computational graph. You need to set "
+    "is_recording to true or use autograd.record() to save computational graphs for backward. If "
+    "you want to differentiate the same graph twice, you need to pass retain_graph=True to "
+    "backward."
+)
+
+
+class Gradient:
+    """Where backward puts an array's gradient, and how."""
+
+    __slots__ = ("array", "fresh", "owned", "req")
+
+    def __init__(self, array: NDArray | None, req: str, owned: bool) -> None:
+        self.array, self.req, self.owned = array, req, owned
+        self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
+
+    def receive(self, leaf: Tensor) -> None:
+        """Take what torch has just accumulated in the leaf."""
+        found, leaf.grad = leaf.grad, None
+        target = self.array
+        if found.layout is not torch.strided:
+            target._receive_sparse(found, self.req)
+        elif self.req == "add":
+            plain(target).add_(found)
+        elif self.owned:
+            target._data = found  # our own array: torch's buffer becomes its memory
+        else:
+            plain(target).copy_(found)
+        self.fresh = True
+
+
+def check_req(req: Any) -> str:
+    """Return a valid grad_req, or say which ones there are."""
+    if req not in GRAD_REQS:
+        raise MXNetError(f"grad_req {req!r} is none of {', '.join(GRAD_REQS)}.")
+    return req
+
+
+def attach(
+    array: NDArray, req: str = "write", *, target: NDArray | None = None, stype: str | None = None
+) -> None:
+    """Make an array a leaf whose gradient goes to `target`, or to a new array of zeros."""
+    check_req(req)
+    data = plain(array)
+    owned = target is None
+    if owned and stype not in (None, "default"):
+        from .sparse import zeros as sparse_zeros
+
+        target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
+    elif owned:
+        target = wrap_plain(type(array), torch.zeros_like(data), array._ctx)
+    if req == "null":
+        array._tracked, array._grad = None, Gradient(target, req, owned)
+        return
+    if not data.dtype.is_floating_point:
+        raise MXNetError(
+            f"attach_grad: an array of {dtypes.to_name(data.dtype)} has no gradient; "
+            "only floating-point arrays do. Convert it: x.astype('float32')."
+        )
+    record = Gradient(target, req, owned)
+    leaf = data.detach().requires_grad_()
+    leaf.register_post_accumulate_grad_hook(record.receive)
+    array._tracked, array._grad = leaf, record
+
+
+def _head_gradient(head: Tensor, given: Any) -> Tensor:
+    if given is None:
+        return torch.ones_like(head)
+    grad = plain(given)
+    if grad.shape != head.shape:
+        raise ShapeError(
+            f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
+            f"{tuple(head.shape)}; they must be equal."
+        )
+    return grad if grad.dtype is head.dtype else grad.to(head.dtype)
+
+
+def _tracked_heads(heads: Sequence[NDArray]) -> list[Tensor]:
+    for head in heads:
+        if head._tracked is None:
+            raise MXNetError(NOT_RECORDED)
+    return [head._tracked for head in heads]
+
+
+def explain(error: RuntimeError) -> MXNetError:
+    """Return torch's complaint about a graph in MXNet's words."""
+    said = str(error)
+    if "second time" in said:
+        return MXNetError(NOT_RECORDED)
+    if "modified by an inplace operation" in said:
+        return MXNetError(
+            "backward: an array that the gradient needs was changed in place after it was used in "
+            "record(). Write into it after backward, or change a copy: y = x.copy(). "
+            f"(torch: {said})"
+        )
+    return MXNetError(f"backward: {said}")
+
+
+def run_backward(
+    heads: Sequence[NDArray],
+    head_grads: Sequence[NDArray | None] | None = None,
+    retain_graph: bool = False,
+) -> None:
+    """Run torch's engine from the heads; leaves pass their gradients to their arrays."""
+    tensors = _tracked_heads(heads)
+    if head_grads is None:
+        head_grads = [None] * len(tensors)
+    if len(head_grads) != len(tensors):
+        raise MXNetError(
+            f"backward: {len(tensors)} heads, but {len(head_grads)} head gradients were given."
+        )
+    grads = tuple(_head_gradient(t, g) for t, g in zip(tensors, head_grads, strict=True))
+    recording, state.recording = state.recording, False
+    try:
+        _run_engine(tuple(tensors), grads, bool(retain_graph), False, (), True, accumulate_grad=True)
+    except MXNetError:
+        raise
+    except RuntimeError as error:
+        raise explain(error) from error
+    finally:
+        state.recording = recording
+
+
+def differentiate(
+    heads: Sequence[NDArray],
+    variables: Sequence[NDArray],
+    head_grads: Sequence[NDArray | None] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> list[Tensor]:
+    """Return the gradients of the heads with respect to the variables."""
+    tensors = _tracked_heads(heads)
+    leaves = []
+    for i, variable in enumerate(variables):
+        if variable._tracked is None:
+            raise MXNetError(
+                f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
+                "before record()."
+            )
+        leaves.append(variable._tracked)
+    if head_grads is None:
+        head_grads = [None] * len(tensors)
+    grads = tuple(
+        g._tracked
+        if create_graph and g is not None and g._tracked is not None
+        else _head_gradient(t, g)
+        for t, g in zip(tensors, head_grads, strict=True)
+    )
+    try:
+        found = torch.autograd.grad(
+            tensors,
+            leaves,
+            grads,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+    except RuntimeError as error:
+        raise explain(error) from error
+    return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]

@@ -1,0 +1,1 @@
+"""Image operators: `mx.nd.image`. The functions are put here by `face`."""

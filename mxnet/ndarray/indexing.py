@@ -1,0 +1,150 @@
+"""Reading and writing parts of an array, by MXNet's rules of views and copies.
+
+A contiguous basic part shares memory with its array; everything else is a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .storage import Handle, plain
+
+
+def index_error(index: int, axis: int, size: int) -> IndexError:
+    """Return the error for an index that is out of range."""
+    return IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+
+
+def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
+    """Return the part of a tensor that a key names.
+
+    `keep_scalar` is NumPy's meaning: one element has shape (). MXNet's legacy is (1,).
+    """
+    if type(key) is int:
+        return _read_row(tensor, key, keep_scalar)
+    key, flips = normalise(tensor, key)
+    part = tensor[key]
+    if flips:
+        part = part.flip(flips)
+    if not part.ndim and not keep_scalar:
+        part = part.reshape(1)
+    return part if part.is_contiguous() else part.contiguous()
+
+
+def _read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
+    if not tensor.ndim:
+        raise IndexError("a 0-dimensional array cannot be indexed by a number")
+    size = tensor.shape[0]
+    if not -size <= index < size:
+        raise index_error(index, 0, size)
+    if tensor.ndim == 1 and not keep_scalar:
+        index %= size
+        return tensor[index : index + 1]
+    part = tensor[index]
+    return part if part.is_contiguous() else part.contiguous()
+
+
+def write(tensor: Tensor, key: Any, value: Any) -> None:
+    """Write a number, an array or a nested list into the part that a key names."""
+    if isinstance(value, Handle):
+        value = plain(value)
+    elif not isinstance(value, int | float | bool):
+        value = torch.as_tensor(np.asarray(value), device=tensor.device)
+    if isinstance(value, Tensor) and value.device != tensor.device:
+        value = value.to(tensor.device)
+    key, flips = normalise(tensor, key)
+    if flips and isinstance(value, Tensor) and value.ndim:
+        part = tensor[key]
+        value = value.expand(part.shape).flip(flips)
+    tensor[key] = value
+
+
+def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
+    """Return a key that torch understands, and the result axes to flip for negative steps."""
+    items = key if isinstance(key, tuple) else (key,)
+    items = _without_ellipsis(items, tensor.ndim)
+    made, flips = [], []
+    axis = result_axis = 0
+    advanced = any(isinstance(i, list | np.ndarray | Handle | Tensor) for i in items)
+    for item in items:
+        if item is None:
+            made.append(None)
+            result_axis += 1
+            continue
+        if axis >= tensor.ndim:
+            raise IndexError(
+                f"too many indices for array: array is {tensor.ndim}-dimensional, "
+                f"but {len([i for i in items if i is not None])} were indexed"
+            )
+        size = tensor.shape[axis]
+        if isinstance(item, slice):
+            item, flip = _forward_slice(item, size)
+            if flip and advanced:
+                item = torch.arange(size, device=tensor.device)[item].flip(0)
+            elif flip:
+                flips.append(result_axis)
+            made.append(item)
+            result_axis += 1
+        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
+            index = int(item)
+            if not -size <= index < size:
+                raise index_error(index, axis, size)
+            made.append(index)
+        else:
+            made.append(_index_tensor(item, tensor.device, axis, size))
+            result_axis += 1
+        axis += 1
+    return tuple(made), flips
+
+
+def _without_ellipsis(items: tuple, ndim: int) -> tuple:
+    places = [i for i, item in enumerate(items) if item is Ellipsis]
+    if not places:
+        return items
+    if len(places) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    place = places[0]
+    used = sum(item is not None for item in items) - 1
+    fill = (slice(None),) * max(ndim - used, 0)
+    return items[:place] + fill + items[place + 1 :]
+
+
+def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:
+    """Turn a slice with a negative step into a forward one to be flipped."""
+    parts = [None if p is None else _whole(p) for p in (item.start, item.stop, item.step)]
+    item = slice(*parts)
+    if item.step is None or item.step > 0:
+        return item, False
+    if item.step == 0:
+        raise ValueError("slice step cannot be zero")
+    picked = range(*item.indices(size))
+    if not picked:
+        return slice(0, 0), False
+    return slice(picked[-1], picked[0] + 1, -item.step), True
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, Handle):
+        return int(plain(value).item())
+    return value.__index__()
+
+
+def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tensor:
+    if isinstance(item, Handle):
+        index = plain(item)
+    elif isinstance(item, list | np.ndarray | range | bool | Tensor):
+        index = torch.as_tensor(np.asarray(item)) if not isinstance(item, Tensor) else item
+    else:
+        raise ValueError(
+            f"NDArray does not support slicing with key {item} of type {type(item)}."
+        )
+    index = index.to(device=device, dtype=torch.int64)  # a mask counts as numbers 0 and 1
+    if index.numel():
+        low, high = int(index.min()), int(index.max())
+        if low < -size or high >= size:
+            raise index_error(low if low < -size else high, axis, size)
+    return index

@@ -1,0 +1,164 @@
+"""The one door from a call to an operator: inputs, attributes, recording, `out=`, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .. import dtypes
+from ..context import Context, current_context, torch_device
+from ..error import DTypeError, MXNetError, ShapeError
+from ..ops.declare import Op, OpContext, operator_error
+from .state import state
+from .storage import current, is_same_memory, plain, wrap, writable
+
+if TYPE_CHECKING:
+    from .core import NDArray
+
+_NO_ATTRS: dict[str, Any] = {}
+# What torch's kernels raise about arguments that do not fit.
+KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
+
+
+def invoke(
+    op: Op,
+    inputs: Sequence[NDArray | None],
+    raw: Mapping[str, Any] | None,
+    out: Any = None,
+    *,
+    cls: type[NDArray],
+    ctx: Context | None = None,
+) -> Any:
+    """Run an operator on arrays and return the array or list of arrays it makes.
+
+    Parameters
+    ----------
+    inputs : one for each input of the operator, None where an optional one is absent.
+    raw : attributes as the user gave them.
+    out : array or list of arrays that receive the result.
+    cls : the class of the new arrays.
+    ctx : where operators without inputs put their result; by default the current context.
+    """
+    attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
+    if op.variadic is None:
+        _check_inputs(op, inputs, attrs)
+    tensors = [None if a is None else current(a) for a in inputs]
+    result_ctx = _context_of(inputs, ctx, attrs)
+    if op.context_parameter is not None:
+        device = _device_of(tensors, result_ctx)
+        attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
+    try:
+        result = op.kernel(*tensors, **attrs)
+    except MXNetError:
+        raise
+    except KERNEL_ERRORS as error:
+        raise operator_error(op.name, tensors, error) from error
+    stored_ctx = None if result_ctx is None or _is_implied(result_ctx) else result_ctx
+    if out is not None:
+        return _write_out(op, result, out)
+    if type(result) is Tensor:
+        return wrap(cls, result, stored_ctx)
+    return [wrap(cls, t, stored_ctx) for t in result]
+
+
+def _check_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> None:
+    """Raise when an input is missing, or one is given that these attributes rule out."""
+    optional = op.optional
+    if not optional:
+        if None not in map(_presence, inputs) and len(inputs) == len(op.inputs):
+            return
+        wanted = {i.name for i in op.inputs if not i.optional}
+    else:
+        wanted = op.wanted_inputs(attrs)
+    given = {i.name for i, a in zip(op.inputs, inputs, strict=False) if a is not None}
+    if not optional and wanted <= given:
+        return
+    if given != wanted:
+        missing, extra = sorted(wanted - given), sorted(given - wanted)
+        said = f" Missing: {', '.join(missing)}." if missing else ""
+        said += f" Not wanted with these arguments: {', '.join(extra)}." if extra else ""
+        raise MXNetError(
+            f"Operator {op.name} expects {len(wanted)} inputs, but got {len(given)} instead.{said}"
+        )
+
+
+def _presence(array: Any) -> bool | None:
+    return None if array is None else True
+
+
+def _context_of(inputs: Sequence[Any], ctx: Context | None, attrs: dict) -> Context | None:
+    for a in inputs:
+        if a is not None:
+            return a._ctx
+    if ctx is not None:
+        return ctx
+    named = attrs.get("ctx")
+    return parse_context(named) if named else current_context()
+
+
+def parse_context(text: str) -> Context:
+    """Read a context from its printed form.
+
+    >>> parse_context("cpu(1)")
+    cpu(1)
+    """
+    kind, _, number = text.rstrip(")").partition("(")
+    try:
+        return Context(kind, int(number or 0))
+    except (KeyError, ValueError):
+        raise MXNetError(f"{text!r} is not a context; give for example 'cpu(0)'.") from None
+
+
+def _device_of(tensors: Sequence[Tensor | None], ctx: Context | None) -> torch.device:
+    for t in tensors:
+        if t is not None:
+            return t.device
+    return torch_device(ctx or current_context())
+
+
+def _is_implied(ctx: Context) -> bool:
+    """Return whether the tensor's device tells this context by itself."""
+    return ctx.device_typeid == 2 or (ctx.device_typeid == 1 and ctx.device_id == 0)
+
+
+def stored_context(ctx: Context | None) -> Context | None:
+    """Return the context if an array must remember it, else None."""
+    return None if ctx is None or _is_implied(ctx) else ctx
+
+
+def _write_out(op: Op, result: Any, out: Any) -> Any:
+    results = [result] if isinstance(result, Tensor) else list(result)
+    targets = list(out) if isinstance(out, list | tuple) else [out]
+    if len(targets) > len(results):
+        raise MXNetError(
+            f"Operator {op.name} makes {len(results)} output(s), but out= has {len(targets)}."
+        )
+    for tensor, target in zip(results, targets, strict=False):
+        assign(op.name, target, tensor)
+    return out
+
+
+def assign(name: str, target: NDArray, tensor: Tensor) -> None:
+    """Write an operator's result into an array that the user gave."""
+    place = writable(target)
+    if place.shape != tensor.shape:
+        raise ShapeError(
+            f"Shape inconsistent, Provided = {list(place.shape)}, "
+            f"inferred shape={list(tensor.shape)}, in operator {name} with out=."
+        )
+    if place.dtype is not tensor.dtype:
+        raise DTypeError(
+            f"Incompatible attr in node {name} at 0-th output: expected "
+            f"{dtypes.to_name(tensor.dtype)}, got {dtypes.to_name(place.dtype)}."
+        )
+    with torch.no_grad():
+        if not is_same_memory(place, tensor):
+            place.copy_(tensor)
+    if tensor.requires_grad:
+        target._tracked = tensor
+
+
+__all__ = ["KERNEL_ERRORS", "assign", "invoke", "parse_context", "plain", "stored_context"]

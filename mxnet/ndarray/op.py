@@ -1,0 +1,1 @@
+"""The public operators. The functions are put here by `face`."""

@@ -1,0 +1,128 @@
+"""Arithmetic and comparison signs of arrays. This is the hottest code of the house: keep it thin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ops import registry
+from ..ops.families import BOOL, number
+from .invoke import KERNEL_ERRORS, invoke
+from .state import state
+from .storage import Handle, current, new_object, writable
+
+if TYPE_CHECKING:
+    from .core import NDArray
+
+# sign: (array with array, array with number, number with array)
+ARITHMETIC = {
+    "add": ("broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("broadcast_power", "_power_scalar", "_rpower_scalar"),
+}
+COMPARISONS = {
+    "eq": ("broadcast_equal", "_equal_scalar"),
+    "ne": ("broadcast_not_equal", "_not_equal_scalar"),
+    "gt": ("broadcast_greater", "_greater_scalar"),
+    "ge": ("broadcast_greater_equal", "_greater_equal_scalar"),
+    "lt": ("broadcast_lesser", "_lesser_scalar"),
+    "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
+}
+NUMBERS = (int, float, np.generic)
+
+
+def _refuse(other: Any) -> TypeError:
+    return TypeError(
+        f"type {type(other)} not supported: use an NDArray (mx.nd.array(x)) or a number."
+    )
+
+
+def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
+    """Return the method for ``array <sign> other``.
+
+    It repeats what `invoke` does for two dense arrays or an array and a number, and no more;
+    everything else goes through that door.
+    """
+    op, with_number = registry.get(array_op), registry.get(scalar_op)
+    kernel = op.raw if op.gradient_rule is None else op.kernel
+    number_kernel = with_number.raw if with_number.gradient_rule is None else None
+    swapped = getattr(with_number, "swapped", False)
+    compares = array_op in {row[0] for row in COMPARISONS.values()}
+    name = op.name
+
+    def sign(self: NDArray, other: Any) -> NDArray:
+        recording = state.recording
+        x = self._data
+        if x is None or (recording and self._tracked is not None):
+            x = current(self)
+        kind = type(other)
+        if kind is cls:
+            y = other._data
+            if y is None or (recording and other._tracked is not None):
+                y = current(other)
+            if x.dtype is not y.dtype or x.dtype is BOOL:
+                return invoke(op, (self, other), None, cls=cls)
+            try:
+                out = kernel(x, y)
+            except KERNEL_ERRORS:
+                return invoke(op, (self, other), None, cls=cls)  # says what is wrong, in full
+        elif (kind is float or kind is int) and number_kernel is not None and x.dtype is not BOOL:
+            value = number(other, x.dtype)
+            out = number_kernel(value, x) if swapped else number_kernel(x, value)
+        elif isinstance(other, Handle):
+            return invoke(op, (self, other), None, cls=cls)
+        elif isinstance(other, NUMBERS):
+            return invoke(with_number, (self,), {"scalar": other}, cls=cls)
+        else:
+            raise _refuse(other)
+        if compares:
+            out = out.to(x.dtype)
+        array = new_object(cls)
+        if recording and out.requires_grad:
+            array._data, array._tracked = None, out
+        else:
+            array._data, array._tracked = out, None
+        array._ctx = self._ctx
+        array._grad = None
+        return array
+
+    return sign
+
+
+def in_place_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
+    """Return the method for ``array <sign>= other``: the result goes into the array's memory."""
+    op, with_number = registry.get(array_op), registry.get(scalar_op)
+
+    def sign(self: NDArray, other: Any) -> NDArray:
+        writable(self)  # refuses members of a graph before anything is computed
+        if isinstance(other, Handle):
+            return invoke(op, (self, other), None, self, cls=cls)
+        if isinstance(other, NUMBERS):
+            return invoke(with_number, (self,), {"scalar": other}, self, cls=cls)
+        raise _refuse(other)
+
+    return sign
+
+
+def add_signs(cls: type[NDArray]) -> None:
+    """Give a class its arithmetic and comparison methods."""
+    for sign, (array_op, scalar_op, reversed_op) in ARITHMETIC.items():
+        _set(cls, f"__{sign}__", binary_sign(cls, array_op, scalar_op))
+        _set(cls, f"__r{sign}__", binary_sign(cls, array_op, reversed_op))
+        if sign != "pow":
+            _set(cls, f"__i{sign}__", in_place_sign(cls, array_op, scalar_op))
+    for sign, (array_op, scalar_op) in COMPARISONS.items():
+        _set(cls, f"__{sign}__", binary_sign(cls, array_op, scalar_op))
+    for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
+        setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
+
+
+def _set(cls: type, name: str, function: Callable) -> None:
+    function.__name__ = name
+    function.__qualname__ = f"{cls.__name__}.{name}"
+    setattr(cls, name, function)

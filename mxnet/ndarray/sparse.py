@@ -1,0 +1,1 @@
+"""`mx.nd.sparse`: row_sparse and csr arrays."""

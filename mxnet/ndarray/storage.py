@@ -1,0 +1,86 @@
+"""`Handle`: what every array is made of, and how tensors become arrays.
+
+An array holds a plain torch tensor, a tracked one, or both. The tracked tensor is a leaf made by
+`attach_grad`, or the result of a recorded operator; plain and tracked share their memory. Only
+recording operators read tracked tensors, so nothing else ever builds a graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ..error import MXNetError
+from .state import state
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from .core import NDArray
+
+new_object = object.__new__
+
+
+class Handle:
+    """Slots of an array; kept apart from its many methods."""
+
+    __slots__ = ("__weakref__", "_ctx", "_data", "_grad", "_tracked")
+
+    _data: Tensor | None  # the plain tensor; None while only a recorded result exists
+    _tracked: Tensor | None  # requires grad
+    _ctx: Context | None  # only when it is not the one that the device implies
+    _grad: Any  # a Gradient record, when attach_grad was called
+
+
+def plain(array: Any) -> Tensor:
+    """Return the array's tensor outside any graph; it shares the array's memory."""
+    data = array._data
+    if data is None:
+        data = array._data = array._tracked.detach()
+    return data
+
+
+def current(array: Any) -> Tensor:
+    """Return the tensor that operators take now: tracked while recording, else plain."""
+    if state.recording:
+        tracked = array._tracked
+        if tracked is not None:
+            return tracked
+    data = array._data
+    return plain(array) if data is None else data
+
+
+def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+    """Return a new array around a tensor that an operator made."""
+    array = new_object(cls)
+    if tensor.requires_grad:
+        array._data, array._tracked = None, tensor
+    else:
+        array._data, array._tracked = tensor, None
+    array._ctx = ctx
+    array._grad = None
+    return array
+
+
+def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+    """Return a new array around a tensor that is known to be outside any graph."""
+    array = new_object(cls)
+    array._data, array._tracked, array._ctx, array._grad = tensor, None, ctx, None
+    return array
+
+
+def writable(array: Any) -> Tensor:
+    """Return the tensor to write into; inside `record()` a member of the graph is refused."""
+    if array._tracked is not None and state.recording:
+        raise MXNetError(
+            "Assigning to NDArrays that are already in a computational graph will cause undefined "
+            "behavior when evaluating gradients. Please call backward first to clear the graph or "
+            "do this out side of a record section. Also note that you cannot use inplace "
+            "operations like +=, *=, relu(x, out=x), y[idx]=x, etc inside a record section."
+        )
+    return plain(array)
+
+
+def is_same_memory(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors start at the same place of the same storage."""
+    return first.data_ptr() == second.data_ptr() and first.device == second.device

@@ -1,0 +1,62 @@
+"""Saving and loading arrays, and the creation functions that also know sparse arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..formats import params_file
+from .core import NDArray
+from .creation import array, empty, zeros
+from .storage import plain, wrap_plain
+
+__all__ = ["array", "empty", "load", "load_frombuffer", "loads", "save", "zeros"]
+
+
+def _to_stored(value: Any) -> Any:
+    if not isinstance(value, NDArray):
+        raise TypeError(f"save only accepts NDArrays, a list or a dict of them, not {type(value)}")
+    return value._stored() if value.stype != "default" else plain(value)
+
+
+def _from_stored(value: Any) -> NDArray:
+    if isinstance(value, params_file.RowSparse | params_file.CSR):
+        from .sparse import from_stored
+
+        return from_stored(value)
+    return wrap_plain(NDArray, value)
+
+
+def _arrays(read: Any) -> list[NDArray] | dict[str, NDArray]:
+    if isinstance(read, dict):
+        return {name: _from_stored(v) for name, v in read.items()}
+    return [_from_stored(v) for v in read]
+
+
+def save(fname: Any, data: Any) -> None:
+    """Save an array, a list or a dict of arrays in MXNet's binary format.
+
+    The file appears whole or not at all.
+    """
+    if isinstance(data, NDArray):
+        data = [data]
+    if isinstance(data, Mapping):
+        stored = {str(name): _to_stored(v) for name, v in data.items()}
+    elif isinstance(data, list | tuple):
+        stored = [_to_stored(v) for v in data]
+    else:
+        raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
+    params_file.write(fname, stored)
+
+
+def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
+    """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names."""
+    return _arrays(params_file.read(fname))
+
+
+def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
+    """Load arrays from the bytes of such a file."""
+    return _arrays(params_file.loads(buf))
+
+
+loads = load_frombuffer

@@ -1,0 +1,5 @@
+"""The operators: torch in, torch out. `README.md` tells how to add one."""
+
+from __future__ import annotations
+
+from . import nn, tensor, training, vision  # noqa: F401 (declaring is what importing does)

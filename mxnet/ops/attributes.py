@@ -1,0 +1,253 @@
+"""Typed operator attributes, and MXNet's string form of them.
+
+An attribute is a keyword-only parameter of an operator; its annotation says what it may be.
+Values come typed from Python, or as text from a model file: both parse to the same thing.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple, Union
+
+import numpy as np
+import torch
+
+from .. import dtypes
+from ..error import AttributeConversionError, DTypeError
+
+# How an operator spells its attribute types.
+Shape = tuple[int, ...]
+Floats = tuple[float, ...]
+Count = Annotated[int, "non-negative"]
+DType = torch.dtype
+
+
+class AttributeType(NamedTuple):
+    """One kind of attribute: how it is called in messages, and how a value becomes typed."""
+
+    label: str
+    parse: Callable[[Any], Any]
+    choices: tuple[str, ...] = ()
+
+
+class _Refused(Exception):
+    """The value is not of this type; the caller says which operator and attribute."""
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy scalars as Python numbers."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _literal(text: str) -> Any:
+    """Read a number, tuple or constant from text; never runs anything."""
+    if len(text) > 100_000:
+        raise _Refused
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        raise _Refused from None
+
+
+def parse_int(value: Any) -> int:
+    """Accept 3, '3', '3L', 3.0 (whole), True."""
+    value = _plain(value)
+    if isinstance(value, str):
+        value = _literal(value.strip().rstrip("L"))
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise _Refused
+
+
+def parse_count(value: Any) -> int:
+    """Accept a whole number that is not negative."""
+    number = parse_int(value)
+    if number < 0:
+        raise _Refused
+    return number
+
+
+def parse_float(value: Any) -> float:
+    """Accept any real number or its text, 'inf' and 'nan' included."""
+    value = _plain(value)
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value.strip().rstrip("fF") if "nf" not in value.lower() else value)
+        except ValueError:
+            raise _Refused from None
+    raise _Refused
+
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def parse_bool(value: Any) -> bool:
+    """Accept True, 1, 'True', 'true', '1' and their opposites."""
+    value = _plain(value)
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.strip().lower() in _TRUTH:
+        return _TRUTH[value.strip().lower()]
+    raise _Refused
+
+
+def parse_string(value: Any) -> str:
+    """Accept text; anything else by its text."""
+    return value if isinstance(value, str) else str(_plain(value))
+
+
+def _parse_sequence(value: Any, item: Callable[[Any], Any]) -> tuple:
+    value = _plain(value)
+    if isinstance(value, str):
+        text = value.strip().replace("L", "")
+        value = _literal(text) if text not in ("", "None") else ()
+    if isinstance(value, int | float):
+        value = (value,)
+    if isinstance(value, np.ndarray | torch.Size):
+        value = tuple(value)
+    if not isinstance(value, tuple | list):
+        raise _Refused
+    return tuple(item(v) for v in value)
+
+
+def parse_shape(value: Any) -> Shape:
+    """Accept (3, 3), [3, 3], 3 and their text."""
+    return _parse_sequence(value, parse_int)
+
+
+def _parse_bound(value: Any) -> int | None:
+    return None if value is None or value == "None" else parse_int(value)
+
+
+def parse_bounds(value: Any) -> tuple[int | None, ...]:
+    """Accept a shape in which None may stand for 'not limited', as in slices."""
+    return _parse_sequence(value, _parse_bound)
+
+
+def parse_floats(value: Any) -> Floats:
+    """Accept one or several real numbers."""
+    return _parse_sequence(value, parse_float)
+
+
+def parse_dtype(value: Any) -> torch.dtype:
+    """Accept any spelling of a data type."""
+    if isinstance(value, torch.dtype):
+        return value
+    try:
+        return dtypes.to_torch(value if value is not None else "?")
+    except DTypeError:
+        raise _Refused from None
+
+
+def parse_any(value: Any) -> Any:
+    """Accept everything as it is: for operators that hold graphs or Python objects."""
+    return value
+
+
+Bounds = tuple[int | None, ...]
+
+_SIMPLE = {
+    int: AttributeType("int", parse_int),
+    float: AttributeType("float", parse_float),
+    bool: AttributeType("boolean", parse_bool),
+    str: AttributeType("string", parse_string),
+    Shape: AttributeType("Shape(tuple)", parse_shape),
+    Floats: AttributeType("tuple of <float>", parse_floats),
+    Bounds: AttributeType("Shape(tuple)", parse_bounds),
+    Count: AttributeType("int (non-negative)", parse_count),
+    DType: AttributeType("data type", parse_dtype, tuple(dtypes.BY_NAME)),
+    Any: AttributeType("any", parse_any),
+}
+
+
+def _choice(values: tuple[str, ...]) -> AttributeType:
+    def parse(value: Any) -> str:
+        if value in values:
+            return value
+        raise _Refused
+
+    label = "{" + ", ".join(repr(v) for v in sorted(values)) + "}"
+    return AttributeType(label, parse, values)
+
+
+def _optional(inner: AttributeType) -> AttributeType:
+    def parse(value: Any) -> Any:
+        return None if value is None or value == "None" else inner.parse(value)
+
+    return AttributeType(f"{inner.label} or None", parse, inner.choices)
+
+
+def attribute_type(annotation: Any) -> AttributeType:
+    """Return how attributes with this annotation are read.
+
+    >>> attribute_type(Shape).parse("(3, 3)")
+    (3, 3)
+    """
+    simple = _SIMPLE.get(annotation)
+    if simple is not None:
+        return simple
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return _choice(typing.get_args(annotation))
+    if origin in (Union, types.UnionType):
+        inner = [a for a in typing.get_args(annotation) if a is not type(None)]
+        if len(inner) == 1:
+            return _optional(attribute_type(inner[0]))
+    raise TypeError(f"an attribute cannot be of type {annotation!r}")
+
+
+class Attribute(NamedTuple):
+    """One attribute of one operator."""
+
+    name: str
+    type: AttributeType
+    default: Any
+    required: bool
+
+    def parse(self, value: Any, operator: str) -> Any:
+        """Return the typed value, or say what was given and what is needed."""
+        try:
+            return self.type.parse(value)
+        except (_Refused, OverflowError):
+            pass
+        if self.type.choices:
+            raise AttributeConversionError(
+                f"Invalid Input: {to_string(value)!r}, valid values are: {self.type.label}, "
+                f"in operator {operator}, argument {self.name!r}."
+            )
+        raise AttributeConversionError(
+            f"Invalid Parameter format for {self.name} expect {self.type.label} "
+            f"but value={to_string(value)!r}, in operator {operator}."
+        )
+
+
+def to_string(value: Any) -> str:
+    """Return MXNet's text of an attribute value, as it stands in model files.
+
+    >>> to_string((3, np.int64(3))), to_string(True), to_string(np.float32), to_string(0.5)
+    ('(3, 3)', 'True', 'float32', '0.5')
+    """
+    if isinstance(value, str):
+        return value
+    value = _plain(value)
+    if isinstance(value, torch.dtype | np.dtype) or (
+        isinstance(value, type) and issubclass(value, np.generic | float | int)
+    ):
+        return dtypes.to_name(value)
+    if isinstance(value, np.ndarray):
+        value = tuple(value.tolist())
+    if isinstance(value, tuple | list):
+        items = [_plain(v) for v in value]
+        # MXNet keeps the brackets that the user wrote.
+        return str(items) if isinstance(value, list) else str(tuple(items))
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return str(value)

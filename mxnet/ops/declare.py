@@ -1,0 +1,331 @@
+"""`@op`: an operator is told once, as a plain function on torch tensors.
+
+Positional parameters are tensors, keyword-only parameters are attributes, and annotations
+carry the rest. `README.md` beside this file shows every form.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Annotated, Any, NamedTuple, Union
+
+import torch
+from torch import Tensor
+
+from ..error import AttributeConversionError, MXNetError, UnknownAttribute, did_you_mean
+from . import registry
+from .attributes import Attribute, attribute_type, to_string
+from .gradients import with_gradient_rule
+from .shapes import Shapes, TypePattern, infer_by_rules
+
+Attrs = dict[str, Any]
+MAX_CACHED_ATTRS = 4096
+
+
+class Aux(NamedTuple):
+    """Marks an input as auxiliary state: kept between calls, changed in place, no gradient."""
+
+    init: str
+
+
+ZeroAux = Annotated[Tensor, Aux("zero")]
+OneAux = Annotated[Tensor, Aux("one")]
+
+
+class OpContext(NamedTuple):
+    """What a running operator may know of its surroundings."""
+
+    training: bool
+    device: torch.device
+
+
+class Input(NamedTuple):
+    """One tensor that an operator takes."""
+
+    name: str
+    optional: bool
+    aux: Aux | None
+
+
+class Op:
+    """An operator: its function, and all that faces, graphs and files derive from it.
+
+    Calling an `Op` runs it on torch tensors; attributes must be typed already (see `parse`).
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        names: tuple[str, ...],
+        *,
+        optional: Mapping[str, Callable[[Attrs], bool]],
+        outputs: int | tuple[str, ...] | Callable[[Attrs], int],
+        total: int | Callable[[Attrs], int] | None,
+        count: str | None,
+        types: str | None,
+        shape: Callable | None,
+        method: bool,
+        auto_inputs: bool,
+        mutates: tuple[str, ...],
+        input_names: Callable[[Attrs], list[str]] | None,
+    ) -> None:
+        self.function = function
+        self.kernel = function
+        self.name, self.aliases = names[0], names[1:]
+        self.count = count
+        self.method = method
+        self.auto_inputs = auto_inputs
+        self.mutates = mutates
+        self.optional = dict(optional)
+        self.gradient_rule: Callable | None = None
+        self.output_names = outputs if isinstance(outputs, tuple) else None
+        self._outputs = len(outputs) if isinstance(outputs, tuple) else outputs
+        self._total = total
+        self._input_names = input_names
+        self.input_rule: Callable | None = None
+        self.output_rule: Callable | None = None
+        self.shape_rule = shape
+        self.type_pattern = TypePattern(types)
+        self.parsed_attributes: dict[tuple, Attrs] = {}
+        self._wanted: dict[int, tuple[Attrs, frozenset[str]]] = {}
+        self._read_signature(function)
+        update_wrapper(self, function)
+
+    def _read_signature(self, function: Callable) -> None:
+        hints = typing.get_type_hints(function, include_extras=True)
+        inputs, attributes = [], {}
+        self.variadic: str | None = None
+        self.context_parameter: str | None = None
+        self.free_attributes = False  # keeps attributes it does not know, as text
+        for parameter in inspect.signature(function).parameters.values():
+            hint = hints.get(parameter.name, Tensor)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self.variadic = parameter.name
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                self.free_attributes = True
+            elif parameter.kind is not parameter.KEYWORD_ONLY:
+                inputs.append(_input(parameter.name, hint))
+            elif hint is OpContext:
+                self.context_parameter = parameter.name
+            else:
+                attributes[parameter.name] = _attribute(parameter, hint)
+        self.inputs: tuple[Input, ...] = tuple(inputs)
+        self.input_index = {i.name: n for n, i in enumerate(inputs)}
+        self.attributes: dict[str, Attribute] = attributes
+        self.defaults = {a.name: a.default for a in attributes.values() if not a.required}
+        self.required = [a.name for a in attributes.values() if a.required]
+        self.has_aux = any(i.aux for i in inputs)
+        # Operators without attributes ignore unknown ones, as MXNet's do.
+        self.takes_attributes = bool(attributes) or self.count is not None
+
+    def __call__(self, *tensors: Tensor | None, **attrs: Any) -> Any:
+        return self.kernel(*tensors, **attrs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    # -- companion rules ----------------------------------------------------------------------
+
+    def gradient(self, rule: Callable) -> Callable:
+        """Say that the gradient is not torch's: ``rule(grad, out, *inputs, **attrs)``.
+
+        It returns one gradient for each input (None where there is none). With several outputs
+        `grad` and `out` are tuples.
+        """
+        self.gradient_rule = rule
+        self.kernel = with_gradient_rule(self)
+        return rule
+
+    def infer_inputs(self, rule: Callable) -> Callable:
+        """Say which input shapes follow: ``rule(*shapes, **attrs) -> {name: shape}``.
+
+        Shapes come in the order of the inputs, None where unknown, -1 for an unknown size.
+        """
+        self.input_rule = rule
+        return rule
+
+    def infer_outputs(self, rule: Callable) -> Callable:
+        """Say the output shape(s): ``rule(*shapes, **attrs)``; without it torch's meta tells."""
+        self.output_rule = rule
+        return rule
+
+    # -- attributes ---------------------------------------------------------------------------
+
+    def parse(self, raw: Mapping[str, Any]) -> Attrs:
+        """Return typed attributes, only those given; unknown, missing and wrong ones are errors."""
+        try:
+            key = tuple(raw.items())
+            known = self.parsed_attributes.get(key)
+            if known is not None:
+                return known
+        except TypeError:  # a list or an array is among the values
+            key = None
+        typed = self._parse(raw)
+        if key is not None and len(self.parsed_attributes) < MAX_CACHED_ATTRS:
+            self.parsed_attributes[key] = typed
+        return typed
+
+    def _parse(self, raw: Mapping[str, Any]) -> Attrs:
+        typed = {}
+        for name, value in raw.items():
+            attribute = self.attributes.get(name)
+            if attribute is not None:
+                typed[name] = attribute.parse(value, self.name)
+            elif self.free_attributes:
+                typed[name] = to_string(value)
+            elif name != self.count and self.takes_attributes:
+                raise self._unknown(name)
+        for name in self.required:
+            if name not in typed:
+                raise AttributeConversionError(
+                    f"Required parameter {name} of {self.attributes[name].type.label} is not "
+                    f"presented, in operator {self.name}. Give {name}=..."
+                )
+        return typed
+
+    def _unknown(self, name: str) -> UnknownAttribute:
+        possible = "\n".join(
+            f"{a.name} : {a.type.label}, "
+            + ("required" if a.required else f"optional, default={to_string(a.default)}")
+            for a in self.attributes.values()
+        )
+        hint = did_you_mean(name, [*self.attributes, *self.input_index])
+        return UnknownAttribute(
+            f"Cannot find argument '{name}', Possible Arguments:\n----------------\n{possible}\n"
+            f", in operator {self.name}. {hint}".rstrip()
+        )
+
+    def complete(self, typed: Attrs) -> Attrs:
+        """Return all attributes: those given, and the defaults of the others."""
+        return {**self.defaults, **typed}
+
+    # -- inputs and outputs -------------------------------------------------------------------
+
+    def names_of_inputs(self, attrs: Attrs, given: int = 0) -> list[str]:
+        """Return the inputs in force under these (complete) attributes.
+
+        Variadic operators name them ``arg0, arg1, ...``; `given` is how many there are.
+        """
+        if self._input_names is not None:
+            return self._input_names(attrs)
+        if self.variadic is not None:
+            return [f"arg{i}" for i in range(given)]
+        optional = self.optional
+        return [i.name for i in self.inputs if i.name not in optional or optional[i.name](attrs)]
+
+    def wanted_inputs(self, typed: Attrs) -> frozenset[str]:
+        """Return the inputs in force under parsed attributes, remembered for the next call."""
+        key = id(typed)
+        known = self._wanted.get(key)
+        if known is None or known[0] is not typed:
+            known = (typed, frozenset(self.names_of_inputs(self.complete(typed))))
+            if len(self._wanted) < MAX_CACHED_ATTRS:
+                self._wanted[key] = known
+        return known[1]
+
+    def aux_names(self) -> list[str]:
+        """Return the inputs that are auxiliary states."""
+        return [i.name for i in self.inputs if i.aux]
+
+    def number_of_outputs(self, attrs: Attrs) -> int:
+        """Return how many outputs a caller sees, given complete attributes."""
+        return self._outputs if isinstance(self._outputs, int) else self._outputs(attrs)
+
+    def total_outputs(self, attrs: Attrs) -> int:
+        """Return how many outputs MXNet counts in model files, hidden ones included."""
+        if self._total is None:
+            return self.number_of_outputs(attrs)
+        return self._total if isinstance(self._total, int) else self._total(attrs)
+
+    # -- inference ----------------------------------------------------------------------------
+
+    def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
+        """Complete what is known of the shapes of present inputs and visible outputs."""
+        return infer_by_rules(self, ins, outs, attrs)
+
+    def infer_types(self, ins: list, outs: list, attrs: Attrs) -> tuple[list, list]:
+        """Complete what is known of the dtypes of present inputs and visible outputs."""
+        return self.type_pattern.infer(self, ins, outs, attrs)
+
+    def context_for(self, training: bool, device: torch.device) -> Attrs:
+        """Return the extra keyword that carries an `OpContext`, if the function wants one."""
+        if self.context_parameter is None:
+            return {}
+        return {self.context_parameter: OpContext(training, device)}
+
+
+def _input(name: str, hint: Any) -> Input:
+    aux = None
+    if typing.get_origin(hint) is Annotated:
+        aux = next((m for m in typing.get_args(hint) if isinstance(m, Aux)), None)
+    optional = typing.get_origin(hint) in (Union, types.UnionType)
+    return Input(name, optional, aux)
+
+
+def _attribute(parameter: inspect.Parameter, hint: Any) -> Attribute:
+    kind = attribute_type(hint)
+    required = parameter.default is parameter.empty
+    return Attribute(parameter.name, kind, None if required else parameter.default, required)
+
+
+def op(
+    *names: str,
+    optional: Mapping[str, Callable[[Attrs], bool]] | None = None,
+    outputs: int | tuple[str, ...] | Callable[[Attrs], int] = 1,
+    total: int | Callable[[Attrs], int] | None = None,
+    count: str | None = None,
+    types: str | None = None,
+    shape: Callable | None = None,
+    method: bool = False,
+    auto_inputs: bool = True,
+    mutates: tuple[str, ...] = (),
+    input_names: Callable[[Attrs], list[str]] | None = None,
+) -> Callable[[Callable], Op]:
+    """Declare an operator under its MXNet name and aliases.
+
+    Parameters
+    ----------
+    names : the registry name first, then its aliases.
+    optional : input name -> whether it is there, given the complete attributes.
+    outputs : how many the function returns: a number, their names, or a function of attributes.
+    total : how many MXNet counts in model files, where it hides some.
+    count : for variadic operators, the attribute that tells how many inputs there are.
+    types : dtype pattern such as ``"T I -> T"``; by default all are equal.
+    shape : a rule of `shapes`; by default companion rules or torch's meta tensors tell.
+    method : whether NDArray and Symbol have it as a method.
+    auto_inputs : whether a Symbol makes variables for inputs that are not given.
+    mutates : inputs that are changed in place, besides auxiliary states.
+    input_names : names of the inputs as a function of the attributes, for irregular operators.
+    """
+
+    def declare(function: Callable) -> Op:
+        made = Op(
+            function,
+            names,
+            optional=optional or {},
+            outputs=outputs,
+            total=total,
+            count=count,
+            types=types,
+            shape=shape,
+            method=method,
+            auto_inputs=auto_inputs,
+            mutates=mutates,
+            input_names=input_names,
+        )
+        registry.register(made, *names)
+        return made
+
+    return declare
+
+
+def operator_error(name: str, tensors: tuple, error: Exception) -> MXNetError:
+    """Return a kernel's complaint with the operator and its inputs added."""
+    shapes = ", ".join(
+        "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
+    )
+    return MXNetError(f"Error in operator {name}: {error} (inputs: {shapes})")

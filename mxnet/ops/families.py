@@ -1,0 +1,304 @@
+"""Operators by the row: unary maths, binary arithmetic with its scalar forms, reductions.
+
+Each member keeps its bare kernel as `raw`: it is right for every dtype but bool, and the array
+signs call it without passing through the operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import dtypes
+from ..error import DTypeError, ShapeError
+from .attributes import Shape
+from .declare import Op, op
+from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
+
+Kernel = Callable[..., Tensor]
+BOOL = torch.bool
+axes_of = lru_cache(maxsize=4096)(reduced_axes)
+
+
+def _whole(value: float, dtype: torch.dtype) -> int:
+    """Return the whole part as x86 converts it: what does not fit becomes the least integer."""
+    bits = 63 if dtype is torch.int64 else 31
+    fits = math.isfinite(value) and -(2**bits) <= int(value) < 2**bits
+    return int(value) if fits else -(2**bits)
+
+
+@lru_cache(maxsize=4096)
+def _cached_number(value: float, dtype: torch.dtype) -> Tensor:
+    if dtype.is_floating_point or dtype is BOOL:
+        return torch.tensor(value, dtype=torch.float64).to(dtype)
+    return torch.tensor(_whole(float(value), dtype), dtype=torch.int64).to(dtype)
+
+
+def number(value: float, dtype: torch.dtype) -> Tensor:
+    """Return a Python number as a 0-dim tensor of an array's dtype, kept for the next time.
+
+    An integer array takes the number's whole part, as MXNet does: ``int32 * 1.5`` is ``* 1``.
+
+    >>> number(1.5, torch.int32)
+    tensor(1, dtype=torch.int32)
+    """
+    if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
+        return torch.tensor(value, dtype=dtype)
+    return _cached_number(value, dtype)
+
+
+def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
+    """Refuse to mix dtypes, naming both."""
+    if lhs.dtype is not rhs.dtype:
+        left, right = dtypes.to_name(lhs.dtype), dtypes.to_name(rhs.dtype)
+        raise DTypeError(
+            f"Incompatible attr in node {name} at 1-th input: expected {left}, got {right}. "
+            f"Convert one of them: x.astype('{left}')."
+        )
+
+
+def refuse_bool(name: str) -> DTypeError:
+    """Return the error for operators that know numbers only."""
+    return DTypeError(
+        f"Operator {name} does not support boolean type. Convert it: x.astype('float32')."
+    )
+
+
+def document(function: Callable, name: str, sentence: str, example: str | None) -> Callable:
+    """Give a family member its name and docstring; an example is ``call -> result``."""
+    function.__name__ = function.__qualname__ = name.lstrip("_")
+    doc = sentence
+    if example:
+        given, wanted = example.split(" -> ")
+        doc += f"\n\n    >>> {given}\n    {wanted}\n    "
+    function.__doc__ = doc
+    return function
+
+
+def shown(call: str, result: str) -> str:
+    """Return the example of a call that makes a float32 array."""
+    return f"{call}.asnumpy() -> array({result}, dtype=float32)"
+
+
+def cut(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Cut floating-point results to integers as x86 does: bytes are the low ones of an int32."""
+    return x.to(torch.int32).to(dtype) if dtype.itemsize == 1 else x.to(dtype)
+
+
+def in_floating_point(name: str, kernel: Kernel, *operands: Tensor) -> Tensor:
+    """Compute on integers in double precision and cut the result back."""
+    dtype = operands[0].dtype
+    if dtype is BOOL:
+        raise refuse_bool(name)
+    return cut(kernel(*(x.double() for x in operands)), dtype)
+
+
+def unary(
+    name: str,
+    kernel: Kernel,
+    *aliases: str,
+    doc: str,
+    example: str | None = None,
+    method: bool = True,
+    exact: bool = False,
+    gradient: Callable | None = None,
+) -> Op:
+    """Declare an elementwise function of one array; the result keeps the array's dtype.
+
+    Integers are computed in floating point and cut, unless the kernel is `exact` on them.
+    `gradient` is ``rule(grad, out, data)`` where MXNet's is not the derivative.
+    """
+
+    def function(data: Tensor) -> Tensor:
+        if data.dtype.is_floating_point or (exact and data.dtype is not BOOL):
+            return kernel(data)
+        return in_floating_point(name, kernel, data)
+
+    made = op(name, *aliases, shape=same, method=method)(document(function, name, doc, example))
+    made.raw = kernel
+    if gradient is not None:
+        made.gradient(gradient)
+    return made
+
+
+def binary(
+    name: str,
+    kernel: Kernel,
+    *aliases: str,
+    doc: str,
+    example: str | None = None,
+    gradient: Callable | None = None,
+) -> Op:
+    """Declare a broadcasting function of two arrays of one dtype, which the result has too.
+
+    `gradient` is ``rule(grad, out, lhs, rhs)`` before broadcast axes are summed away.
+    """
+
+    def function(lhs: Tensor, rhs: Tensor) -> Tensor:
+        dtype = lhs.dtype
+        if dtype is not rhs.dtype or dtype is BOOL:
+            check_same_dtype(name, lhs, rhs)
+            raise refuse_bool(name)
+        try:
+            out = kernel(lhs, rhs)
+        except RuntimeError as error:
+            raise _unbroadcastable(name, lhs, rhs, error) from None
+        return out if out.dtype is dtype else out.to(dtype)
+
+    made = op(name, *aliases, shape=broadcast)(document(function, name, doc, example))
+    made.raw = kernel
+    if gradient is not None:
+        made.gradient(_summed_to_operands(gradient))
+    return made
+
+
+def _unbroadcastable(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
+    try:
+        torch.broadcast_shapes(lhs.shape, rhs.shape)
+    except RuntimeError:
+        return ShapeError(
+            f"Error in operator {name}: operands could not be broadcast together with shapes "
+            f"{list(lhs.shape)} {list(rhs.shape)}"
+        )
+    return error
+
+
+def elementwise(
+    name: str,
+    kernel: Kernel,
+    *aliases: str,
+    doc: str,
+    example: str | None = None,
+    gradient: Callable | None = None,
+) -> Op:
+    """Declare a function of two arrays that must agree in shape and dtype."""
+
+    def function(lhs: Tensor, rhs: Tensor) -> Tensor:
+        if lhs.shape != rhs.shape:
+            raise ShapeError(
+                f"Incompatible attr in node {name} at 1-th input: expected {list(lhs.shape)}, got "
+                f"{list(rhs.shape)}. Use broadcast_{name.split('_', 1)[-1]} to broadcast."
+            )
+        dtype = lhs.dtype
+        if dtype is not rhs.dtype or dtype is BOOL:
+            check_same_dtype(name, lhs, rhs)
+            raise refuse_bool(name)
+        out = kernel(lhs, rhs)
+        return out if out.dtype is dtype else out.to(dtype)
+
+    made = op(name, *aliases, shape=same)(document(function, name, doc, example))
+    made.raw = kernel
+    if gradient is not None:
+        made.gradient(gradient)
+    return made
+
+
+class ScalarTypes(TypePattern):
+    """Dtypes of an array with a number: the array's, or the wider one that bool needs."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Tell the output by the input; the input by the output only among floating types."""
+        given = ins[0]
+        if given is not None:
+            return ins, [scalar_dtype(given, attrs.get("is_int", True))]
+        back = outs[0] if outs[0] is not None and outs[0].is_floating_point else None
+        return [back], outs
+
+
+def scalar_dtype(dtype: torch.dtype, is_int: bool) -> torch.dtype:
+    """Return the dtype in which an array meets a number.
+
+    >>> scalar_dtype(torch.int32, True), scalar_dtype(torch.bool, True)
+    (torch.int32, torch.int64)
+    """
+    if dtype.is_floating_point:
+        return dtype
+    if not is_int:
+        return torch.float64
+    return torch.int64 if dtype is BOOL else dtype
+
+
+def scalar(
+    name: str,
+    kernel: Kernel,
+    *aliases: str,
+    doc: str,
+    example: str | None = None,
+    swapped: bool = False,
+    gradient: Callable | None = None,
+) -> Op:
+    """Declare a function of an array and a number; `swapped` puts the number first.
+
+    `gradient` is ``rule(grad, out, data, *, scalar, **_)``.
+    """
+
+    def function(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
+        dtype = data.dtype
+        if not dtype.is_floating_point:
+            dtype = scalar_dtype(dtype, is_int)
+            data = data.to(dtype)
+        value = number(scalar, dtype)
+        out = kernel(value, data) if swapped else kernel(data, value)
+        return out if out.dtype is dtype else out.to(dtype)
+
+    made = op(name, *aliases, shape=same)(document(function, name, doc, example))
+    made.raw, made.swapped = kernel, swapped
+    made.type_pattern = ScalarTypes(None)
+    if gradient is not None:
+        made.gradient(gradient)
+    return made
+
+
+def reduction(
+    name: str,
+    kernel: Callable[[Tensor, tuple[int, ...], bool], Tensor],
+    *aliases: str,
+    doc: str,
+    example: str | None = None,
+    method: bool = True,
+    gradient: Callable | None = None,
+) -> Op:
+    """Declare a reduction: ``kernel(data, axes, keepdims)`` with axes non-negative and sorted.
+
+    `gradient` is ``rule(grad, out, data)`` with `grad` and `out` of kept dimensions.
+    """
+
+    def function(
+        data: Tensor, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False
+    ) -> Tensor:
+        axes = axes_of(axis or None, data.ndim, exclude)
+        if not axes:  # everything is excluded; to torch no axes means all of them
+            return data.clone()
+        out = kernel(data, axes, keepdims)
+        if out.dtype is not data.dtype:
+            out = out.to(data.dtype)
+        return out if out.ndim else out.reshape(1)
+
+    made = op(name, *aliases, shape=reduced, method=method)(document(function, name, doc, example))
+    if gradient is not None:
+
+        def rule(
+            grad: Tensor, out: Tensor, data: Tensor, *, axis: Shape | None, exclude: bool, **_: Any
+        ) -> Tensor:
+            axes = axes_of(axis or None, data.ndim, exclude)
+            kept = [1 if i in axes else n for i, n in enumerate(data.shape)]
+            return gradient(grad.reshape(kept), out.reshape(kept), data)
+
+        made.gradient(rule)
+    return made
+
+
+def _summed_to_operands(gradient: Callable) -> Callable:
+    def rule(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple:
+        found = gradient(grad, out, lhs, rhs)
+        return tuple(
+            None if g is None else g.sum_to_size(x.shape)
+            for g, x in zip(found, (lhs, rhs), strict=True)
+        )
+
+    return rule

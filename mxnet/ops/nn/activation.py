@@ -1,0 +1,115 @@
+"""Activation functions chosen by name."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..declare import OpContext, op
+from ..shapes import Shape, Shapes, same, unify
+
+ACTIVATIONS = {
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "softrelu": F.softplus,
+    "softsign": F.softsign,
+    "tanh": torch.tanh,
+}
+
+
+@op("Activation", "_npx_activation", shape=same)
+def activation(
+    data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
+) -> Tensor:
+    """Apply an activation function; ``softrelu`` is ``log(1 + exp(x))``.
+
+    >>> mx.nd.Activation(mx.nd.array([-1, 3]), act_type="softsign").asnumpy()
+    array([-0.5 ,  0.75], dtype=float32)
+    """
+    return ACTIVATIONS[act_type](data)
+
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+class _Selu(torch.autograd.Function):
+    """Selu with MXNet's gradient below 0: ``scale * (out + alpha)``, its scale applied twice."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor) -> Tensor:
+        out = torch.selu(data)
+        ctx.save_for_backward(data, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        data, out = ctx.saved_tensors
+        below = (out + SELU_ALPHA) * SELU_SCALE
+        return grad * torch.where(data > 0, SELU_SCALE, below)
+
+
+def _prelu(data: Tensor, gamma: Tensor) -> Tensor:
+    if data.ndim > 1 and gamma.ndim == 1:
+        return torch.prelu(data, gamma)
+    return torch.where(data > 0, data, data * gamma)
+
+
+LEAKY = {
+    "leaky": lambda data, slope: torch._C._nn.leaky_relu(data, slope),
+    "elu": lambda data, slope: torch._C._nn.elu(data, slope),
+    "selu": lambda data, slope: _Selu.apply(data),
+    "gelu": lambda data, slope: torch._C._nn.gelu(data),
+}
+
+
+def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    data = ins[0]
+    for out in outs:
+        data = unify(data, out, "data and output of LeakyReLU")
+    outs = [data] * len(outs)
+    if len(ins) == 1:
+        return [data], outs
+    gamma = ins[1]
+    # A slope of shape (1,) serves all channels, so gamma is told only where nothing is known.
+    if gamma is None and data is not None:
+        gamma: Shape = data[1:2] or data
+    return [data, gamma], outs
+
+
+@op(
+    "LeakyReLU",
+    "_npx_leaky_relu",
+    optional={"gamma": lambda a: a["act_type"] == "prelu"},
+    outputs=lambda a: 2 if a["act_type"] == "rrelu" else 1,
+    shape=_leaky_shapes,
+)
+def leaky_relu(
+    data: Tensor,
+    gamma: Tensor | None = None,
+    *,
+    act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
+    slope: float = 0.25,
+    lower_bound: float = 0.125,
+    upper_bound: float = 0.334,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Let a little of the negative side through; ``prelu`` learns how much, for each channel.
+
+    ``rrelu`` draws the slope of each element in training and uses the middle of its bounds
+    otherwise; it returns the drawn slopes too (zeros when none were drawn).
+
+    >>> mx.nd.LeakyReLU(mx.nd.array([-4, 4]), slope=0.5).asnumpy()
+    array([-2.,  4.], dtype=float32)
+    """
+    if act_type == "prelu":
+        return _prelu(data, gamma)
+    if act_type != "rrelu":
+        return LEAKY[act_type](data, slope)
+    if not run.training:
+        middle = (lower_bound + upper_bound) / 2
+        return torch._C._nn.leaky_relu(data, middle), torch.zeros_like(data)
+    drawn = torch.empty_like(data).uniform_(lower_bound, upper_bound)
+    return torch.where(data > 0, data, data * drawn), drawn

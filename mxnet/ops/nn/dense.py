@@ -1,0 +1,80 @@
+"""The fully connected layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...error import ShapeError
+from ..declare import op
+from ..shapes import Shape, Shapes, unify
+
+linear = torch._C._nn.linear
+UNKNOWN = -1
+
+
+def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """Tell the output from data, and the batch of data from the output (recurrent cells do)."""
+    data = ins[0]
+    if data is None:
+        return ins, outs
+    batch = data[:1] if attrs["flatten"] else data[:-1]
+    out = unify((*batch, attrs["num_hidden"]), outs[0], "the output of FullyConnected")
+    return [(*out[:-1], *data[len(batch) :]), *ins[1:]], [out]
+
+
+@op(
+    "FullyConnected",
+    "_npx_fully_connected",
+    "_sparse_FullyConnected",
+    optional={"bias": lambda a: not a["no_bias"]},
+    shape=_dense_shapes,
+)
+def fully_connected(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    num_hidden: int,
+    no_bias: bool = False,
+    flatten: bool = True,
+) -> Tensor:
+    """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one.
+
+    >>> mx.nd.FullyConnected(mx.nd.array([[1, 2]]), mx.nd.array([[3, 4], [5, 6]]),
+    ...                      mx.nd.array([0, 1]), num_hidden=2).asnumpy()
+    array([[11., 18.]], dtype=float32)
+    """
+    if weight.shape[0] != num_hidden:
+        raise ShapeError(
+            f"Shape inconsistent in FullyConnected, Provided = {list(weight.shape)}: a weight for "
+            f"num_hidden={num_hidden} has {num_hidden} rows."
+        )
+    if flatten:
+        ndim = data.ndim
+        if ndim > 2:
+            data = data.flatten(1)
+        elif ndim == 1:
+            data = data.unsqueeze(1)
+    return linear(data, weight, bias)
+
+
+@fully_connected.infer_inputs
+def fully_connected_inputs(
+    data: Shape | None,
+    weight: Shape | None,
+    bias: Shape | None,
+    *,
+    num_hidden: int,
+    flatten: bool,
+    **_: object,
+) -> dict[str, Shape]:
+    """Tell weight and bias from data."""
+    width = UNKNOWN
+    if data is not None and not flatten:
+        width = data[-1]
+    elif data is not None:
+        width = 1
+        for size in data[1:]:
+            width = width * size if size != UNKNOWN and width != UNKNOWN else UNKNOWN
+    return {"weight": (num_hidden, width), "bias": (num_hidden,)}

@@ -1,0 +1,45 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ...error import AttributeConversionError
+from ..attributes import Shape
+from ..declare import OpContext, op
+from ..shapes import same
+
+
+@op("Dropout", "_npx_dropout", total=2, shape=same)
+def dropout(
+    data: Tensor,
+    *,
+    p: float = 0.5,
+    mode: Literal["always", "training"] = "training",
+    axes: Shape = (),
+    cudnn_off: bool | None = False,
+    run: OpContext,
+) -> Tensor:
+    """In training, set a fraction `p` of the numbers to 0 and scale the others by ``1 / (1 - p)``.
+
+    Along `axes` one decision holds for all numbers.
+
+    >>> mx.nd.Dropout(mx.nd.array([1, 2]), p=0.5).asnumpy()  # not training: nothing is dropped
+    array([1., 2.], dtype=float32)
+    """
+    if not 0.0 <= p <= 1.0:
+        raise AttributeConversionError(
+            f"value {p} for Parameter p should be in the range [0, 1], in operator Dropout: "
+            "p is the fraction that is dropped in training."
+        )
+    if not (run.training or mode == "always"):
+        return data.clone()
+    if not axes:
+        return torch.dropout(data, p, True)
+    shape = list(data.shape)
+    for axis in axes:
+        shape[axis] = 1
+    return data * torch.dropout(data.new_ones(shape), p, True)

@@ -1,0 +1,391 @@
+"""Output layers: the forward is a prediction, the backward is the gradient of its loss.
+
+They start the gradient themselves: what comes from above is ignored. Labels get no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ...error import ShapeError
+from ..declare import Op, OpContext, ZeroAux, op
+from ..shapes import Shape, Shapes, same
+
+Normalization = Literal["batch", "null", "valid"]
+UNKNOWN = -1
+
+
+def _one_less(shares: Tensor, classes: Tensor, amount: float = 1.0) -> Tensor:
+    """Take `amount` from each label's class (axis 1); classes out of range take nothing."""
+    count = shares.shape[1]
+    within = (classes >= 0) & (classes < count)
+    taken = within.to(shares.dtype) * -amount
+    return shares.scatter_add(1, classes.clamp(0, count - 1), taken)
+
+
+# -- softmax --------------------------------------------------------------------------------------
+
+
+def _label_shapes(data: Shape, multi_output: bool) -> list[Shape]:
+    """Return the label shapes that fit data, the one to assume first."""
+    if not multi_output:
+        return [data[:-1], data]
+    area = 1
+    for n in data[2:]:
+        area = area * n if UNKNOWN not in (n, area) else UNKNOWN
+    return [(data[0], area), (data[0], *data[2:]), (data[0], 1, *data[2:]), data]
+
+
+def _agree(given: Shape, wanted: Shape) -> bool:
+    return len(given) == len(wanted) and all(
+        a == b or UNKNOWN in (a, b) for a, b in zip(given, wanted, strict=True)
+    )
+
+
+def _check_label(name: str, data: Shape, label: Shape, multi_output: bool) -> None:
+    fitting = _label_shapes(tuple(data), multi_output)
+    if not any(_agree(label, wanted) for wanted in fitting):
+        shapes = " or ".join(str(list(s)) for s in dict.fromkeys(fitting))
+        raise ShapeError(
+            f"Shape inconsistent in {name}, Provided = {list(label)}, inferred shape={shapes} "
+            f"for the label of data {list(data)}."
+        )
+
+
+def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    (data,), outs = same(ins[:1], outs, attrs)
+    label = ins[1]
+    if data is None:
+        return [data, label], outs
+    if label is None:
+        label = _label_shapes(data, attrs["multi_output"])[0]
+    else:
+        _check_label("SoftmaxOutput", data, label, attrs["multi_output"])
+    return [data, label], outs
+
+
+@op("SoftmaxOutput", "Softmax", shape=_softmax_output_shapes)
+def softmax_output(
+    data: Tensor,
+    label: Tensor,
+    *,
+    grad_scale: float = 1.0,
+    ignore_label: float = -1.0,
+    multi_output: bool = False,
+    use_ignore: bool = False,
+    preserve_shape: bool = False,
+    normalization: Normalization = "null",
+    out_grad: bool = False,
+    smooth_alpha: float = 0.0,
+) -> Tensor:
+    """Return the softmax of data; its gradient is that of the cross entropy: ``p - one_hot``.
+
+    Classes lie along axis 1 with `multi_output`, along the last axis with `preserve_shape`,
+    and over all axes but the first otherwise.
+
+    >>> mx.nd.SoftmaxOutput(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    if label.shape != data.shape[:-1]:
+        _check_label("SoftmaxOutput", data.shape, label.shape, multi_output)
+    if multi_output:
+        return torch.softmax(data, 1)
+    if preserve_shape or data.ndim == 2:
+        return torch.softmax(data, -1)
+    return torch.softmax(data.flatten(1), 1).reshape(data.shape)
+
+
+def _by_class(
+    out: Tensor, label: Tensor, multi_output: bool, preserve_shape: bool
+) -> tuple[Tensor, Tensor]:
+    """Return shares and labels with classes at axis 1."""
+    if multi_output:
+        return out.flatten(2) if out.ndim > 2 else out.unsqueeze(2), label.reshape(
+            out.shape[0], 1, -1
+        )
+    if preserve_shape:
+        return out.reshape(-1, out.shape[-1]), label.reshape(-1, 1)
+    return out.flatten(1), label.reshape(-1)[: out.shape[0]].unsqueeze(1)
+
+
+def _loss_gradient(shares: Tensor, label: Tensor, smooth_alpha: float) -> Tensor:
+    classes = label.long()
+    if not smooth_alpha:
+        return _one_less(shares, classes)
+    spread = smooth_alpha / (shares.shape[1] - 1)
+    return _one_less(shares - spread, classes, 1.0 - smooth_alpha - spread)
+
+
+@softmax_output.gradient
+def softmax_output_gradient(
+    grad: Tensor,
+    out: Tensor,
+    data: Tensor,
+    label: Tensor,
+    *,
+    grad_scale: float,
+    ignore_label: float,
+    multi_output: bool,
+    use_ignore: bool,
+    preserve_shape: bool,
+    normalization: str,
+    out_grad: bool,
+    smooth_alpha: float,
+) -> tuple[Tensor, None]:
+    """Return shares minus labels, scaled as `normalization` says."""
+    if label.shape == data.shape:  # the label is a distribution
+        found = (out - label) * grad_scale
+    else:
+        shares, classes = _by_class(out, label, multi_output, preserve_shape)
+        found = _loss_gradient(shares, classes, 0.0 if multi_output else smooth_alpha)
+        if use_ignore:
+            found = found.masked_fill(classes == ignore_label, 0.0)
+        if normalization == "valid":
+            scale = grad_scale / (label != ignore_label).sum().clamp_min(1)
+        elif normalization == "batch":
+            scale = grad_scale / label.numel()
+        else:
+            scale = grad_scale / shares.shape[2] if multi_output else grad_scale
+        found = (found * scale).reshape(out.shape)
+    # 1.9.1 multiplies by the output itself here, not by the gradient that comes in.
+    return (found * out if out_grad else found), None
+
+
+# -- regression -----------------------------------------------------------------------------------
+
+
+def _regression_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    (data,), outs = same(ins[:1], outs, attrs)
+    label = ins[1]
+    if label is None and data is not None:
+        # One output a sample: the label is a plain vector.
+        label = data[:1] if len(data) == 2 and data[1] == 1 else data
+    return [data, label], outs
+
+
+def _regression(
+    name: str, predict: Callable[[Tensor], Tensor], slope: Callable, doc: str, example: str
+) -> Op:
+    """Declare an output layer whose gradient is ``slope(out, label) * grad_scale / width``."""
+
+    def function(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> Tensor:
+        if label.shape != data.shape and label.numel() != data.numel():
+            raise ShapeError(
+                f"Shape inconsistent in {name}, Provided={list(label.shape)}, "
+                f"inferred shape={list(data.shape)} for the label."
+            )
+        return predict(data)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}\n\n    >>> {example}\n    "
+    made = op(name, f"_sparse_{name}", shape=_regression_shapes)(function)
+
+    @made.gradient
+    def rule(
+        grad: Tensor, out: Tensor, data: Tensor, label: Tensor, *, grad_scale: float
+    ) -> tuple[Tensor, None]:
+        width = max(label.numel() // max(label.shape[0], 1), 1)
+        return slope(out, label.reshape(out.shape)) * (grad_scale / width), None
+
+    return made
+
+
+def _difference(out: Tensor, label: Tensor) -> Tensor:
+    return out - label
+
+
+def _sign_of_difference(out: Tensor, label: Tensor) -> Tensor:
+    """Return 1 above the label and -1 below or at it."""
+    return (out > label).to(out.dtype) * 2 - 1
+
+
+_regression(
+    "LinearRegressionOutput",
+    torch.clone,
+    _difference,
+    "Return data; its gradient is that of half the squared error: ``x - label``.",
+    "mx.nd.LinearRegressionOutput(mx.nd.array([[2]]), mx.nd.array([1])).asnumpy()\n"
+    "    array([[2.]], dtype=float32)",
+)
+_regression(
+    "LogisticRegressionOutput",
+    torch.sigmoid,
+    _difference,
+    "Return the sigmoid of data; its gradient is that of the cross entropy: ``p - label``.",
+    "mx.nd.LogisticRegressionOutput(mx.nd.array([[0]]), mx.nd.array([1])).asnumpy()\n"
+    "    array([[0.5]], dtype=float32)",
+)
+_regression(
+    "MAERegressionOutput",
+    torch.clone,
+    _sign_of_difference,
+    "Return data; its gradient is that of the absolute error: ``sign(x - label)``.",
+    "mx.nd.MAERegressionOutput(mx.nd.array([[2]]), mx.nd.array([1])).asnumpy()\n"
+    "    array([[2.]], dtype=float32)",
+)
+
+
+# -- others ---------------------------------------------------------------------------------------
+
+
+def _svm_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    (data,), outs = same(ins[:1], outs, attrs)
+    label = ins[1]
+    if label is None and data is not None:
+        label = data[:-1]
+    return [data, label], outs
+
+
+@op("SVMOutput", shape=_svm_shapes)
+def svm_output(
+    data: Tensor,
+    label: Tensor,
+    *,
+    margin: float = 1.0,
+    regularization_coefficient: float = 1.0,
+    use_linear: bool = False,
+) -> Tensor:
+    """Return data; its gradient is that of the hinge loss, squared unless `use_linear`.
+
+    >>> mx.nd.SVMOutput(mx.nd.array([[2, 1]]), mx.nd.array([0])).asnumpy()
+    array([[2., 1.]], dtype=float32)
+    """
+    if label.shape != data.shape[:-1]:
+        raise ShapeError(
+            f"Shape inconsistent in SVMOutput, Provided = {list(label.shape)}, "
+            f"inferred shape={list(data.shape[:-1])} for the label."
+        )
+    return data.clone()
+
+
+@svm_output.gradient
+def svm_output_gradient(
+    grad: Tensor,
+    out: Tensor,
+    data: Tensor,
+    label: Tensor,
+    *,
+    margin: float,
+    regularization_coefficient: float,
+    use_linear: bool,
+) -> tuple[Tensor, None]:
+    """Push the label's score above the margin and the others below its negative."""
+    steps = torch.arange(data.shape[-1], device=data.device)
+    direction = torch.where(steps == label.long().unsqueeze(-1), -1.0, 1.0).to(data.dtype)
+    missing = margin + direction * data
+    if use_linear:
+        return direction * (missing > 0).to(data.dtype) * regularization_coefficient, None
+    return direction * missing.clamp_min(0) * (2 * regularization_coefficient), None
+
+
+@op("MakeLoss", shape=same)
+def make_loss(
+    data: Tensor,
+    *,
+    grad_scale: float = 1.0,
+    valid_thresh: float = 0.0,
+    normalization: Normalization = "null",
+) -> Tensor:
+    """Return data and make it a loss: its gradient is `grad_scale`, whatever comes from above.
+
+    ``batch`` divides it by the batch size, ``valid`` by how many numbers exceed `valid_thresh`.
+
+    >>> mx.nd.MakeLoss(mx.nd.array([1, 2]), grad_scale=3).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    return data.clone()
+
+
+@make_loss.gradient
+def make_loss_gradient(
+    grad: Tensor,
+    out: Tensor,
+    data: Tensor,
+    *,
+    grad_scale: float,
+    valid_thresh: float,
+    normalization: str,
+) -> Tensor:
+    """Return the scale everywhere."""
+    if normalization == "batch":
+        grad_scale /= data.shape[0]
+    scale = torch.full_like(data, grad_scale)
+    if normalization == "valid":
+        scale = scale / (data > valid_thresh).sum().clamp_min(1)
+    return scale
+
+
+def _scalar_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    data, label = ins
+    if label is None and data is not None:
+        label = data[:1]
+    return [data, label], [(1,)]
+
+
+@op("softmax_cross_entropy", shape=_scalar_shapes)
+def softmax_cross_entropy(data: Tensor, label: Tensor) -> Tensor:
+    """Return the cross entropy of softmax against class labels, summed over the batch.
+
+    >>> mx.nd.softmax_cross_entropy(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
+    array([0.6931472], dtype=float32)
+    """
+    if data.ndim != 2 or label.shape != data.shape[:1]:
+        raise ShapeError(
+            f"softmax_cross_entropy: 2D data (batch, classes) and 1D label (batch,) are needed, "
+            f"got {list(data.shape)} and {list(label.shape)}."
+        )
+    classes = label.long().unsqueeze(1)
+    count = data.shape[1]
+    shares = torch.softmax(data, 1).gather(1, classes.clamp(0, count - 1))
+    outside = (classes < 0) | (classes >= count)
+    return -shares.masked_fill(outside, 0.0).clamp_min(1e-8).log().sum().reshape(1)
+
+
+@softmax_cross_entropy.gradient
+def softmax_cross_entropy_gradient(
+    grad: Tensor, out: Tensor, data: Tensor, label: Tensor
+) -> tuple[Tensor, None]:
+    """Return shares minus one-hot labels, times the gradient of the sum."""
+    return _one_less(torch.softmax(data, 1), label.long().unsqueeze(1)) * grad, None
+
+
+def _sparseness_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    (data,), outs = same(ins[:1], outs, attrs)
+    return [data, *([data[1:2]] if data is not None else ins[1:])], outs
+
+
+@op("IdentityAttachKLSparseReg", shape=_sparseness_shapes)
+def identity_attach_kl_sparse_reg(
+    data: Tensor,
+    moving_avg: ZeroAux,
+    *,
+    sparseness_target: float = 0.1,
+    penalty: float = 0.001,
+    momentum: float = 0.9,
+    run: OpContext,
+) -> Tensor:
+    """Return data; in training its gradient also pulls mean activations to a sparse target.
+
+    The pull is ``penalty * (-target / mean + (1 - target) / (1 - mean))`` for each column, with
+    a moving mean.
+
+    >>> mx.nd.IdentityAttachKLSparseReg(mx.nd.array([[0.5]]), mx.nd.array([0.1])).asnumpy()
+    array([[0.5]], dtype=float32)
+    """
+    if data.ndim != 2:
+        raise ShapeError(
+            f"IdentityAttachKLSparseReg: 2D data (batch, units) is needed, got {list(data.shape)}."
+        )
+    out = data.clone()
+    if run.training:
+        moving_avg = moving_avg.detach()
+        moving_avg.lerp_(data.detach().mean(0), 1.0 - momentum)
+        if out.requires_grad:
+            mean = moving_avg.clone()
+            pull = (1 - sparseness_target) / (1 - mean) - sparseness_target / mean
+            out.register_hook(lambda grad: grad + pull * penalty)
+    return out

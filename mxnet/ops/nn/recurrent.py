@@ -1,0 +1,254 @@
+"""The fused recurrent operator: stacked, bidirectional RNN, LSTM and GRU on torch's kernels."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ...error import MXNetError, ShapeError
+from ..attributes import Count
+from ..declare import OpContext, op
+from ..shapes import UNKNOWN, Shape
+
+GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
+KERNELS = {
+    "rnn_relu": torch._VF.rnn_relu,
+    "rnn_tanh": torch._VF.rnn_tanh,
+    "gru": torch._VF.gru,
+    "lstm": torch._VF.lstm,
+}
+
+
+def _outputs(attrs: dict) -> int:
+    if not attrs["state_outputs"]:
+        return 1
+    return 3 if attrs["mode"] == "lstm" else 2
+
+
+@op(
+    "RNN",
+    "_npx_rnn",
+    optional={
+        "state_cell": lambda a: a["mode"] == "lstm",
+        "sequence_length": lambda a: a["use_sequence_length"],
+    },
+    outputs=_outputs,
+)
+def rnn(
+    data: Tensor,
+    parameters: Tensor,
+    state: Tensor,
+    state_cell: Tensor | None = None,
+    sequence_length: Tensor | None = None,
+    *,
+    state_size: Count,
+    num_layers: Count,
+    bidirectional: bool = False,
+    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
+    p: float = 0.0,
+    state_outputs: bool = False,
+    projection_size: int | None = None,
+    lstm_state_clip_min: float | None = None,
+    lstm_state_clip_max: float | None = None,
+    lstm_state_clip_nan: bool = False,
+    use_sequence_length: bool = False,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, ...]:
+    """Run stacked recurrent layers over ``(time, batch, features)``.
+
+    `parameters` holds all weights (by layer, direction, input then state), then all biases.
+    `sequence_length` and the clipping of LSTM cells, which MXNet 1.9.1 leaves out on the CPU,
+    work everywhere: outputs beyond a sequence's length are zero.
+
+    >>> x, w, h = mx.nd.ones((2, 1, 1)), mx.nd.array([1, 0, 0, 0]), mx.nd.zeros((1, 1, 1))
+    >>> mx.nd.RNN(x, w, h, state_size=1, num_layers=1, mode='rnn_relu').asnumpy().ravel()
+    array([1., 1.], dtype=float32)
+    """
+    if projection_size is not None and mode != "lstm":
+        raise MXNetError(f"RNN: only mode='lstm' has a projection, mode is {mode!r}.")
+    directions = 2 if bidirectional else 1
+    sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
+    weights = _unpack(parameters, *sizes)
+    clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
+    if mode == "lstm" and clip[:2] != (None, None):
+        out, states = _clipped_lstm(
+            data, weights, state, state_cell, sequence_length, directions, p, run.training, clip
+        )
+    else:
+        options = (True, num_layers, p, run.training, bidirectional)
+        hidden = (state, state_cell) if mode == "lstm" else state
+        # oneDNN has no projection: say so beforehand, else torch warns.
+        with torch.backends.mkldnn.flags(enabled=False) if projection_size else nullcontext():
+            out, *states = _run(KERNELS[mode], data, hidden, weights, sequence_length, options)
+    return (out, *states) if state_outputs else out
+
+
+def _run(
+    kernel, data: Tensor, hidden, weights: list[Tensor], lengths: Tensor | None, options: tuple
+) -> tuple[Tensor, ...]:
+    if lengths is None:
+        return kernel(data, hidden, weights, *options, False)
+    packed = pack_padded_sequence(data, lengths.long().cpu(), enforce_sorted=False)
+    order, back = packed.sorted_indices, packed.unsorted_indices
+    if isinstance(hidden, tuple):
+        hidden = tuple(h.index_select(1, order) for h in hidden)
+    else:
+        hidden = hidden.index_select(1, order)
+    out, *states = kernel(packed.data, packed.batch_sizes, hidden, weights, *options)
+    padded = pad_packed_sequence(packed._replace(data=out), total_length=data.shape[0])[0]
+    return (padded, *(s.index_select(1, back) for s in states))
+
+
+def _layer_sizes(
+    features: int, state: int, layers: int, directions: int, gates: int, projection: int | None
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the shapes of all weight matrices in packed order, and the sizes of all biases."""
+    out = projection or state
+    matrices = []
+    for layer in range(layers):
+        width = features if layer == 0 else out * directions
+        one = [(gates * state, width), (gates * state, out)]
+        if projection:
+            one.append((projection, state))
+        matrices += one * directions
+    return matrices, [gates * state] * (2 * layers * directions)
+
+
+def _unpack(parameters: Tensor, *sizes: int | None) -> list[Tensor]:
+    """Return views of the packed vector in the order of torch's kernels."""
+    matrices, biases = _layer_sizes(*sizes)
+    pieces = [rows * columns for rows, columns in matrices] + biases
+    if parameters.numel() != sum(pieces):
+        raise ShapeError(
+            f"Shape inconsistent in RNN: parameters are {list(parameters.shape)}, but these "
+            f"sizes need {[sum(pieces)]}."
+        )
+    views = parameters.reshape(-1).split(pieces)
+    each = len(matrices) // (len(biases) // 2)  # two matrices a direction, three with projection
+    weights: list[Tensor] = []
+    for i in range(len(biases) // 2):
+        part = [views[k].view(matrices[k]) for k in range(i * each, (i + 1) * each)]
+        bias = len(matrices) + 2 * i
+        weights += [*part[:2], views[bias], views[bias + 1], *part[2:]]
+    return weights
+
+
+def _clipped_lstm(
+    data: Tensor,
+    weights: list[Tensor],
+    state: Tensor,
+    cell: Tensor,
+    lengths: Tensor | None,
+    directions: int,
+    p: float,
+    training: bool,
+    clip: tuple[float | None, float | None, bool],
+) -> tuple[Tensor, list[Tensor]]:
+    """Step through time, for torch's kernel cannot clip the cell between steps."""
+    each = len(weights) // len(cell)
+    hidden_out, cell_out = [], []
+    for layer in range(len(cell) // directions):
+        found = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            mine = weights[k * each : (k + 1) * each]
+            x = _reversed(data, lengths) if direction else data
+            out, h, c = _clipped_layer(x, mine, state[k], cell[k], lengths, clip)
+            found.append(_reversed(out, lengths) if direction else out)
+            hidden_out.append(h)
+            cell_out.append(c)
+        data = torch.cat(found, -1) if directions == 2 else found[0]
+        if p and training and layer + 1 < len(cell) // directions:
+            data = torch.dropout(data, p, True)
+    return data, [torch.stack(hidden_out), torch.stack(cell_out)]
+
+
+def _clipped_layer(
+    x: Tensor, weights: list[Tensor], h: Tensor, c: Tensor, lengths: Tensor | None, clip: tuple
+) -> tuple[Tensor, Tensor, Tensor]:
+    low, high, clip_nan = clip
+    w_input, w_hidden, b_input, b_hidden, *projection = weights
+    gates = torch.nn.functional.linear(x, w_input, b_input + b_hidden)
+    outs = []
+    for t, gate in enumerate(gates):
+        i, f, g, o = (gate + h @ w_hidden.t()).chunk(4, -1)
+        new_c = (f.sigmoid() * c + i.sigmoid() * g.tanh()).clamp(low, high)
+        if clip_nan:
+            new_c = new_c.nan_to_num(nan=low if low is not None else high)
+        new_h = o.sigmoid() * new_c.tanh()
+        if projection:
+            new_h = new_h @ projection[0].t()
+        if lengths is None:
+            h, c = new_h, new_c
+            outs.append(h)
+            continue
+        alive = (lengths > t).unsqueeze(-1)
+        h, c = new_h.where(alive, h), new_c.where(alive, c)
+        outs.append(new_h.masked_fill(~alive, 0.0))
+    return torch.stack(outs), h, c
+
+
+def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return a sequence backwards; with lengths the padding stays at the end."""
+    if lengths is None:
+        return x.flip(0)
+    time = torch.arange(len(x), device=x.device).unsqueeze(1)
+    mirrored = lengths.long().unsqueeze(0) - 1 - time
+    place = torch.where(mirrored >= 0, mirrored, time)
+    return x.gather(0, place.unsqueeze(-1).expand_as(x))
+
+
+@rnn.infer_inputs
+def rnn_inputs(
+    data: Shape | None,
+    *_: Shape | None,
+    state_size: int,
+    num_layers: int,
+    bidirectional: bool,
+    mode: str,
+    projection_size: int | None,
+    **__: object,
+) -> dict[str, Shape]:
+    """All parameters in one vector; a state for each layer and direction."""
+    if data is None:
+        return {}
+    directions = 2 if bidirectional else 1
+    told: dict[str, Shape] = {
+        "state": (num_layers * directions, data[1], projection_size or state_size),
+        "state_cell": (num_layers * directions, data[1], state_size),
+        "sequence_length": (data[1],),
+    }
+    if data[2] != UNKNOWN:
+        matrices, biases = _layer_sizes(
+            data[2], state_size, num_layers, directions, GATES[mode], projection_size
+        )
+        told["parameters"] = (sum(r * c for r, c in matrices) + sum(biases),)
+    return told
+
+
+@rnn.infer_outputs
+def rnn_outputs(
+    data: Shape | None,
+    *_: Shape | None,
+    state_size: int,
+    num_layers: int,
+    bidirectional: bool,
+    mode: str,
+    state_outputs: bool,
+    projection_size: int | None,
+    **__: object,
+) -> list[Shape] | None:
+    """Both directions side by side; then the last states."""
+    if data is None:
+        return None
+    directions, out = 2 if bidirectional else 1, projection_size or state_size
+    shapes = [(data[0], data[1], out * directions)]
+    if state_outputs:
+        shapes.append((num_layers * directions, data[1], out))
+        if mode == "lstm":
+            shapes.append((num_layers * directions, data[1], state_size))
+    return shapes

@@ -1,0 +1,128 @@
+"""Fourier transforms, count sketches and the likelihood of Hawkes processes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...error import ShapeError
+from ..attributes import Shape
+from ..declare import op
+from ..shapes import UNKNOWN
+
+
+@op("_contrib_fft")
+def fft(data: Tensor, *, compute_size: int = 128) -> Tensor:
+    """Fourier transform of the last axis; real and imaginary parts take turns in the result.
+
+    >>> mx.nd.contrib.fft(mx.nd.array([[1, 0]])).asnumpy()
+    array([[1., 0., 1., 0.]], dtype=float32)
+    """
+    return torch.view_as_real(torch.fft.fft(data)).flatten(-2)
+
+
+@fft.infer_outputs
+def fft_shape(data: Shape | None, **_: object) -> Shape | None:
+    """Twice as many numbers."""
+    if data is None:
+        return None
+    return (*data[:-1], UNKNOWN if data[-1] == UNKNOWN else data[-1] * 2)
+
+
+@op("_contrib_ifft")
+def ifft(data: Tensor, *, compute_size: int = 128) -> Tensor:
+    """Real part of the inverse Fourier transform, times the length, of interleaved numbers.
+
+    >>> mx.nd.contrib.ifft(mx.nd.array([[1, 0, 1, 0]])).asnumpy()
+    array([[2., 0.]], dtype=float32)
+    """
+    if data.shape[-1] % 2:
+        raise ShapeError(
+            f"_contrib_ifft needs pairs of real and imaginary parts, got {list(data.shape)}."
+        )
+    pairs = data.reshape(*data.shape[:-1], -1, 2)
+    return torch.fft.ifft(torch.view_as_complex(pairs), norm="forward").real.contiguous()
+
+
+@ifft.infer_outputs
+def ifft_shape(data: Shape | None, **_: object) -> Shape | None:
+    """Half as many numbers."""
+    if data is None:
+        return None
+    return (*data[:-1], UNKNOWN if data[-1] == UNKNOWN else data[-1] // 2)
+
+
+@op("_contrib_count_sketch")
+def count_sketch(
+    data: Tensor, h: Tensor, s: Tensor, *, out_dim: int, processing_batch_size: int = 32
+) -> Tensor:
+    """Project features: feature i is added, with sign ``s[i]``, to place ``h[i]``.
+
+    >>> h, s = mx.nd.array([[0, 1, 0]]), mx.nd.array([[1, -1, 1]])
+    >>> mx.nd.contrib.count_sketch(mx.nd.array([[1, 2, 3]]), h, s, out_dim=2).asnumpy()
+    array([[ 4., -2.]], dtype=float32)
+    """
+    place = h.reshape(-1).long()
+    sums = data.new_zeros((*data.shape[:-1], out_dim))
+    return sums.index_add(-1, place, data * s.reshape(-1))
+
+
+@count_sketch.infer_inputs
+def count_sketch_inputs(data: Shape | None, *_: Shape | None, **__: object) -> dict[str, Shape]:
+    """A place and a sign for each feature."""
+    return {} if data is None else {"h": (1, data[-1]), "s": (1, data[-1])}
+
+
+@count_sketch.infer_outputs
+def count_sketch_shape(
+    data: Shape | None, *_: Shape | None, out_dim: int, **__: object
+) -> Shape | None:
+    """As many numbers as asked for."""
+    return None if data is None else (*data[:-1], out_dim)
+
+
+@op("_contrib_hawkesll", outputs=("output", "out_state"), types="T T T T T I T -> T")
+def hawkesll(
+    lda: Tensor,
+    alpha: Tensor,
+    beta: Tensor,
+    state: Tensor,
+    lags: Tensor,
+    marks: Tensor,
+    valid_length: Tensor,
+    max_time: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Log likelihood of Hawkes processes, and their memory at the end of the observation.
+
+    The intensity of mark k is ``lda_k + alpha_k beta_k s_k(t)``, where the memory ``s_k`` grows by
+    one at each event and decays by ``exp(-beta_k t)``; events are `lags` apart.
+
+    >>> one = mx.nd.ones(1)
+    >>> ll, memory = mx.nd.contrib.hawkesll(one.reshape((1, 1)), 0 * one, one, mx.nd.zeros((1, 1)),
+    ...     one.reshape((1, 1)), mx.nd.zeros((1, 1), dtype='int32'), one, 2 * one)
+    >>> ll.asnumpy(), memory.asnumpy().round(3)
+    (array([-2.], dtype=float32), array([[0.368]], dtype=float32))
+    """
+    memory = start = state.detach()
+    count = torch.arange(lags.shape[1], device=lags.device)
+    real = count < valid_length.unsqueeze(1)
+    own = torch.nn.functional.one_hot(marks.long(), lda.shape[1]).to(lda.dtype)
+    own = own * real.unsqueeze(-1)
+    passed = (lags * real).detach()
+    logs = lda.new_zeros(lda.shape[0])
+    for t in range(lags.shape[1]):
+        memory = memory * torch.exp(-beta * passed[:, t : t + 1])
+        intensity = ((lda + alpha * beta * memory) * own[:, t]).sum(1)
+        logs = logs + torch.where(real[:, t], intensity, 1.0).log()
+        memory = memory + own[:, t]
+    rest = (max_time - passed.sum(1)).unsqueeze(1)
+    memory = memory * torch.exp(-beta * rest)
+    # What each memory lost on the way is what its mark was expected to excite.
+    expected = lda * max_time.unsqueeze(1) + alpha * (start + own.sum(1) - memory)
+    return logs - expected.sum(1), memory.detach()
+
+
+@hawkesll.infer_outputs
+def hawkesll_shape(lda: Shape | None, *_: Shape | None) -> list[Shape] | None:
+    """One likelihood for each sequence, one memory for each of its marks."""
+    return None if lda is None else [(lda[0],), lda]

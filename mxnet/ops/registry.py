@@ -1,0 +1,54 @@
+"""Name -> operator. Every spelling that MXNet registered leads to one `Op`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..error import MXNetError, did_you_mean
+
+if TYPE_CHECKING:
+    from .declare import Op
+
+_by_name: dict[str, Op] = {}
+
+
+def register(op: Op, *names: str) -> None:
+    """Make an operator known under each of the names; a name is taken once."""
+    for name in names:
+        if name in _by_name:
+            raise ValueError(f"operator name {name!r} is declared twice")
+        _by_name[name] = op
+
+
+def find(name: str) -> Op | None:
+    """Return the operator of that name, or None."""
+    return _by_name.get(name)
+
+
+def get(name: str) -> Op:
+    """Return the operator of that name; an unknown one is an error with the nearest name.
+
+    >>> get("broadcast_plus").name
+    'broadcast_add'
+    """
+    op = _by_name.get(name)
+    if op is None:
+        raise MXNetError(
+            f"Operator {name!r} is not registered. {did_you_mean(name, _by_name)}".rstrip()
+        )
+    return op
+
+
+def names() -> list[str]:
+    """Return all names, aliases included."""
+    return list(_by_name)
+
+
+def operators() -> Iterator[Op]:
+    """Yield each operator once."""
+    seen = set()
+    for op in _by_name.values():
+        if id(op) not in seen:
+            seen.add(id(op))
+            yield op

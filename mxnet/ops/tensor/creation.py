@@ -1,0 +1,241 @@
+"""Operators that make arrays out of nothing but attributes.
+
+Their attribute ``ctx`` tells callers where the array lies; here `run.device` does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ... import dtypes
+from ...error import DTypeError, MXNetError, ShapeError
+from ..attributes import Count, DType, Shape
+from ..declare import OpContext, op
+from ..families import number
+from ..shapes import UNKNOWN, Shapes, same, unify
+from .shape_changing import axis_within
+
+_F32 = torch.float32
+
+
+def _told(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """The shape is the attribute; sizes that it leaves open may come from the graph."""
+    shape = attrs["shape"] or None
+    return ins, [unify(shape, outs[0], "the output")]
+
+
+def _known(name: str, shape: Shape | None) -> Shape:
+    if not shape:
+        raise ShapeError(f"{name}: shape must be given, but is {shape}.")
+    return shape
+
+
+@op("_zeros", types="-> @dtype", shape=_told)
+def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
+    """Make an array of zeros.
+
+    >>> mx.nd._internal._zeros(shape=(2,)).asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+    return torch.zeros(_known("_zeros", shape), dtype=dtype, device=run.device)
+
+
+@op("_ones", types="-> @dtype", shape=_told)
+def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
+    """Make an array of ones.
+
+    >>> mx.nd._internal._ones(shape=(2,)).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    return torch.ones(_known("_ones", shape), dtype=dtype, device=run.device)
+
+
+@op("_full", "_npi_full", types="-> @dtype", shape=_told)
+def full(
+    *,
+    shape: Shape | None = None,
+    ctx: str = "",
+    dtype: DType = _F32,
+    value: float,
+    run: OpContext,
+) -> Tensor:
+    """Make an array of one number.
+
+    >>> mx.nd._internal._full(shape=(2,), value=3).asnumpy()
+    array([3., 3.], dtype=float32)
+    """
+    fill = number(value, dtype).item()
+    return torch.full(_known("_full", shape), fill, dtype=dtype, device=run.device)
+
+
+def _dtype_of_code(code: int) -> torch.dtype:
+    if code == -1:
+        return _F32
+    if code not in dtypes.BY_CODE:
+        raise DTypeError(f"_zeros_without_dtype: {code} is not the code of a data type.")
+    return dtypes.BY_CODE[code].torch
+
+
+@op("_zeros_without_dtype", types="-> T", shape=_told)
+def zeros_without_dtype(
+    *, shape: Shape | None = None, ctx: str = "", dtype: int = -1, run: OpContext
+) -> Tensor:
+    """Make an array of zeros whose type is told by a code; -1 is float32.
+
+    >>> mx.nd._internal._zeros_without_dtype(shape=(2,)).asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+    wanted = _known("_zeros_without_dtype", shape)
+    return torch.zeros(wanted, dtype=_dtype_of_code(dtype), device=run.device)
+
+
+def sequence(
+    count: int, start: float, step: float, repeat: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Return ``start + step * (i // repeat)`` for ``count`` elements, computed in `dtype`."""
+    line = torch.arange(count, device=device)
+    if repeat > 1:
+        line = line.div_(repeat, rounding_mode="floor")
+    line = line.to(dtype)
+    # Integer arrays cut start and step before they count, as MXNet does.
+    if step != 1:
+        line = line.mul_(number(step, dtype))
+    return line.add_(number(start, dtype)) if start else line
+
+
+def _arange_count(start: float, stop: float | None, step: float, repeat: int) -> int:
+    if stop is None:
+        start, stop = 0.0, start
+    if not step or (start >= stop if step > 0 else start <= stop) or repeat < 1:
+        raise MXNetError(
+            f"_arange: Invalid range (start, stop, step) = ({start}, {stop}, {step}), "
+            f"repeat={repeat}."
+        )
+    return math.ceil((stop - start) / step) * repeat
+
+
+@op("_arange", types="-> @dtype")
+def arange(
+    *,
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    ctx: str = "",
+    dtype: DType = _F32,
+    run: OpContext,
+) -> Tensor:
+    """Count from ``start`` to before ``stop`` by ``step``, each number ``repeat`` times.
+
+    >>> mx.nd._internal._arange(start=0, stop=4, step=2, repeat=2).asnumpy()
+    array([0., 0., 2., 2.], dtype=float32)
+    """
+    if infer_range and stop is None:
+        raise ShapeError("_arange: infer_range=True needs a graph that tells the output's shape.")
+    count = _arange_count(start, stop, step, repeat)
+    first = 0.0 if stop is None else start
+    return sequence(count, first, step, repeat, dtype, run.device)
+
+
+@arange.infer_outputs
+def arange_shape(
+    *, start: float, stop: float | None, step: float, repeat: int, infer_range: bool, **_: object
+) -> Shape | None:
+    """Count the numbers, unless the rest of the graph does."""
+    if infer_range and stop is None:
+        return (UNKNOWN,)
+    return (_arange_count(start, stop, step, repeat),)
+
+
+@op("_linspace", "_npi_linspace", types="-> @dtype")
+def linspace(
+    *,
+    start: float,
+    stop: float,
+    num: Count,
+    endpoint: bool = True,
+    ctx: str = "",
+    dtype: DType = _F32,
+    run: OpContext,
+) -> Tensor:
+    """Make ``num`` evenly spaced numbers from ``start`` to ``stop``, which may be left out.
+
+    >>> mx.nd._internal._linspace(start=0, stop=1, num=3).asnumpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    gaps = num - 1 if endpoint else num
+    step = (stop - start) / gaps if gaps > 0 else 0.0
+    line = torch.arange(num, dtype=torch.float64, device=run.device)
+    return line.mul_(step).add_(start).to(dtype)
+
+
+@linspace.infer_outputs
+def linspace_shape(*, num: int, **_: object) -> Shape:
+    """As many as told."""
+    return (num,)
+
+
+@op("_eye", types="-> @dtype")
+def eye(
+    *, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = _F32, run: OpContext
+) -> Tensor:
+    """Make a matrix with ones on the ``k``-th diagonal; without ``M`` it is square.
+
+    >>> mx.nd._internal._eye(N=2, M=3, k=1).asnumpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    made = torch.zeros(N, M or N, dtype=dtype, device=run.device)
+    if -N < k < (M or N):
+        made.diagonal(k).fill_(1)
+    return made
+
+
+@eye.infer_outputs
+def eye_shape(*, N: int, M: int, **_: object) -> Shape:
+    """Rows and columns."""
+    return N, M or N
+
+
+@op("_contrib_arange_like", "_npx_arange_like")
+def arange_like(
+    data: Tensor,
+    *,
+    start: float = 0.0,
+    step: float = 1.0,
+    repeat: int = 1,
+    ctx: str = "",
+    axis: int | None = None,
+) -> Tensor:
+    """Count as far as the array has elements, or along one of its axes.
+
+    >>> mx.nd.contrib.arange_like(mx.nd.zeros((2, 3)), axis=1).asnumpy()
+    array([0., 1., 2.], dtype=float32)
+    """
+    if axis is None:
+        line = sequence(data.numel(), start, step, repeat, data.dtype, data.device)
+        return line.reshape(data.shape)
+    size = data.shape[axis_within(axis, data.ndim, "_contrib_arange_like")]
+    return sequence(size, start, step, repeat, data.dtype, data.device)
+
+
+@arange_like.infer_outputs
+def arange_like_shape(data: Shape | None, *, axis: int | None, **_: object) -> Shape | None:
+    """As the data, or one line of an axis."""
+    if data is None or axis is None:
+        return data
+    return (data[axis_within(axis, len(data), "_contrib_arange_like")],)
+
+
+@op("_copyto", "_npi_copyto", shape=same)
+def copyto(data: Tensor) -> Tensor:
+    """Return a copy, to be written elsewhere with ``out=``.
+
+    >>> mx.nd._internal._copyto(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    return data.clone()

@@ -1,0 +1,265 @@
+"""Operators that put arrays together, and those that take them apart."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...error import ShapeError
+from ..attributes import Shape
+from ..declare import op
+from ..families import check_same_dtype
+from ..shapes import UNKNOWN, Shapes, unify
+from .memory import may_share
+from .shape_changing import axis_within
+
+
+def _open(shape: Shape | None, axis: int, name: str) -> Shape | None:
+    """Return the shape with the size of one axis unknown."""
+    if shape is None:
+        return None
+    at = axis_within(axis, len(shape), name)
+    return (*shape[:at], UNKNOWN, *shape[at + 1 :])
+
+
+def _concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """All sizes but the concatenated one agree; one unknown there follows from the output."""
+    dim, common = attrs["dim"], None
+    for i, shape in enumerate([*ins, *outs]):
+        what = f"Concat: input {i}" if i < len(ins) else "Concat: the output"
+        common = unify(common, _open(shape, dim, "Concat"), what)
+    if common is None:
+        return ins, outs
+    ins = [unify(common, s) for s in ins]
+    at = axis_within(dim, len(common), "Concat")
+    sizes = [s[at] for s in ins]
+    total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
+    out = unify((*common[:at], total, *common[at + 1 :]), outs[0], "Concat: the output")
+    if sizes.count(UNKNOWN) == 1 and out[at] != UNKNOWN:
+        left = out[at] - sum(n for n in sizes if n != UNKNOWN)
+        position = sizes.index(UNKNOWN)
+        ins[position] = (*common[:at], left, *common[at + 1 :])
+    return ins, [out]
+
+
+def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
+    first = data[0]
+    for other in data:
+        if other.dtype is not first.dtype:
+            check_same_dtype(name, first, other)
+        if other.ndim != first.ndim:  # torch lets empty vectors pass
+            raise ShapeError(
+                f"{name}: Incompatible input shape: expected {first.ndim} axes as in "
+                f"{list(first.shape)}, got {list(other.shape)}."
+            )
+    return torch.cat(data, dim)
+
+
+@op("Concat", "_sparse_concat", "concat", count="num_args", shape=_concatenated)
+def concat(*data: Tensor, dim: int = 1) -> Tensor:
+    """Join arrays along an axis.
+
+    >>> x = mx.nd.array([[1, 2]])
+    >>> mx.nd.Concat(x, x, dim=0).asnumpy()
+    array([[1., 2.],
+           [1., 2.]], dtype=float32)
+    """
+    return _cat("Concat", data, dim)
+
+
+@op("_rnn_param_concat", "_npi_rnn_param_concat", count="num_args", shape=_concatenated)
+def rnn_param_concat(*data: Tensor, dim: int = 1) -> Tensor:
+    """Join the parameters of a recurrent layer into one array.
+
+    >>> x = mx.nd.array([1, 2])
+    >>> mx.nd._internal._rnn_param_concat(x, x, dim=0).asnumpy()
+    array([1., 2., 1., 2.], dtype=float32)
+    """
+    return _cat("_rnn_param_concat", data, dim)
+
+
+def _stacked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    part = None
+    if outs[0] is not None:
+        at = axis_within(attrs["axis"], len(outs[0]), "stack")
+        part = outs[0][:at] + outs[0][at + 1 :]
+    for i, shape in enumerate(ins):
+        part = unify(part, shape, f"stack: input {i}")
+    if part is None:
+        return ins, outs
+    at = axis_within(attrs["axis"], len(part) + 1, "stack")
+    out = (*part[:at], len(ins), *part[at:])
+    return [part] * len(ins), [unify(out, outs[0], "stack: the output")]
+
+
+@op("stack", count="num_args", shape=_stacked)
+def stack(*data: Tensor, axis: int = 0) -> Tensor:
+    """Join arrays of one shape along a new axis.
+
+    >>> mx.nd.stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
+    array([[1., 3.],
+           [2., 4.]], dtype=float32)
+    """
+    first = data[0]
+    for other in data:
+        if other.dtype is not first.dtype:
+            check_same_dtype("stack", first, other)
+    return torch.stack(data, axis)
+
+
+def _check_even(shape: Shape, at: int, parts: int, squeeze_axis: bool, name: str) -> None:
+    if parts < 1 or shape[at] % parts:
+        raise ShapeError(
+            f"{name}: axis {at} of an array of shape {list(shape)} cannot be split into {parts} "
+            f"even parts: {parts} does not evenly divide {shape[at]}."
+        )
+    if squeeze_axis and shape[at] != parts:
+        raise ShapeError(
+            f"{name}: with squeeze_axis the size of axis {at} must be the number of parts, "
+            f"{parts}, but the shape is {list(shape)}."
+        )
+
+
+def _split_evenly(
+    data: Tensor, parts: int, axis: int, squeeze_axis: bool, name: str
+) -> tuple[Tensor, ...]:
+    at = axis_within(axis, data.ndim, name)
+    _check_even(data.shape, at, parts, squeeze_axis, name)
+    return data.unbind(at) if squeeze_axis else data.split(data.shape[at] // parts or 1, at)
+
+
+def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: str) -> Shape:
+    at = axis_within(axis, len(shape), name)
+    if shape[at] != UNKNOWN:
+        _check_even(shape, at, parts, squeeze_axis, name)
+    if squeeze_axis:
+        return shape[:at] + shape[at + 1 :]
+    size = UNKNOWN if shape[at] == UNKNOWN else shape[at] // parts
+    return (*shape[:at], size, *shape[at + 1 :])
+
+
+@may_share
+@op("SliceChannel", "split", outputs=lambda a: a["num_outputs"], method=True)
+def slice_channel(
+    data: Tensor, *, num_outputs: int, axis: int = 1, squeeze_axis: bool = False
+) -> tuple[Tensor, ...]:
+    """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1.
+
+    >>> [p.asnumpy().tolist() for p in mx.nd.SliceChannel(mx.nd.array([[1, 2]]), num_outputs=2)]
+    [[[1.0]], [[2.0]]]
+    """
+    parts = _split_evenly(data, num_outputs, axis, squeeze_axis, "SliceChannel")
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _sliced(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    parts, axis, squeeze_axis = attrs["num_outputs"], attrs["axis"], attrs["squeeze_axis"]
+    part = None
+    for shape in outs:
+        part = unify(part, shape, "SliceChannel: an output")
+    data = ins[0]
+    if part is not None:
+        at = axis_within(axis, len(part) + squeeze_axis, "SliceChannel")
+        size = parts if squeeze_axis else part[at] * parts if part[at] != UNKNOWN else UNKNOWN
+        whole = (*part[:at], size, *part[at + (not squeeze_axis) :])
+        data = unify(data, whole, "SliceChannel: data")
+    if data is not None:
+        part = unify(part, _even_part(data, parts, axis, squeeze_axis, "SliceChannel"))
+    return [data], [part] * len(outs)
+
+
+slice_channel.shape_rule = _sliced
+
+
+def _bounds(size: int, indices: Shape) -> list[tuple[int, int]]:
+    """Return where parts begin and end; the first index is 0."""
+    bounds = list(zip(indices, [*indices[1:], size], strict=True))
+    if not indices or indices[0] or any(a > b for a, b in bounds):
+        raise ShapeError(f"_split_v2: indices={indices} do not rise from 0 to {size}.")
+    return bounds
+
+
+@may_share
+@op(
+    "_split_v2",
+    "_npi_split",
+    outputs=lambda a: a["sections"] if a["sections"] > 0 else len(a["indices"]),
+)
+def split_v2(
+    data: Tensor,
+    *,
+    indices: Shape,
+    axis: int = 1,
+    squeeze_axis: bool = False,
+    sections: int = 0,
+) -> tuple[Tensor, ...]:
+    """Split an axis into equal sections, or before each of the indices (the first being 0).
+
+    >>> x = mx.nd.array([[1, 2, 3]])
+    >>> [p.shape for p in mx.nd._internal._split_v2(x, indices=(0, 1), axis=1)]
+    [(1, 1), (1, 2)]
+    """
+    if sections > 0:
+        parts = _split_evenly(data, sections, axis, squeeze_axis, "_split_v2")
+        return tuple(parts) if len(parts) > 1 else parts[0]
+    at = axis_within(axis, data.ndim, "_split_v2")
+    parts = [data.narrow(at, a, b - a) for a, b in _bounds(data.shape[at], indices)]
+    if squeeze_axis:
+        if any(p.shape[at] != 1 for p in parts):
+            raise ShapeError(
+                f"_split_v2: squeeze_axis needs parts of size 1, but axis {at} of "
+                f"{list(data.shape)} is split at {indices}."
+            )
+        parts = [p.squeeze(at) for p in parts]
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+@split_v2.infer_outputs
+def split_v2_shapes(
+    data: Shape | None, *, indices: Shape, axis: int, squeeze_axis: bool, sections: int
+) -> list[Shape] | None:
+    """Tell the shape of each part."""
+    if data is None:
+        return None
+    if sections > 0:
+        return [_even_part(data, sections, axis, squeeze_axis, "_split_v2")] * sections
+    at = axis_within(axis, len(data), "_split_v2")
+    if data[at] == UNKNOWN:
+        return None
+    before, after = data[:at], data[at + 1 :]
+    if squeeze_axis:
+        return [before + after] * len(indices)
+    return [(*before, b - a, *after) for a, b in _bounds(data[at], indices)]
+
+
+@op("khatri_rao", count="num_args")
+def khatri_rao(*args: Tensor) -> Tensor:
+    """Return the columnwise Kronecker product of matrices.
+
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd.khatri_rao(x, x).asnumpy()
+    array([[ 1.,  4.],
+           [ 3.,  8.],
+           [ 3.,  8.],
+           [ 9., 16.]], dtype=float32)
+    """
+    made = args[0].clone()
+    for other in args[1:]:
+        if other.shape[1] != made.shape[1]:
+            raise ShapeError(
+                "khatri_rao: all matrices need equally many columns, but have "
+                f"{made.shape[1]} and {other.shape[1]}."
+            )
+        made = (made.unsqueeze(1) * other).flatten(0, 1)
+    return made
+
+
+@khatri_rao.infer_outputs
+def khatri_rao_shape(*args: Shape | None) -> Shape | None:
+    """Multiply the numbers of rows."""
+    if None in args:
+        return None
+    rows = 1
+    for a in args:
+        rows = UNKNOWN if UNKNOWN in (rows, a[0]) else rows * a[0]
+    return rows, args[0][1]

@@ -1,0 +1,224 @@
+"""Operators that hand values on: copies, casts, and what changes only the gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ...error import ShapeError
+from ..attributes import DType
+from ..declare import op
+from ..families import check_same_dtype, shown, unary
+from ..shapes import TypePattern, same
+from .elementwise import round_away
+
+if TYPE_CHECKING:
+    from ..declare import Op
+
+
+@op("_copy", "identity", shape=same)
+def identity(data: Tensor) -> Tensor:
+    """Return a copy.
+
+    >>> mx.nd.identity(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    return data.clone()
+
+
+@op("BlockGrad", "stop_gradient", "_sparse_stop_gradient", shape=same)
+def block_grad(data: Tensor) -> Tensor:
+    """Return a copy through which no gradient flows.
+
+    >>> x = mx.nd.array([3]); x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.BlockGrad(x) * x
+    >>> y.backward()
+    >>> x.grad.asnumpy()
+    array([3.], dtype=float32)
+    """
+    return data.detach().clone()
+
+
+@op("make_loss", "_sparse_make_loss", shape=same)
+def make_loss(data: Tensor) -> Tensor:
+    """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
+
+    >>> mx.nd.make_loss(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    return data.clone()
+
+
+@make_loss.gradient
+def make_loss_gradient(grad: Tensor, out: Tensor, data: Tensor) -> Tensor:
+    """Start the gradient with ones."""
+    return torch.ones_like(data)
+
+
+@op("_contrib_gradientmultiplier", shape=same)
+def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
+    """Return a copy whose gradient is multiplied by ``scalar``; -1 reverses it.
+
+    >>> x = mx.nd.array([1, 2]); x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.contrib.gradientmultiplier(x, scalar=-0.5)
+    >>> y.backward()
+    >>> x.grad.asnumpy()
+    array([-0.5, -0.5], dtype=float32)
+    """
+    return data.clone()
+
+
+@gradient_multiplier.gradient
+def gradient_multiplier_gradient(
+    grad: Tensor, out: Tensor, data: Tensor, *, scalar: float, **_: bool
+) -> Tensor:
+    """Multiply what comes from above."""
+    return grad * scalar
+
+
+unary(
+    "_contrib_round_ste",
+    round_away,
+    "_sparse__contrib_round_ste",
+    doc="Round halves away from zero; the gradient passes straight through.",
+    example=shown("mx.nd.contrib.round_ste(mx.nd.array([-1.5, 0.4]))", "[-2.,  0.]"),
+    method=False,
+    gradient=lambda grad, out, data: grad,
+)
+unary(
+    "_contrib_sign_ste",
+    torch.sign,
+    "_sparse__contrib_sign_ste",
+    doc="Sign: -1, 0 or 1; the gradient passes straight through.",
+    example=shown("mx.nd.contrib.sign_ste(mx.nd.array([-1.5, 0.4]))", "[-1.,  1.]"),
+    method=False,
+    exact=True,
+    gradient=lambda grad, out, data: grad,
+)
+
+
+@op("_identity_with_attr_like_rhs", shape=same)
+def identity_with_attr_like_rhs(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Return a copy of the first array; the second only says what shape it has.
+
+    >>> x, like = mx.nd.array([1, 2]), mx.nd.array([0, 0])
+    >>> mx.nd._internal._identity_with_attr_like_rhs(x, like).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    check_same_dtype("_identity_with_attr_like_rhs", lhs, rhs)
+    if lhs.shape != rhs.shape:
+        raise ShapeError(
+            "Incompatible attr in node _identity_with_attr_like_rhs at 1-th input: expected "
+            f"{list(lhs.shape)}, got {list(rhs.shape)}"
+        )
+    return lhs.clone()
+
+
+@op("zeros_like", "_sparse_zeros_like", shape=same, method=True)
+def zeros_like(data: Tensor) -> Tensor:
+    """Return zeros of the array's shape and dtype.
+
+    >>> mx.nd.zeros_like(mx.nd.array([1, 2])).asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+    return torch.zeros_like(data)
+
+
+@op("ones_like", shape=same, method=True)
+def ones_like(data: Tensor) -> Tensor:
+    """Return ones of the array's shape and dtype.
+
+    >>> mx.nd.ones_like(mx.nd.array([1, 2])).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    return torch.ones_like(data)
+
+
+@op("Cast", "cast", "_npi_cast", "_npx_cast", shape=same, types="T -> @dtype")
+def cast(data: Tensor, *, dtype: DType) -> Tensor:
+    """Convert to another data type; fractions are cut, non-zero is True.
+
+    >>> mx.nd.Cast(mx.nd.array([-1.7, 2.7]), dtype="int32").asnumpy()
+    array([-1,  2], dtype=int32)
+    """
+    return data.to(dtype, copy=True)
+
+
+class AmpTypes(TypePattern):
+    """Floating types become the attribute ``dtype``, others stay."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Tell the output by the input; the other direction is open."""
+        given = ins[0]
+        if given is None:
+            return ins, outs
+        return ins, [attrs["dtype"] if given.is_floating_point else given]
+
+
+@op("amp_cast", shape=same)
+def amp_cast(data: Tensor, *, dtype: DType) -> Tensor:
+    """Convert floating-point arrays for mixed precision; others pass unchanged.
+
+    >>> mx.nd.amp_cast(mx.nd.array([1.5]), dtype="float16").asnumpy()
+    array([1.5], dtype=float16)
+    """
+    return data.to(dtype if data.dtype.is_floating_point else data.dtype, copy=True)
+
+
+amp_cast.type_pattern = AmpTypes(None)
+
+# From narrow to wide; other types take no part in mixed precision.
+MIXED = (torch.bfloat16, torch.float16, torch.float32)
+
+
+def common_type(given: list[torch.dtype], narrow: bool) -> torch.dtype | None:
+    """Return the widest (or narrowest) of the types, or None if one of them is not mixed.
+
+    >>> common_type([torch.float16, torch.float32], narrow=False)
+    torch.float32
+    """
+    if any(t not in MIXED for t in given):
+        return None
+    return (min if narrow else max)(given, key=MIXED.index)
+
+
+class MulticastTypes(TypePattern):
+    """All outputs have the widest (or narrowest) of the inputs' types."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Tell the outputs once every input is known."""
+        if None in ins:
+            return ins, outs
+        wanted = common_type(ins, attrs["cast_narrow"])
+        return ins, list(ins) if wanted is None else [wanted] * len(outs)
+
+
+def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+    """Each output has the shape of its input, in both directions."""
+    pairs = [same([i], [o], {}) for i, o in zip(ins, outs, strict=True)]
+    return [i[0] for i, _ in pairs], [o[0] for _, o in pairs]
+
+
+@op(
+    "amp_multicast",
+    count="num_outputs",
+    outputs=lambda a: a["num_outputs"],
+    shape=pairwise_same,
+    input_names=lambda a: [f"data_{i}" for i in range(a["num_outputs"])],
+)
+def amp_multicast(*data: Tensor, num_outputs: int, cast_narrow: bool = False) -> tuple[Tensor, ...]:
+    """Convert all arrays to the widest of their floating types, or to the narrowest.
+
+    >>> x, y = mx.nd.array([1.5]), mx.nd.array([2.5])
+    >>> [a.shape for a in mx.nd.amp_multicast(x, y, num_outputs=2)]
+    [(1,), (1,)]
+    """
+    wanted = common_type([x.dtype for x in data], cast_narrow)
+    return tuple(x.to(wanted or x.dtype, copy=True) for x in data)
+
+
+amp_multicast.type_pattern = MulticastTypes(None)

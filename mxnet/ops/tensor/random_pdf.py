@@ -1,0 +1,216 @@
+"""Densities of the distributions in `random`, of whole arrays of samples.
+
+Parameters have the leading axes of the samples; each stands for all samples behind its own
+element. Discrete samples carry no gradient.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ...error import DTypeError, ShapeError
+from ..declare import Op, op
+from ..families import check_same_dtype
+from ..shapes import Shape, unify
+
+LogDensity = Callable[..., Tensor]
+
+
+def _uniform(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    # MXNet does not ask whether the sample lies between them.
+    return -torch.log(high - low) + torch.zeros_like(x)
+
+
+def _normal(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    return -0.5 * ((x - mu) / sigma) ** 2 - torch.log(sigma) - 0.5 * math.log(2 * math.pi)
+
+
+def _gamma(x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    """`beta` is the rate here, although samplers take it as the scale."""
+    return alpha * torch.log(beta) + (alpha - 1) * torch.log(x) - beta * x - torch.lgamma(alpha)
+
+
+def _exponential(x: Tensor, lam: Tensor) -> Tensor:
+    return torch.log(lam) - lam * x
+
+
+def _poisson(x: Tensor, lam: Tensor) -> Tensor:
+    return torch.xlogy(x, lam) - lam - torch.lgamma(x + 1)
+
+
+def _negative_binomial(x: Tensor, k: Tensor, p: Tensor) -> Tensor:
+    ways = torch.lgamma(x + k) - torch.lgamma(x + 1) - torch.lgamma(k)
+    return ways + k * torch.log(p) + torch.xlogy(x, 1 - p)
+
+
+def _generalized_negative_binomial(x: Tensor, mu: Tensor, alpha: Tensor) -> Tensor:
+    return _negative_binomial(x, 1 / alpha, 1 / (1 + mu * alpha))
+
+
+def _dirichlet(x: Tensor, alpha: Tensor) -> Tensor:
+    scale = torch.lgamma(alpha.sum(-1)) - torch.lgamma(alpha).sum(-1)
+    return torch.xlogy(alpha - 1, x).sum(-1) + scale
+
+
+def _check(name: str, sample: Tensor, parameters: tuple[Tensor, ...]) -> None:
+    if not sample.is_floating_point():
+        raise DTypeError(f"{name} only supports floating point types, not {sample.dtype}.")
+    first = parameters[0]
+    for other in parameters:
+        check_same_dtype(name, sample, other)
+        if other.shape != first.shape:
+            raise ShapeError(
+                f"{name}: parameters must have one shape, but got {list(first.shape)} and "
+                f"{list(other.shape)}."
+            )
+
+
+def _density(
+    name: str, logarithm: LogDensity, *parameters: str, discrete: bool, doc: str, example: str
+) -> Op:
+    """Declare the density of a distribution of single numbers."""
+    full = f"_random_pdf_{name}"
+
+    def function(sample: Tensor, *given: Tensor, is_log: bool = False) -> Tensor:
+        _check(full, sample, given)
+        leading = given[0].shape
+        if sample.shape[: len(leading)] != leading:
+            raise ShapeError(
+                f"{full}: parameters of {list(leading)} need samples whose shape begins so, but "
+                f"got {list(sample.shape)}."
+            )
+        aligned = (*leading, *(1 for _ in sample.shape[len(leading) :]))
+        x = sample.detach() if discrete else sample
+        found = logarithm(x, *(p.reshape(aligned) for p in given))
+        return found if is_log else found.exp()
+
+    made = op(full, full[1:])(_signed(function, full, doc, example, parameters))
+
+    def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
+        known = None
+        for shape in given:
+            known = unify(known, shape, "shapes of parameters")
+        return {} if known is None else dict.fromkeys(parameters, known)
+
+    def shape_of(x: Shape | None, *given: Shape | None, **_: bool) -> Shape | None:
+        return x
+
+    made.infer_inputs(shapes_of_parameters)
+    made.infer_outputs(shape_of)
+    return made
+
+
+def _signed(
+    function: Callable, name: str, doc: str, example: str, parameters: tuple[str, ...]
+) -> Callable:
+    """Name the inputs for `op`, and make the docstring."""
+    kinds = inspect.Parameter
+    inputs = ("sample", *parameters)
+    function.__signature__ = inspect.Signature(
+        [kinds(i, kinds.POSITIONAL_OR_KEYWORD) for i in inputs]
+        + [kinds("is_log", kinds.KEYWORD_ONLY, default=False)]
+    )
+    function.__annotations__ = {**dict.fromkeys(inputs, Tensor), "is_log": bool, "return": Tensor}
+    function.__name__ = function.__qualname__ = name.lstrip("_")
+    given, wanted = example.split(" -> ")
+    function.__doc__ = (
+        f"{doc}\n\n    With `is_log` return the logarithm.\n\n"
+        f"    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {wanted}\n    "
+    )
+    return function
+
+
+_ONE = "nd.array([[1.0]]), nd.array([1.0])"
+_density(
+    "uniform",
+    _uniform,
+    "low",
+    "high",
+    discrete=False,
+    doc="Give the density ``1 / (high - low)``, wherever the sample lies.",
+    example="nd.array([[1.0]]), nd.array([0.0]), nd.array([2.0]) -> array([[0.5]], dtype=float32)",
+)
+_density(
+    "normal",
+    _normal,
+    "mu",
+    "sigma",
+    discrete=False,
+    doc="Give the density of a normal distribution of mean `mu` and deviation `sigma`.",
+    example=_ONE + ", nd.array([1.0]) -> array([[0.3989423]], dtype=float32)",
+)
+_density(
+    "gamma",
+    _gamma,
+    "alpha",
+    "beta",
+    discrete=False,
+    doc="Give the density of a gamma distribution of shape `alpha` and rate `beta`.",
+    example=_ONE + ", nd.array([1.0]) -> array([[0.36787945]], dtype=float32)",
+)
+_density(
+    "exponential",
+    _exponential,
+    "lam",
+    discrete=False,
+    doc="Give the density ``lam exp(-lam x)``.",
+    example=_ONE + " -> array([[0.36787945]], dtype=float32)",
+)
+_density(
+    "poisson",
+    _poisson,
+    "lam",
+    discrete=True,
+    doc="Give the probability of a count in a Poisson distribution of mean `lam`.",
+    example=_ONE + " -> array([[0.36787945]], dtype=float32)",
+)
+_density(
+    "negative_binomial",
+    _negative_binomial,
+    "k",
+    "p",
+    discrete=True,
+    doc="Give the probability of so many failures before `k` successes of probability `p`.",
+    example=_ONE + ", nd.array([0.5]) -> array([[0.25]], dtype=float32)",
+)
+_density(
+    "generalized_negative_binomial",
+    _generalized_negative_binomial,
+    "mu",
+    "alpha",
+    discrete=True,
+    doc="Give the probability of a count of mean `mu` and dispersion `alpha`.",
+    example=_ONE + ", nd.array([1.0]) -> array([[0.25]], dtype=float32)",
+)
+
+
+@op("_random_pdf_dirichlet", "random_pdf_dirichlet")
+def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False) -> Tensor:
+    """Give the density of a Dirichlet distribution, whose samples lie on the last axis.
+
+    With `is_log` return the logarithm.
+
+    >>> mx.nd.random_pdf_dirichlet(nd.array([[0.5, 0.5]]), nd.array([[1.0, 1.0]])).asnumpy()
+    array([1.], dtype=float32)
+    """
+    name = "_random_pdf_dirichlet"
+    _check(name, sample, (alpha,))
+    leading, extra = alpha.shape[:-1], sample.ndim - alpha.ndim
+    if sample.shape[: len(leading)] != leading or sample.shape[-1] != alpha.shape[-1]:
+        raise ShapeError(
+            f"{name}: alpha of {list(alpha.shape)} does not fit samples of {list(sample.shape)}."
+        )
+    aligned = (*leading, *(1 for _ in range(extra)), alpha.shape[-1])
+    found = _dirichlet(sample, alpha.reshape(aligned))
+    found = found if found.ndim else found.reshape(1)
+    return found if is_log else found.exp()
+
+
+@random_pdf_dirichlet.infer_outputs
+def _dirichlet_shape(x: Shape | None, alpha: Shape | None, **_: bool) -> Shape | None:
+    return None if x is None else x[:-1] or (1,)

@@ -1,0 +1,179 @@
+"""From real numbers to 8-bit ones and back.
+
+A quantized array travels with two numbers, the range it stands for. Zero is always exact: the
+scale follows from the larger end of the range. Rounding sends halves to even; what lies outside
+saturates. (1.9.1 uses 127 and 255 steps here, 127.5 and 255.5 there; so do we.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ...error import DTypeError, ShapeError
+from ..declare import op
+from ..shapes import Shapes, TypePattern, unify
+
+EightBit = Literal["int8", "uint8"]
+EightBitOrAuto = Literal["auto", "int8", "uint8"]
+LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
+DTYPES = {"int8": torch.int8, "uint8": torch.uint8}
+STEPS = {"int8": 127.0, "uint8": 255.0}
+HALF_STEPS = {"int8": 127.5, "uint8": 255.5}
+INT32_STEPS = 2147483647.0
+
+
+def _ranged(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """The first output is like the data; ranges are single numbers."""
+    data = unify(ins[0], outs[0], "the output")
+    return [data, *[(1,)] * (len(ins) - 1)], [data, *[(1,)] * (len(outs) - 1)]
+
+
+def _check_ranges(name: str, *ranges: Tensor) -> None:
+    for given in ranges:
+        if given.shape != (1,):
+            raise ShapeError(
+                f"{name}: Shape inconsistent, the range must have shape (1,), "
+                f"got {tuple(given.shape)}."
+            )
+
+
+def _check_dtype(name: str, data: Tensor, *wanted: torch.dtype) -> None:
+    if data.dtype not in wanted:
+        names = " or ".join(str(d).removeprefix("torch.") for d in wanted)
+        raise DTypeError(
+            f"{name}: the input data type must be {names}, "
+            f"got {str(data.dtype).removeprefix('torch.')}."
+        )
+
+
+def _larger_end(low: Tensor, high: Tensor) -> Tensor:
+    return torch.maximum(low.abs(), high.abs())
+
+
+def _scale(steps: float, end: Tensor) -> Tensor:
+    """Return how many steps a unit has; an empty range, of zeros only, has none."""
+    return torch.where(end > 0, steps / end, 0.0)
+
+
+def _rounded(scaled: Tensor, kind: EightBit) -> Tensor:
+    return scaled.round_().clamp_(*LIMITS[kind]).to(DTYPES[kind])
+
+
+@op("_contrib_quantize", outputs=3, types="float32 -> @out_type float32", shape=_ranged)
+def quantize(
+    data: Tensor, min_range: Tensor, max_range: Tensor, *, out_type: EightBit = "uint8"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Quantize to 8 bits within a given range; also return the range that the result stands for.
+
+    >>> x, low, high = mx.nd.array([-1, 0, 0.5]), mx.nd.array([-1]), mx.nd.array([1])
+    >>> [y.asnumpy() for y in mx.nd.contrib.quantize(x, low, high, out_type="int8")[:2]]
+    [array([-127,    0,   64], dtype=int8), array([-1.], dtype=float32)]
+    """
+    _check_dtype("_contrib_quantize", data, torch.float32)
+    _check_ranges("_contrib_quantize", min_range, max_range)
+    end = _larger_end(min_range, max_range)
+    made = _rounded(data * _scale(STEPS[out_type], end), out_type)
+    return (made, -end, end) if out_type == "int8" else (made, min_range.clone(), max_range.clone())
+
+
+def _chosen(out_type: EightBitOrAuto, low: float | None) -> EightBit:
+    """Choose unsigned where calibration saw no negative number."""
+    if out_type != "auto":
+        return out_type
+    return "uint8" if low is not None and low >= 0 else "int8"
+
+
+class _EightBitTypes(TypePattern):
+    """A dtype pattern in which ``out_type`` may be "auto"."""
+
+    def _read(self, word: str, bound: dict, attrs: dict) -> Any:
+        if word == "@out_type":
+            return DTYPES[_chosen(attrs["out_type"], attrs.get("min_calib_range"))]
+        return super()._read(word, bound, attrs)
+
+
+@op("_contrib_quantize_v2", outputs=3, shape=_ranged)
+def quantize_v2(
+    data: Tensor,
+    *,
+    out_type: EightBitOrAuto = "int8",
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Quantize to 8 bits within a calibrated range, or else the range of the data itself.
+
+    ``out_type="auto"`` is uint8 when the calibrated minimum is not negative, else int8.
+
+    >>> x = mx.nd.array([-1, 0, 0.5])
+    >>> [y.asnumpy() for y in mx.nd.contrib.quantize_v2(x)[:2]]
+    [array([-128,    0,   64], dtype=int8), array([-1.], dtype=float32)]
+    """
+    _check_dtype("_contrib_quantize_v2", data, torch.float32)
+    kind = _chosen(out_type, min_calib_range)
+    if min_calib_range is None or max_calib_range is None:
+        if not data.numel():
+            raise ShapeError("_contrib_quantize_v2: an empty array has no range; calibrate it.")
+        low, high = (end.reshape(1) for end in torch.aminmax(data))
+    else:
+        low, high = data.new_tensor([min_calib_range]), data.new_tensor([max_calib_range])
+    end = _larger_end(low, high)
+    made = _rounded(data * _scale(HALF_STEPS[kind], end), kind)
+    return (made, -end, end) if kind == "int8" else (made, low, high)
+
+
+quantize_v2.type_pattern = _EightBitTypes("float32 -> @out_type float32")
+
+
+@op("_contrib_dequantize", types="T float32 -> float32", shape=_ranged)
+def dequantize(
+    data: Tensor,
+    min_range: Tensor,
+    max_range: Tensor,
+    *,
+    out_type: Literal["float32"] = "float32",
+) -> Tensor:
+    """Return the real numbers that an 8-bit array stands for.
+
+    >>> x, low, high = mx.nd.array([-128, 0, 64], dtype="int8"), mx.nd.array([-1]), mx.nd.array([1])
+    >>> mx.nd.contrib.dequantize(x, low, high).asnumpy()
+    array([-1.0039216,  0.       ,  0.5019608], dtype=float32)
+    """
+    _check_dtype("_contrib_dequantize", data, torch.uint8, torch.int8)
+    _check_ranges("_contrib_dequantize", min_range, max_range)
+    steps = HALF_STEPS["uint8" if data.dtype is torch.uint8 else "int8"]
+    return data.to(torch.float32).mul_(_larger_end(min_range, max_range) / steps)
+
+
+@op("_contrib_requantize", outputs=3, shape=_ranged)
+def requantize(
+    data: Tensor,
+    min_range: Tensor,
+    max_range: Tensor,
+    *,
+    out_type: EightBitOrAuto = "int8",
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself.
+
+    >>> x, end = mx.nd.array([-50, 0, 100], dtype="int32"), mx.nd.array([1])
+    >>> mx.nd.contrib.requantize(x, -end, end)[0].asnumpy()
+    array([-64,   0, 127], dtype=int8)
+    """
+    _check_dtype("_contrib_requantize", data, torch.int32)
+    _check_ranges("_contrib_requantize", min_range, max_range)
+    kind = _chosen(out_type, min_calib_range)
+    step = _larger_end(min_range, max_range) / INT32_STEPS
+    if min_calib_range is None or max_calib_range is None:
+        largest = torch.stack(torch.aminmax(data)).to(torch.float32).abs().amax()
+        end = largest * step
+    else:
+        end = step.new_tensor([max(abs(min_calib_range), abs(max_calib_range))])
+    made = _rounded(data.to(torch.float32) * (step * _scale(STEPS[kind], end)), kind)
+    return made, (-end if kind == "int8" else torch.zeros_like(end)), end
+
+
+requantize.type_pattern = _EightBitTypes("int32 float32 -> @out_type float32")

@@ -1,0 +1,200 @@
+"""Convolution whose kernel points move: columns by `grid_sample`, then one matrix product."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...error import ShapeError
+from ..attributes import Count, Shape
+from ..declare import op
+from ..shapes import UNKNOWN
+
+Layout = Literal["NCDHW", "NCHW", "NCW"]
+
+
+def _pair(value: Shape, default: int) -> Shape:
+    return value or (default, default)
+
+
+def _output_size(size: int, kernel: int, stride: int, dilate: int, pad: int) -> int:
+    return (
+        UNKNOWN if size == UNKNOWN else (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
+    )
+
+
+def _places(
+    offset: Tensor, groups: int, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape
+) -> tuple[Tensor, Tensor]:
+    """Return y and x of every kernel point: ``(batch * groups, points, height, width)``."""
+    height, width = offset.shape[2:]
+    points = kernel[0] * kernel[1]
+    moved = offset.reshape(-1, points, 2, height, width)
+    kind = {"dtype": offset.dtype, "device": offset.device}
+    row = torch.arange(height, **kind) * stride[0] - pad[0]
+    column = torch.arange(width, **kind) * stride[1] - pad[1]
+    down = (torch.arange(kernel[0], **kind) * dilate[0]).repeat_interleave(kernel[1])
+    right = (torch.arange(kernel[1], **kind) * dilate[1]).repeat(kernel[0])
+    y = moved[:, :, 0] + (down.view(-1, 1) + row).unsqueeze(-1)
+    x = moved[:, :, 1] + (right.view(-1, 1) + column).unsqueeze(-2)
+    return y, x
+
+
+def _sampled(data: Tensor, y: Tensor, x: Tensor, groups: int, padding: str) -> Tensor:
+    """Return the data at the places: ``(batch * groups, channels / groups, points, h, w)``."""
+    batch, channels, height, width = data.shape
+    points, out_height, out_width = y.shape[1:]
+    grid = torch.stack([(2 * x + 1) / width - 1, (2 * y + 1) / height - 1], -1)
+    found = F.grid_sample(
+        data.reshape(batch * groups, channels // groups, height, width),
+        grid.reshape(-1, points * out_height, out_width, 2),
+        padding_mode=padding,
+        align_corners=False,
+    )
+    return found.reshape(batch * groups, -1, points, out_height, out_width)
+
+
+def _multiply(
+    columns: Tensor, weight: Tensor, bias: Tensor | None, batch: int, groups: int
+) -> Tensor:
+    height, width = columns.shape[-2:]
+    filters = weight.shape[0]
+    columns = columns.reshape(batch, groups, -1, height * width)
+    out = torch.matmul(weight.reshape(groups, filters // groups, -1), columns)
+    out = out.reshape(batch, filters, height, width)
+    return out if bias is None else out + bias.view(-1, 1, 1)
+
+
+def _check(
+    name: str, data: Tensor, offset: Tensor, kernel: Shape, size: Shape, groups: int
+) -> None:
+    needed = (data.shape[0], 2 * kernel[0] * kernel[1] * groups, *size)
+    if tuple(offset.shape) != needed:
+        raise ShapeError(
+            f"Shape inconsistent in {name}: offset is {list(offset.shape)}, but data "
+            f"{list(data.shape)} and kernel {kernel} need {list(needed)}."
+        )
+
+
+@op("_contrib_DeformableConvolution", optional={"bias": lambda a: not a["no_bias"]})
+def deformable_convolution(
+    data: Tensor,
+    offset: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    kernel: Shape,
+    stride: Shape = (),
+    dilate: Shape = (),
+    pad: Shape = (),
+    num_filter: int,
+    num_group: int = 1,
+    num_deformable_group: int = 1,
+    workspace: Count = 1024,
+    no_bias: bool = False,
+    layout: Layout | None = None,
+) -> Tensor:
+    """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place.
+
+    >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
+    >>> mx.nd.contrib.DeformableConvolution(x, offset, mx.nd.ones((1, 1, 1, 1)), kernel=(1, 1),
+    ...                                     num_filter=1, no_bias=True).asnumpy()
+    array([[[[1., 1.],
+             [1., 1.]]]], dtype=float32)
+    """
+    window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
+    height, width = data.shape[2:]
+    size = tuple(_output_size(n, *w) for n, w in zip(data.shape[2:], zip(*window), strict=True))
+    _check("_contrib_DeformableConvolution", data, offset, kernel, size, num_deformable_group)
+    y, x = _places(offset, num_deformable_group, *window)
+    columns = _sampled(data, y, x, num_deformable_group, "border")
+    # Places outside the image give nothing; those between the last pixel and the edge hold on.
+    inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    columns = columns * inside.unsqueeze(1)
+    return _multiply(columns, weight, bias, data.shape[0], num_group)
+
+
+@op("_contrib_ModulatedDeformableConvolution", optional={"bias": lambda a: not a["no_bias"]})
+def modulated_deformable_convolution(
+    data: Tensor,
+    offset: Tensor,
+    mask: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    kernel: Shape,
+    stride: Shape = (),
+    dilate: Shape = (),
+    pad: Shape = (),
+    num_filter: Count,
+    num_group: Count = 1,
+    num_deformable_group: Count = 1,
+    workspace: Count = 1024,
+    no_bias: bool = False,
+    im2col_step: Count = 64,
+    layout: Layout | None = None,
+) -> Tensor:
+    """Convolve with kernel points that `offset` moves and `mask` weighs at each place.
+
+    >>> x, offset, mask = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2)), mx.nd.ones((1, 1, 2, 2))
+    >>> mx.nd.contrib.ModulatedDeformableConvolution(x, offset, mask, mx.nd.ones((1, 1, 1, 1)),
+    ...     kernel=(1, 1), num_filter=1, no_bias=True).asnumpy()
+    array([[[[1., 1.],
+             [1., 1.]]]], dtype=float32)
+    """
+    window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
+    size = tuple(_output_size(n, *w) for n, w in zip(data.shape[2:], zip(*window), strict=True))
+    name = "_contrib_ModulatedDeformableConvolution"
+    _check(name, data, offset, kernel, size, num_deformable_group)
+    y, x = _places(offset, num_deformable_group, *window)
+    columns = _sampled(data, y, x, num_deformable_group, "zeros")
+    columns = columns * mask.reshape(len(columns), 1, -1, *size)
+    return _multiply(columns, weight, bias, data.shape[0], num_group)
+
+
+def _window_inputs(
+    data: Shape | None,
+    kernel: Shape,
+    stride: Shape,
+    dilate: Shape,
+    pad: Shape,
+    num_filter: int,
+    num_group: int,
+    num_deformable_group: int,
+) -> dict[str, Shape]:
+    told: dict[str, Shape] = {"bias": (num_filter,)}
+    if data is None:
+        return told
+    window = zip(kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0), strict=True)
+    size = tuple(_output_size(n, *w) for n, w in zip(data[2:], window, strict=True))
+    points = kernel[0] * kernel[1] * num_deformable_group
+    told["offset"] = (data[0], 2 * points, *size)
+    told["mask"] = (data[0], points, *size)
+    channels = UNKNOWN if data[1] == UNKNOWN else data[1] // num_group
+    told["weight"] = (num_filter, channels, *kernel)
+    return told
+
+
+_WINDOW = (
+    "kernel", "stride", "dilate", "pad", "num_filter", "num_group", "num_deformable_group",
+)  # fmt: skip
+
+
+@deformable_convolution.infer_inputs
+@modulated_deformable_convolution.infer_inputs
+def deformable_inputs(data: Shape | None, *_: Shape | None, **attrs: object) -> dict[str, Shape]:
+    """Offsets (and masks) for each kernel point and place, and a convolution's weights."""
+    return _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
+
+
+@deformable_convolution.infer_outputs
+@modulated_deformable_convolution.infer_outputs
+def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: object) -> Shape | None:
+    """A convolution's output."""
+    if data is None:
+        return None
+    told = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
+    return (data[0], attrs["num_filter"], *told["offset"][2:])

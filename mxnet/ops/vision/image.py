@@ -1,0 +1,389 @@
+"""Image preprocessing: ``(height, width, channels)`` arrays, alone or in a batch."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...error import MXNetError, ShapeError
+from ..attributes import Floats, Shape
+from ..declare import op
+from ..shapes import UNKNOWN, same
+
+GRAY = (0.299, 0.587, 0.114)
+# Principal components of the colours of ImageNet (Krizhevsky et al., 2012).
+EIGENVALUES = (55.46, 4.794, 1.148)
+EIGENVECTORS = (
+    (-0.5675, 0.7192, 0.4009),
+    (-0.5808, -0.0045, -0.8140),
+    (-0.5836, -0.6948, 0.4203),
+)
+
+
+def _check_image(name: str, data: Tensor) -> None:
+    if data.ndim != 3:
+        raise ShapeError(
+            f"{name}: an image must have shape (height, width, channels), got {list(data.shape)}."
+        )
+
+
+def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return float results in the image's dtype; bytes are held in 0..255 and cut."""
+    if dtype is torch.uint8:
+        values = values.clamp(0, 255)
+    return values.to(dtype)
+
+
+@op("_image_to_tensor", "_npx__image_to_tensor", types="T -> float32")
+def to_tensor(data: Tensor) -> Tensor:
+    """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1.
+
+    >>> mx.nd.image.to_tensor(mx.nd.array([[[255, 0, 51]]], dtype='uint8')).asnumpy().ravel()
+    array([1. , 0. , 0.2], dtype=float32)
+    """
+    if data.ndim not in (3, 4):
+        raise ShapeError(f"_image_to_tensor needs 3 or 4 axes, got {list(data.shape)}.")
+    return data.movedim(-1, -3).to(torch.float32).div(255.0).contiguous()
+
+
+@to_tensor.infer_outputs
+def to_tensor_shape(data: Shape | None) -> Shape | None:
+    """Channels first."""
+    return None if data is None else (*data[:-3], data[-1], *data[-3:-1])
+
+
+@op("_image_normalize", "_npx__image_normalize", shape=same)
+def normalize(
+    data: Tensor, *, mean: Floats = (0.0, 0.0, 0.0, 0.0), std: Floats = (1.0, 1.0, 1.0, 1.0)
+) -> Tensor:
+    """Subtract each channel's mean and divide by its deviation; channels come first.
+
+    >>> mx.nd.image.normalize(mx.nd.ones((1, 1, 2)), mean=(0.5,), std=(0.25,)).asnumpy().ravel()
+    array([2., 2.], dtype=float32)
+    """
+    if data.ndim not in (3, 4):
+        raise ShapeError(f"_image_normalize needs 3 or 4 axes, got {list(data.shape)}.")
+    channels = data.shape[-3]
+    for what, given in (("mean", mean), ("std", std)):
+        if len(given) not in (1, channels):
+            raise ShapeError(
+                f"Invalid {what} for input with shape {list(data.shape)}: it must have either 1 "
+                f"or {channels} elements, but got {list(given)}."
+            )
+    kind = data.dtype if data.dtype.is_floating_point else torch.float32
+    shift = torch.tensor(mean, dtype=kind, device=data.device).view(-1, 1, 1)
+    scale = torch.tensor(std, dtype=kind, device=data.device).view(-1, 1, 1)
+    return _to_dtype((data - shift) / scale, data.dtype)
+
+
+@op("_image_crop", "_npx__image_crop")
+def crop(data: Tensor, *, x: int, y: int, width: int, height: int) -> Tensor:
+    """Cut out a rectangle whose upper left corner is ``(x, y)``.
+
+    >>> image = mx.nd.arange(6).reshape((2, 3, 1))
+    >>> mx.nd.image.crop(image, x=1, y=0, width=2, height=1).asnumpy().ravel()
+    array([1., 2.], dtype=float32)
+    """
+    if x < 0 or y < 0 or x + width > data.shape[-2] or y + height > data.shape[-3]:
+        raise ShapeError(
+            f"_image_crop: the rectangle x={x}, y={y}, width={width}, height={height} should not "
+            f"be greater than the input, {list(data.shape)}."
+        )
+    return data[..., y : y + height, x : x + width, :].contiguous()
+
+
+@crop.infer_outputs
+def crop_shape(data: Shape | None, *, width: int, height: int, **_: int) -> Shape | None:
+    """The rectangle's size."""
+    return None if data is None else (*data[:-3], height, width, data[-1])
+
+
+def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:
+    """Return the ``(new, old)`` matrix of one axis for area (3) and Lanczos (4) resizing."""
+    scale = old / new
+    place = torch.arange(new, dtype=torch.float64)
+    pixel = torch.arange(old, dtype=torch.float64)
+    if interp == 3 and both_shrink:
+        low, high = place.unsqueeze(1) * scale, (place.unsqueeze(1) + 1) * scale
+        return (torch.minimum(high, pixel + 1) - torch.maximum(low, pixel)).clamp(min=0) / scale
+    if interp == 3:  # OpenCV enlarges "by area" with shares that keep pixels flat
+        low = torch.floor(place * scale)
+        part = (place + 1) - (low + 1) / scale
+        part = torch.where(part <= 0, 0.0, part - part.floor())
+        taps, weights = torch.stack([low, low + 1], 1), torch.stack([1 - part, part], 1)
+    else:
+        centre = (place + 0.5) * scale - 0.5
+        taps = centre.floor().unsqueeze(1) + torch.arange(-3, 5)
+        distance = centre.unsqueeze(1) - taps
+        weights = torch.sinc(distance) * torch.sinc(distance / 4)
+        weights = weights / weights.sum(1, keepdim=True)
+    matrix = torch.zeros(new, old, dtype=torch.float64)
+    return matrix.scatter_add_(1, taps.long().clamp(0, old - 1), weights)
+
+
+_TORCH_MODES = {0: "nearest", 1: "bilinear", 2: "bicubic", 5: "bilinear"}
+
+
+def _resized(image: Tensor, height: int, width: int, interp: int) -> Tensor:
+    """Resize ``(batch, channels, height, width)`` as OpenCV does."""
+    if interp in _TORCH_MODES:
+        align = None if interp == 0 else False
+        return F.interpolate(image, (height, width), mode=_TORCH_MODES[interp], align_corners=align)
+    shrink = height <= image.shape[2] and width <= image.shape[3]
+    rows = _axis_weights(image.shape[2], height, shrink, interp).to(image)
+    columns = _axis_weights(image.shape[3], width, shrink, interp).to(image)
+    return rows @ image @ columns.t()
+
+
+def _target_size(height: int, width: int, size: Shape, keep_ratio: bool) -> tuple[int, int]:
+    """Return the new height and width; a single number is both, or the shorter edge."""
+    if not size or min(size) <= 0 or len(size) > 2:
+        raise ShapeError(f"_image_resize needs size=(width, height) or one number, got {size}.")
+    if len(size) == 2:
+        return size[1], size[0]
+    short = size[0]
+    if not keep_ratio:
+        return short, short
+    if UNKNOWN in (height, width):
+        return UNKNOWN, UNKNOWN
+    if height > width:
+        return height * short // width, short
+    return short, width * short // height
+
+
+@op("_image_resize", "_npx__image_resize")
+def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Tensor:
+    """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear.
+
+    >>> image = mx.nd.array([[[0], [3]]])
+    >>> mx.nd.image.resize(image, size=(4, 1)).asnumpy().ravel()
+    array([0.  , 0.75, 2.25, 3.  ], dtype=float32)
+    """
+    if interp not in (*_TORCH_MODES, 3, 4):
+        raise MXNetError(
+            f"_image_resize: unknown interpolation method {interp}; 0 nearest, 1 bilinear, "
+            f"2 cubic, 3 area, 4 Lanczos, 5 bilinear."
+        )
+    if data.ndim not in (3, 4):
+        raise ShapeError(f"_image_resize needs 3 or 4 axes, got {list(data.shape)}.")
+    height, width = _target_size(*data.shape[-3:-1], size, keep_ratio)
+    image = data.unsqueeze(0) if data.ndim == 3 else data
+    image = image.permute(0, 3, 1, 2)
+    if not data.dtype.is_floating_point:
+        image = image.to(torch.float32)
+    found = _resized(image, height, width, interp).permute(0, 2, 3, 1)
+    if not data.dtype.is_floating_point:
+        found = _to_dtype(found.round(), data.dtype)
+    return (found.squeeze(0) if data.ndim == 3 else found).contiguous()
+
+
+@resize.infer_outputs
+def resize_shape(data: Shape | None, *, size: Shape, keep_ratio: bool, **_: int) -> Shape | None:
+    """The new size."""
+    if data is None:
+        return None
+    return (*data[:-3], *_target_size(*data[-3:-1], size, keep_ratio), data[-1])
+
+
+@op("_image_flip_left_right", "_npx__image_flip_left_right", shape=same)
+def flip_left_right(data: Tensor) -> Tensor:
+    """Mirror an image from left to right.
+
+    >>> mx.nd.image.flip_left_right(mx.nd.array([[[1], [2]]])).asnumpy().ravel()
+    array([2., 1.], dtype=float32)
+    """
+    _check_image("_image_flip_left_right", data)
+    return data.flip(1)
+
+
+@op("_image_flip_top_bottom", "_npx__image_flip_top_bottom", shape=same)
+def flip_top_bottom(data: Tensor) -> Tensor:
+    """Turn an image upside down.
+
+    >>> mx.nd.image.flip_top_bottom(mx.nd.array([[[1]], [[2]]])).asnumpy().ravel()
+    array([2., 1.], dtype=float32)
+    """
+    _check_image("_image_flip_top_bottom", data)
+    return data.flip(0)
+
+
+@op("_image_random_flip_left_right", "_npx__image_random_flip_left_right", shape=same)
+def random_flip_left_right(data: Tensor) -> Tensor:
+    """Mirror an image from left to right, or leave it, with equal chance.
+
+    >>> mx.nd.image.random_flip_left_right(mx.nd.ones((1, 2, 1))).asnumpy().ravel()
+    array([1., 1.], dtype=float32)
+    """
+    _check_image("_image_random_flip_left_right", data)
+    return data.flip(1) if _drawn(0, 1) < 0.5 else data.clone()
+
+
+@op("_image_random_flip_top_bottom", "_npx__image_random_flip_top_bottom", shape=same)
+def random_flip_top_bottom(data: Tensor) -> Tensor:
+    """Turn an image upside down, or leave it, with equal chance.
+
+    >>> mx.nd.image.random_flip_top_bottom(mx.nd.ones((2, 1, 1))).asnumpy().ravel()
+    array([1., 1.], dtype=float32)
+    """
+    _check_image("_image_random_flip_top_bottom", data)
+    return data.flip(0) if _drawn(0, 1) < 0.5 else data.clone()
+
+
+def _drawn(low: float, high: float) -> float:
+    """Return an evenly distributed number from torch's own generator."""
+    return low + (high - low) * float(torch.rand(()))
+
+
+def _factor(name: str, low: float, high: float) -> float:
+    if low < 0 or high < low:
+        raise MXNetError(
+            f"{name}: needs 0 <= min_factor <= max_factor, got min_factor={low}, max_factor={high}."
+        )
+    return _drawn(low, high)
+
+
+def _working(data: Tensor) -> Tensor:
+    return data if data.dtype.is_floating_point else data.to(torch.float32)
+
+
+def _brightened(image: Tensor, factor: float) -> Tensor:
+    return image * factor
+
+
+def _gray(image: Tensor) -> Tensor:
+    if image.shape[-1] == 1:
+        return image
+    return (image[..., :3] @ image.new_tensor(GRAY)).unsqueeze(-1)
+
+
+def _contrasted(image: Tensor, factor: float) -> Tensor:
+    return image * factor + _gray(image).mean() * (1 - factor)
+
+
+def _saturated(image: Tensor, factor: float) -> Tensor:
+    if image.shape[-1] == 1:
+        return image.clone()
+    # MXNet 1.9.1 keeps only the last channel's part of a pixel's gray.
+    return image * factor + image[..., 2:3] * (GRAY[2] * (1 - factor))
+
+
+def _hue_shifted(image: Tensor, turn: float) -> Tensor:
+    """Turn the hue by a part of the circle; lightness and saturation stay."""
+    if image.shape[-1] == 1:
+        return image.clone()
+    high, place = image.max(-1)
+    low = image.amin(-1)
+    r, g, b = image.unbind(-1)
+    span = torch.where(high > low, high - low, 1.0)
+    sector = torch.stack([(g - b) / span, (b - r) / span + 2, (r - g) / span + 4])
+    hue = sector.gather(0, place.unsqueeze(0)).squeeze(0) + 6.0 * turn
+    # Each channel climbs and falls around the circle, shifted by two of its six parts.
+    shift = image.new_tensor((0.0, 2.0, 4.0))
+    away = ((hue.unsqueeze(-1) - shift + 3.0) % 6.0 - 3.0).abs()
+    return low.unsqueeze(-1) + (high - low).unsqueeze(-1) * (2.0 - away).clamp(0, 1)
+
+
+def _lit(data: Tensor, alpha: Floats | list[float]) -> Tensor:
+    if data.shape[-1] == 1:
+        return data.clone()
+    image = _working(data)
+    strength = image.new_tensor([a * v for a, v in zip(alpha, EIGENVALUES, strict=True)])
+    return _to_dtype(image + image.new_tensor(EIGENVECTORS) @ strength, data.dtype)
+
+
+@op("_image_random_brightness", "_npx__image_random_brightness", shape=same)
+def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
+    """Multiply an image by a random factor.
+
+    >>> mx.nd.image.random_brightness(mx.nd.ones((1, 1, 3)), 2, 2).asnumpy().ravel()
+    array([2., 2., 2.], dtype=float32)
+    """
+    _check_image("_image_random_brightness", data)
+    factor = _factor("_image_random_brightness", min_factor, max_factor)
+    return _to_dtype(_brightened(_working(data), factor), data.dtype)
+
+
+@op("_image_random_contrast", "_npx__image_random_contrast", shape=same)
+def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
+    """Move an image away from, or towards, its mean gray by a random factor.
+
+    >>> mx.nd.image.random_contrast(mx.nd.array([[[1], [3]]]), 2, 2).asnumpy().ravel()
+    array([0., 4.], dtype=float32)
+    """
+    _check_image("_image_random_contrast", data)
+    factor = _factor("_image_random_contrast", min_factor, max_factor)
+    return _to_dtype(_contrasted(_working(data), factor), data.dtype)
+
+
+@op("_image_random_saturation", "_npx__image_random_saturation", shape=same)
+def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
+    """Move each pixel away from, or towards, the blue part of its gray by a random factor.
+
+    >>> mx.nd.image.random_saturation(mx.nd.array([[[2, 4, 0]]]), 0.5, 0.5).asnumpy().ravel()
+    array([1., 2., 0.], dtype=float32)
+    """
+    _check_image("_image_random_saturation", data)
+    factor = _factor("_image_random_saturation", min_factor, max_factor)
+    return _to_dtype(_saturated(_working(data), factor), data.dtype)
+
+
+@op("_image_random_hue", "_npx__image_random_hue", shape=same)
+def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
+    """Turn the hue by a random part of the colour circle.
+
+    >>> mx.nd.image.random_hue(mx.nd.array([[[2, 2, 2]]]), 0.5, 0.5).asnumpy().ravel()
+    array([2., 2., 2.], dtype=float32)
+    """
+    _check_image("_image_random_hue", data)
+    factor = _factor("_image_random_hue", min_factor, max_factor)
+    return _to_dtype(_hue_shifted(_working(data), factor), data.dtype)
+
+
+@op("_image_random_color_jitter", "_npx__image_random_color_jitter", shape=same)
+def random_color_jitter(
+    data: Tensor, *, brightness: float, contrast: float, saturation: float, hue: float
+) -> Tensor:
+    """Change brightness, contrast, saturation and hue by random amounts, in random order.
+
+    >>> mx.nd.image.random_color_jitter(mx.nd.ones((1, 1, 3)), 0, 0, 0, 0).asnumpy().ravel()
+    array([1., 1., 1.], dtype=float32)
+    """
+    _check_image("_image_random_color_jitter", data)
+    steps = (
+        (_brightened, brightness, 1.0),
+        (_contrasted, contrast, 1.0),
+        (_saturated, saturation, 1.0),
+        (_hue_shifted, hue, 0.0),
+    )
+    out = data.clone()
+    for i in torch.randperm(4).tolist():
+        change, reach, middle = steps[i]
+        if reach > 0:
+            factor = middle + _drawn(-reach, reach)
+            out = _to_dtype(change(_working(out), factor), data.dtype)
+    return out
+
+
+@op("_image_adjust_lighting", "_npx__image_adjust_lighting", shape=same)
+def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
+    """Add the principal colours of natural images, in three given amounts.
+
+    >>> mx.nd.image.adjust_lighting(mx.nd.ones((1, 1, 3)), alpha=(0, 0, 0)).asnumpy().ravel()
+    array([1., 1., 1.], dtype=float32)
+    """
+    _check_image("_image_adjust_lighting", data)
+    if len(alpha) != 3:
+        raise MXNetError(f"_image_adjust_lighting needs 3 numbers in alpha, got {alpha}.")
+    return _lit(data, alpha)
+
+
+@op("_image_random_lighting", "_npx__image_random_lighting", shape=same)
+def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
+    """Add the principal colours of natural images in normally distributed amounts.
+
+    >>> mx.nd.image.random_lighting(mx.nd.ones((1, 1, 3)), alpha_std=0).asnumpy().ravel()
+    array([1., 1., 1.], dtype=float32)
+    """
+    _check_image("_image_random_lighting", data)
+    return _lit(data, (torch.randn(3) * alpha_std).tolist())

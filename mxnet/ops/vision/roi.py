@@ -1,0 +1,466 @@
+"""Pooling over regions of interest.
+
+A pooled value is a weighted sum, or a maximum, of a few pixels: ``embedding_bag`` over the
+pixels as rows of channels, which gathers and reduces without storing what it gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...error import ShapeError
+from ..attributes import Shape
+from ..declare import op
+from ..shapes import UNKNOWN
+
+# Pixels looked up in one go, so that index tables stay small.
+MAX_LOOKUPS = 1 << 21
+
+
+def _check_rois(name: str, data: Tensor, rois: Tensor, columns: int = 5) -> None:
+    if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != columns:
+        raise ShapeError(
+            f"Shape inconsistent in {name}: needs data (batch, channels, height, width) and rois "
+            f"(count, {columns}), got {list(data.shape)} and {list(rois.shape)}."
+        )
+
+
+def _pixels(data: Tensor) -> Tensor:
+    """Return every pixel as a row of channels: ``(batch * height * width, channels)``."""
+    return data.permute(0, 2, 3, 1).reshape(-1, data.shape[1])
+
+
+def _chunks(count: int, lookups_each: int) -> Iterator[slice]:
+    step = max(1, MAX_LOOKUPS // max(1, lookups_each))
+    return (slice(i, i + step) for i in range(0, count, step))
+
+
+def _pooled_shape(
+    data: Shape | None, rois: Shape | None, *, pooled_size: Shape, **_: object
+) -> Shape | None:
+    if data is None or rois is None:
+        return None
+    return (rois[0], data[1], *pooled_size)
+
+
+@op("ROIPooling", "_npx_roi_pooling", total=2)
+def roi_pooling(data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: float) -> Tensor:
+    """Take the maximum over an even grid of bins in each region ``(image, x1, y1, x2, y2)``.
+
+    >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
+    >>> mx.nd.ROIPooling(x, rois, pooled_size=(2, 2), spatial_scale=1.0).asnumpy()
+    array([[[[ 5.,  7.],
+             [13., 15.]]]], dtype=float32)
+    """
+    _check_rois("ROIPooling", data, rois)
+    batch, channels, height, width = data.shape
+    with torch.no_grad():
+        corners = rois[:, 1:] * spatial_scale
+        # C rounds half away from zero.
+        corners = torch.trunc(corners + torch.where(corners < 0, -0.5, 0.5)).long()
+        x1, y1, x2, y2 = corners.unbind(1)
+        top, bottom = _bins(y1, y2, pooled_size[0], height)
+        left, right = _bins(x1, x2, pooled_size[1], width)
+        image = rois[:, 0].long()
+        present = (image >= 0) & (image < batch)
+        image = image.clamp(0, batch - 1)
+        tall, wide = _longest(top, bottom), _longest(left, right)
+    pixels, parts = _pixels(data), []
+    each = pooled_size[0] * pooled_size[1] * tall * wide
+    for part in _chunks(len(rois), each):
+        with torch.no_grad():
+            y = top[part].unsqueeze(-1) + torch.arange(tall, device=data.device)
+            x = left[part].unsqueeze(-1) + torch.arange(wide, device=data.device)
+            inside_y, inside_x = y < bottom[part].unsqueeze(-1), x < right[part].unsqueeze(-1)
+            inside_y = inside_y & present[part].view(-1, 1, 1)
+            y = y + image[part].view(-1, 1, 1) * height
+            lookup = y[:, :, None, :, None] * width + x[:, None, :, None, :]
+            inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
+        parts.append(_bag(pixels, lookup, inside, None, "max"))
+    return _assembled(parts, data, len(rois), channels, pooled_size)
+
+
+def _bins(start: Tensor, end: Tensor, count: int, limit: int) -> tuple[Tensor, Tensor]:
+    """Return first and last-but-one pixel of the bins along one axis."""
+    size = (end - start + 1).clamp(min=1).to(torch.float32) / count
+    bins = torch.arange(count, device=start.device, dtype=torch.float32)
+    size, start = size.unsqueeze(1), start.unsqueeze(1)
+    first = torch.floor(bins * size).long() + start
+    last = torch.ceil((bins + 1) * size).long() + start
+    return first.clamp(0, limit), last.clamp(0, limit)
+
+
+def _longest(first: Tensor, last: Tensor) -> int:
+    return max(1, int((last - first).max())) if first.numel() else 1
+
+
+def _bag(
+    pixels: Tensor, lookup: Tensor, inside: Tensor, weight: Tensor | None, mode: str
+) -> Tensor:
+    """Reduce the pixels of each bin (the last two axes); bins without any give zero."""
+    bins = inside.shape[0] * inside.shape[1] * inside.shape[2]
+    inside = inside.reshape(bins, -1)
+    counts = inside.sum(1)
+    chosen = inside.flatten().nonzero().squeeze(1)
+    index = lookup.expand(-1, -1, -1, *lookup.shape[3:]).reshape(-1)[chosen]
+    offsets = counts.cumsum(0) - counts
+    if mode == "max":
+        return _MaxOfRows.apply(pixels, index, offsets)
+    weight = None if weight is None else weight.reshape(-1)[chosen]
+    return F.embedding_bag(index, pixels, offsets, mode=mode, per_sample_weights=weight)
+
+
+class _MaxOfRows(torch.autograd.Function):
+    """`embedding_bag` by maximum, with a backward many times faster than torch's own."""
+
+    @staticmethod
+    def forward(ctx, rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
+        out, _, sizes, winner = torch._embedding_bag(rows, index, offsets, False, 2)
+        ctx.empty = (sizes == 0).unsqueeze(1)
+        ctx.winner = winner.masked_fill_(ctx.empty, 0)
+        ctx.count = len(rows)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
+        sums = grad.new_zeros((ctx.count, grad.shape[1]))
+        return sums.scatter_add(0, ctx.winner, grad.masked_fill(ctx.empty, 0.0)), None, None
+
+
+def _assembled(
+    parts: list[Tensor], data: Tensor, count: int, channels: int, pooled_size: Shape
+) -> Tensor:
+    if not parts:
+        return data.new_zeros((0, channels, *pooled_size))
+    rows = torch.cat(parts) if len(parts) > 1 else parts[0]
+    return rows.reshape(count, *pooled_size, channels).permute(0, 3, 1, 2).contiguous()
+
+
+roi_pooling.infer_outputs(_pooled_shape)
+
+
+@op("_contrib_ROIAlign")
+def roi_align(
+    data: Tensor,
+    rois: Tensor,
+    *,
+    pooled_size: Shape,
+    spatial_scale: float,
+    sample_ratio: int = -1,
+    position_sensitive: bool = False,
+    aligned: bool = False,
+) -> Tensor:
+    """Average bilinear samples over an even grid of bins in each region, without rounding.
+
+    >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 2, 2]])
+    >>> mx.nd.contrib.ROIAlign(x, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
+    array([[[[5.]]]], dtype=float32)
+    """
+    _check_rois("_contrib_ROIAlign", data, rois)
+    batch, channels, height, width = data.shape
+    high, wide = pooled_size
+    with torch.no_grad():
+        corners = rois[:, 1:] * spatial_scale - (0.5 if aligned else 0.0)
+        start = corners[:, :2]
+        size = corners[:, 2:] - start
+        if not aligned:
+            size = size.clamp(min=1.0)
+        image = rois[:, 0].long()
+        y = _samples(start[:, 1], size[:, 1], high, sample_ratio, height)
+        x = _samples(start[:, 0], size[:, 0], wide, sample_ratio, width)
+        present = (image >= 0) & (image < batch)
+        image = image.clamp(0, batch - 1)
+    if position_sensitive:
+        channels //= high * wide
+        pixels = data.reshape(batch, channels, high * wide, height * width)
+        pixels = pixels.permute(0, 2, 3, 1).reshape(-1, channels)
+        cell = torch.arange(high * wide, device=data.device).view(1, high, wide, 1, 1)
+    else:
+        pixels, cell = _pixels(data), None
+    parts = []
+    for part in _chunks(len(rois), high * wide * y[0].shape[2] * x[0].shape[2]):
+        with torch.no_grad():
+            (row, row_weight), (column, column_weight) = ([t[part] for t in a] for a in (y, x))
+            row_weight = row_weight * present[part].view(-1, 1, 1)
+            place = image[part].view(-1, 1, 1, 1, 1)
+            if cell is not None:
+                place = place * (high * wide) + cell
+            lookup = row[:, :, None, :, None] * width + column[:, None, :, None, :]
+            lookup = lookup + place * (height * width)
+            weight = row_weight[:, :, None, :, None] * column_weight[:, None, :, None, :]
+            weight = weight.to(data.dtype)
+        parts.append(_bag(pixels, lookup, weight != 0, weight, "sum"))
+    return _assembled(parts, data, len(rois), channels, pooled_size)
+
+
+def _samples(
+    start: Tensor, size: Tensor, bins: int, ratio: int, limit: int
+) -> tuple[Tensor, Tensor]:
+    """Return pixels and weights, ``(rois, bins, samples)``, of the mean over a bin on one axis.
+
+    A bilinear sample is two pixels; samples beyond a region's own number weigh nothing.
+    """
+    step = (size / bins).view(-1, 1, 1)
+    count = torch.ceil(step) if ratio <= 0 else torch.full_like(step, ratio)
+    most = max(1, int(count.max())) if count.numel() else 1
+    index = torch.arange(most, device=start.device, dtype=start.dtype)
+    bin_start = torch.arange(bins, device=start.device, dtype=start.dtype).view(1, -1, 1) * step
+    place = start.view(-1, 1, 1) + bin_start + (index + 0.5) * (step / count)
+    used = (index < count) & (place >= -1.0) & (place <= limit)
+    low, high, part = bilinear_neighbours(place, limit)
+    share = used / count.clamp(min=1)
+    return torch.cat([low, high], -1), torch.cat([(1 - part) * share, part * share], -1)
+
+
+def bilinear_neighbours(place: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the two pixels around places, held inside the image, and the second one's share."""
+    place = place.clamp(0, limit - 1)
+    low = place.floor()
+    part = place - low
+    low = low.long()
+    return low, (low + 1).clamp(max=limit - 1), part
+
+
+@roi_align.infer_outputs
+def roi_align_shape(
+    data: Shape | None,
+    rois: Shape | None,
+    *,
+    pooled_size: Shape,
+    position_sensitive: bool,
+    **_: object,
+) -> Shape | None:
+    """A grid of bins for each region."""
+    if data is None or rois is None:
+        return None
+    channels = data[1]
+    if position_sensitive and channels != UNKNOWN:
+        channels //= pooled_size[0] * pooled_size[1]
+    return (rois[0], channels, *pooled_size)
+
+
+@op("_contrib_RROIAlign")
+def rroi_align(
+    data: Tensor,
+    rois: Tensor,
+    *,
+    pooled_size: Shape,
+    spatial_scale: float,
+    sampling_ratio: int = -1,
+) -> Tensor:
+    """Average bilinear samples in rotated regions ``(image, x, y, width, height, degrees)``.
+
+    >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 1, 1, 2, 2, 0]])
+    >>> mx.nd.contrib.RROIAlign(x, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
+    array([[[[5.]]]], dtype=float32)
+    """
+    _check_rois("_contrib_RROIAlign", data, rois, 6)
+    batch, channels, height, width = data.shape
+    high, wide = pooled_size
+    with torch.no_grad():
+        image = rois[:, 0].long()
+        centre = rois[:, 1:3] * spatial_scale
+        size = (rois[:, 3:5] * spatial_scale).clamp(min=1.0)
+        angle = (rois[:, 5] * (torch.pi / 180.0)).view(-1, 1, 1)
+        step_y, step_x = (size[:, 1] / high).view(-1, 1, 1), (size[:, 0] / wide).view(-1, 1, 1)
+        dy, used_y = _offsets(size[:, 1], step_y, high, sampling_ratio)
+        dx, used_x = _offsets(size[:, 0], step_x, wide, sampling_ratio)
+        share = 1.0 / (used_y.sum(2).amax(1) * used_x.sum(2).amax(1)).clamp(min=1)
+    pixels, parts = _pixels(data), []
+    for part in _chunks(len(rois), high * wide * dy.shape[2] * dx.shape[2] * 4):
+        with torch.no_grad():
+            y = dy[part][:, :, None, :, None]
+            x = dx[part][:, None, :, None, :]
+            cos, sin = (t[part].view(-1, 1, 1, 1, 1) for t in (angle.cos(), angle.sin()))
+            used = used_y[part][:, :, None, :, None] & used_x[part][:, None, :, None, :]
+            place_x = x * cos + y * sin + centre[part, 0].view(-1, 1, 1, 1, 1)
+            place_y = y * cos - x * sin + centre[part, 1].view(-1, 1, 1, 1, 1)
+            used &= (place_y >= -1) & (place_y <= height) & (place_x >= -1) & (place_x <= width)
+            weight = used * share[part].view(-1, 1, 1, 1, 1)
+            lookup, weight = corner_pixels(place_y, place_x, weight, height, width)
+            lookup = lookup + image[part].view(-1, *[1] * (lookup.ndim - 1)) * (height * width)
+        parts.append(_bag(pixels, lookup, weight != 0, weight.to(data.dtype), "sum"))
+    return _assembled(parts, data, len(rois), channels, pooled_size)
+
+
+def _offsets(size: Tensor, step: Tensor, bins: int, ratio: int) -> tuple[Tensor, Tensor]:
+    """Return where samples lie from the middle of a region, and which of them it has."""
+    count = torch.ceil(step) if ratio <= 0 else torch.full_like(step, ratio)
+    most = max(1, int(count.max())) if count.numel() else 1
+    index = torch.arange(most, device=size.device, dtype=size.dtype)
+    bin_start = torch.arange(bins, device=size.device, dtype=size.dtype).view(1, -1, 1) * step
+    place = bin_start - (size / 2).view(-1, 1, 1) + (index + 0.5) * (step / count)
+    return place, (index < count).expand_as(place)
+
+
+def corner_pixels(
+    y: Tensor, x: Tensor, weight: Tensor, height: int, width: int
+) -> tuple[Tensor, Tensor]:
+    """Return the four pixels around each place, in a new last axis, with weights."""
+    low_y, high_y, part_y = bilinear_neighbours(y, height)
+    low_x, high_x, part_x = bilinear_neighbours(x, width)
+    above, below = low_y * width, high_y * width
+    lookup = torch.stack([above + low_x, above + high_x, below + low_x, below + high_x], -1)
+    top, bottom = weight * (1 - part_y), weight * part_y
+    weights = [top * (1 - part_x), top * part_x, bottom * (1 - part_x), bottom * part_x]
+    return lookup, torch.stack(weights, -1)
+
+
+rroi_align.infer_outputs(_pooled_shape)
+
+
+@op("_contrib_PSROIPooling")
+def psroi_pooling(
+    data: Tensor,
+    rois: Tensor,
+    *,
+    spatial_scale: float,
+    output_dim: int,
+    pooled_size: int,
+    group_size: int = 0,
+) -> Tensor:
+    """Average over bins, each from the channels that belong to its place in the grid.
+
+    >>> x, rois = mx.nd.ones((1, 4, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
+    >>> mx.nd.contrib.PSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,
+    ...                            pooled_size=2).asnumpy()
+    array([[[[1., 1.],
+             [1., 1.]]]], dtype=float32)
+    """
+    _check_rois("_contrib_PSROIPooling", data, rois)
+    batch, _, height, width = data.shape
+    grid, bins = group_size or pooled_size, pooled_size
+    pixels = _grouped_pixels("_contrib_PSROIPooling", data, output_dim, grid)
+    with torch.no_grad():
+        corners = rois[:, 1:]
+        corners = torch.trunc(corners + torch.where(corners < 0, -0.5, 0.5))
+        low, high = corners[:, :2] * spatial_scale, (corners[:, 2:] + 1.0) * spatial_scale
+        step = ((high - low).clamp(min=0.1) / bins).unsqueeze(2)
+        index = torch.arange(bins, device=data.device, dtype=step.dtype)
+        limit = torch.tensor([[width], [height]], device=data.device)
+        first = torch.floor(index * step + low.unsqueeze(2)).long().clamp(min=0).minimum(limit)
+        last = torch.ceil((index + 1) * step + low.unsqueeze(2)).long().clamp(min=0).minimum(limit)
+        (left, top), (right, bottom) = first.unbind(1), last.unbind(1)
+        tall, wide = _longest(top, bottom), _longest(left, right)
+        cell = _cells(bins, grid, data.device)
+        image = rois[:, 0].long()
+    parts = []
+    for part in _chunks(len(rois), bins * bins * tall * wide):
+        with torch.no_grad():
+            y = top[part].unsqueeze(-1) + torch.arange(tall, device=data.device)
+            x = left[part].unsqueeze(-1) + torch.arange(wide, device=data.device)
+            inside_y, inside_x = y < bottom[part].unsqueeze(-1), x < right[part].unsqueeze(-1)
+            place = (image[part].view(-1, 1, 1, 1, 1) * (grid * grid) + cell) * (height * width)
+            lookup = place + y[:, :, None, :, None] * width + x[:, None, :, None, :]
+            inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
+        parts.append(_bag(pixels, lookup, inside, None, "mean"))
+    return _assembled(parts, data, len(rois), output_dim, (bins, bins))
+
+
+def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tensor:
+    """Return rows of `output_dim` channels for each image, cell of the grid and pixel."""
+    batch, channels, height, width = data.shape
+    if channels != output_dim * grid * grid:
+        raise ShapeError(
+            f"Shape inconsistent in {name}: data has {channels} channels, but output_dim="
+            f"{output_dim} and a grid of {grid} x {grid} need {output_dim * grid * grid}."
+        )
+    cells = data.reshape(batch, output_dim, grid * grid, height * width)
+    return cells.permute(0, 2, 3, 1).reshape(-1, output_dim)
+
+
+def _cells(bins: int, grid: int, device: torch.device) -> Tensor:
+    """Return which cell of the grid each bin reads, as ``(1, bins, bins, 1, 1)``."""
+    line = torch.arange(bins, device=device) * grid // bins
+    return (line.view(-1, 1) * grid + line).view(1, bins, bins, 1, 1)
+
+
+@psroi_pooling.infer_outputs
+def psroi_pooling_shape(
+    data: Shape | None, rois: Shape | None, *, output_dim: int, pooled_size: int, **_: object
+) -> Shape | None:
+    """A square grid of bins for each region."""
+    return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)
+
+
+@op("_contrib_DeformablePSROIPooling", total=2, optional={"trans": lambda a: not a["no_trans"]})
+def deformable_psroi_pooling(
+    data: Tensor,
+    rois: Tensor,
+    trans: Tensor | None = None,
+    *,
+    spatial_scale: float,
+    output_dim: int,
+    group_size: int,
+    pooled_size: int,
+    part_size: int = 0,
+    sample_per_part: int = 1,
+    trans_std: float = 0.0,
+    no_trans: bool = False,
+) -> Tensor:
+    """Average bilinear samples over bins that learnt offsets shift, position by position.
+
+    >>> x, rois = mx.nd.ones((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
+    >>> mx.nd.contrib.DeformablePSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,
+    ...     group_size=1, pooled_size=1, sample_per_part=2, no_trans=True).asnumpy()
+    array([[[[1.]]]], dtype=float32)
+    """
+    _check_rois("_contrib_DeformablePSROIPooling", data, rois)
+    batch, _, height, width = data.shape
+    bins, grid, samples = pooled_size, group_size, sample_per_part
+    with torch.no_grad():
+        corners = rois[:, 1:]
+        corners = torch.trunc(corners + torch.where(corners < 0, -0.5, 0.5))
+        low = corners[:, :2] * spatial_scale - 0.5
+        size = ((corners[:, 2:] + 1.0) * spatial_scale - 0.5 - low).clamp(min=0.1)
+        line = torch.arange(bins, device=data.device, dtype=data.dtype).view(-1, 1)
+        inner = torch.arange(samples, device=data.device, dtype=data.dtype) / samples
+        # (rois, 2, bins, samples) places along x and y before any shift
+        step = (size / bins).view(-1, 2, 1, 1)
+        place = (line + inner) * step + low.view(-1, 2, 1, 1)
+        x, y = place[:, 0][:, None, None, :, None, :], place[:, 1][:, None, :, None, :, None]
+        cell = _cells(bins, grid, data.device)
+        image = rois[:, 0].long().view(-1, 1, 1, 1)
+    classes = 1
+    if trans is not None:
+        classes = trans.shape[1] // 2
+        part = part_size or bins
+        at = torch.arange(bins, device=data.device) * part // bins
+        shift = trans.reshape(-1, classes, 2, part, part)[:, :, :, at][..., at] * trans_std
+        shift = shift * size.view(-1, 1, 2, 1, 1)
+        x, y = x + shift[:, :, 0, :, :, None, None], y + shift[:, :, 1, :, :, None, None]
+    x, y = torch.broadcast_tensors(x, y)  # (rois, classes, bins, bins, samples, samples)
+    used = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
+    share = used / used.sum((4, 5), keepdim=True).clamp(min=1)
+    lookup, weight = corner_pixels(y, x, share, height, width)
+    lookup, weight = lookup.flatten(4), weight.flatten(4).to(data.dtype)
+    each = output_dim // classes
+    out = []
+    for k in range(classes):
+        own = data[:, :].reshape(batch, output_dim, -1, height, width)[:, k * each : (k + 1) * each]
+        rows = _grouped_pixels("_contrib_DeformablePSROIPooling", own.flatten(1, 2), each, grid)
+        base = (image * (grid * grid) + cell.view(1, bins, bins, 1)) * (height * width)
+        index = (lookup[:, k] + base).flatten(0, 2)
+        found = F.embedding_bag(
+            index, rows, mode="sum", per_sample_weights=weight[:, k].flatten(0, 2)
+        )
+        out.append(found.reshape(-1, bins, bins, each).permute(0, 3, 1, 2))
+    return torch.cat(out, 1)
+
+
+@deformable_psroi_pooling.infer_outputs
+def deformable_psroi_pooling_shape(
+    data: Shape | None,
+    rois: Shape | None,
+    trans: Shape | None,
+    *,
+    output_dim: int,
+    pooled_size: int,
+    **_: object,
+) -> Shape | None:
+    """A square grid of bins for each region."""
+    return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)

@@ -1,0 +1,183 @@
+"""Overlap of boxes and greedy non-maximum suppression, shared by all detection operators.
+
+Boxes are corners ``(xmin, ymin, xmax, ymax)`` in the last axis.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# Up to here one matrix of all pairs is cheapest; beyond, blocks go one by one.
+MAX_MATRIX = 512
+BLOCK = 128
+# Pairs looked at together: what a core's cache holds.
+MAX_PAIRS = 1 << 15
+# Pairs that meet in x are listed one by one when they are fewer than one in this many.
+SPARSE = 16
+MAX_LISTED = 1 << 20
+
+
+def to_corners(boxes: Tensor) -> Tensor:
+    """Return boxes told by centre and size as corners."""
+    centre, half = boxes[..., :2], boxes[..., 2:] * 0.5
+    return torch.cat([centre - half, centre + half], -1)
+
+
+def to_centres(boxes: Tensor) -> Tensor:
+    """Return boxes told by corners as centre and size."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return torch.cat([(low + high) * 0.5, high - low], -1)
+
+
+def pairwise_iou(lhs: Tensor, rhs: Tensor, border: float = 0.0) -> Tensor:
+    """Return intersection over union of each of ``(..., n, 4)`` with each of ``(..., m, 4)``.
+
+    `border` is 1 where a box includes the pixels of its far edges.
+    """
+    ax1, ay1, ax2, ay2 = (c.unsqueeze(-1) for c in lhs.unbind(-1))
+    bx1, by1, bx2, by2 = (c.unsqueeze(-2) for c in rhs.unbind(-1))
+    width = torch.minimum(ax2, bx2).sub_(torch.maximum(ax1, bx1))
+    height = torch.minimum(ay2, by2).sub_(torch.maximum(ay1, by1))
+    if border:
+        width.add_(border)
+        height.add_(border)
+    common = width.clamp_(min=0).mul_(height.clamp_(min=0))
+    area_a = (ax2 - ax1 + border) * (ay2 - ay1 + border)
+    area_b = (bx2 - bx1 + border) * (by2 - by1 + border)
+    union = torch.sub(area_a + area_b, common, out=height)
+    return common.div_(union)
+
+
+def keep_greedily(
+    boxes: Tensor, threshold: float, ids: Tensor | None = None, border: float = 0.0
+) -> Tensor:
+    """Return which boxes survive when each survivor removes later ones that overlap it.
+
+    Boxes ``(batch, n, 4)`` come best first; with `ids` only boxes of one class compete.
+    """
+    batch, n = boxes.shape[:2]
+    if n > MAX_MATRIX:
+        classes = [None] * batch if ids is None else ids
+        kept = [
+            _keep_by_blocks(b, c, threshold, border) for b, c in zip(boxes, classes, strict=True)
+        ]
+        return torch.stack(kept)
+    step = max(1, MAX_PAIRS // max(1, n * n))
+    if step >= batch:
+        return _keep_in_block(boxes, ids, threshold, border)
+    parts = [slice(i, i + step) for i in range(0, batch, step)]
+    return torch.cat([_keep_in_block(boxes[p], _part(ids, p), threshold, border) for p in parts])
+
+
+def _part(ids: Tensor | None, which: slice | Tensor) -> Tensor | None:
+    return None if ids is None else ids[which]
+
+
+def _conflicts(
+    first: Tensor,
+    second: Tensor,
+    ids1: Tensor | None,
+    ids2: Tensor | None,
+    threshold: float,
+    border: float,
+) -> Tensor:
+    removed = pairwise_iou(first, second, border).gt(threshold)
+    if ids1 is not None:
+        removed &= ids1.unsqueeze(-1) == ids2.unsqueeze(-2)
+    return removed
+
+
+def _keep_in_block(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
+    """Solve ``keep[j] = not any(keep[i] and conflict[i, j] for i < j)`` by repetition.
+
+    The first k answers are final after k rounds; chains of conflicts are short in practice.
+    """
+    conflict = _conflicts(boxes, boxes, ids, ids, threshold, border).triu_(1)
+    conflict = conflict.to(torch.float32)
+    keep = conflict.new_ones(boxes.shape[:-1])
+    while True:
+        again = torch.matmul(keep.unsqueeze(-2), conflict).squeeze(-2).eq(0).to(torch.float32)
+        if torch.equal(again, keep):
+            return keep.bool()
+        keep = again
+
+
+def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
+    """Settle the best block, let its survivors clear the rest, and go on with what is left."""
+    keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
+    place = torch.arange(len(boxes), device=boxes.device)
+    while len(place):
+        if len(place) > MAX_MATRIX and threshold >= 0:
+            pairs = _Sweep(boxes, ids, border)
+            if pairs.total * SPARSE < len(place) ** 2:
+                keep[place[pairs.keep(threshold)]] = True
+                break
+        block = slice(None, BLOCK)
+        chosen = _keep_in_block(boxes[block], _part(ids, block), threshold, border)
+        keep[place[block][chosen]] = True
+        best, best_ids = boxes[block][chosen], None if ids is None else ids[block][chosen]
+        rest = slice(BLOCK, None)
+        boxes, place, ids = boxes[rest], place[rest], _part(ids, rest)
+        step = max(1, MAX_PAIRS // len(best))
+        parts = [slice(i, i + step) for i in range(0, len(boxes), step)]
+        if parts:
+            gone = [
+                _conflicts(best, boxes[p], best_ids, _part(ids, p), threshold, border).any(0)
+                for p in parts
+            ]
+            left = torch.cat(gone).logical_not_().nonzero().squeeze(1)
+            boxes, place, ids = boxes[left], place[left], _part(ids, left)
+    return keep
+
+
+class _Sweep:
+    """The pairs of boxes, of one class, whose extents meet in x: often few among all pairs."""
+
+    def __init__(self, boxes: Tensor, ids: Tensor | None, border: float) -> None:
+        x1, x2 = boxes[:, 0].double(), boxes[:, 2].double() + border
+        if ids is not None:  # one lane of the x axis for each class
+            lane = torch.unique(ids, return_inverse=True)[1]
+            lane = lane * (torch.maximum(x1.max(), x2.max()) - x1.min() + 1.0)
+            x1, x2 = x1 + lane, x2 + lane
+        x1, self.order = x1.sort()
+        last = torch.searchsorted(x1, x2[self.order], right=True)
+        self.first = torch.arange(1, len(boxes) + 1, device=boxes.device)
+        self.counts = (last - self.first).clamp_(min=0)
+        self.ends = self.counts.cumsum(0)
+        self.total = int(self.ends[-1])
+        self.boxes, self.border = boxes, border
+
+    def keep(self, threshold: float) -> Tensor:
+        """Return which boxes survive."""
+        better, worse = self._edges(threshold)
+        keep = torch.ones(len(self.boxes), dtype=torch.bool, device=self.boxes.device)
+        while True:
+            again = torch.ones_like(keep)
+            again[worse[keep[better]]] = False
+            if torch.equal(again, keep):
+                return keep
+            keep = again
+
+    def _edges(self, threshold: float) -> tuple[Tensor, Tensor]:
+        cuts = torch.arange(0, self.total, MAX_LISTED, device=self.ends.device)
+        bounds = sorted({*torch.searchsorted(self.ends, cuts, right=True).tolist(), len(self.ends)})
+        found = [
+            self._edges_from(a, b, threshold) for a, b in zip(bounds, bounds[1:], strict=False)
+        ]
+        if not found:
+            return self.order[:0], self.order[:0]
+        one, two = (torch.cat(side) for side in zip(*found, strict=True))
+        return torch.minimum(one, two), torch.maximum(one, two)
+
+    def _edges_from(self, begin: int, end: int, threshold: float) -> tuple[Tensor, Tensor]:
+        boxes, border, counts = self.boxes[self.order], self.border, self.counts[begin:end]
+        one = torch.repeat_interleave(counts) + begin
+        offset = self.first - (self.ends - self.counts)
+        two = torch.arange(len(one), device=one.device) + offset[one] + self.ends[begin] - counts[0]
+        y1, y2 = boxes[:, 1].contiguous(), boxes[:, 3] + border
+        meet = ((y1[one] < y2[two]) & (y1[two] < y2[one])).nonzero().squeeze(1)
+        one, two = one[meet], two[meet]
+        iou = pairwise_iou(boxes[one].unsqueeze(1), boxes[two].unsqueeze(1), border)
+        over = iou.flatten().gt(threshold).nonzero().squeeze(1)
+        return self.order[one[over]], self.order[two[over]]

@@ -1,0 +1,93 @@
+"""The seed, and samplers under `mx.random`.
+
+One stream serves a device: torch's default generator. Operators draw from that of their device;
+shuffles and choices on the host (iterators, samplers, initializers) take theirs from the CPU's by
+`host_rng`. So one call of `seed` repeats everything.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+import torch
+
+from .context import Context, torch_device
+from .ndarray.random import (
+    exponential,
+    gamma,
+    generalized_negative_binomial,
+    multinomial,
+    negative_binomial,
+    normal,
+    poisson,
+    randint,
+    randn,
+    shuffle,
+    uniform,
+)
+
+__all__ = [
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "host_rng",
+    "multinomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "seed",
+    "shuffle",
+    "uniform",
+]
+
+_SEEDS = 2**64
+
+
+def seed(seed_state: int, ctx: Context | str = "all") -> None:
+    """Start the random streams anew, so that what follows repeats.
+
+    Parameters
+    ----------
+    seed_state : int
+    ctx : Context, or 'all'
+        The device whose stream is meant. All CPU contexts share one.
+
+    >>> mx.random.seed(128)
+    >>> first = mx.random.uniform(shape=(2,)).asnumpy()
+    >>> mx.random.seed(128)
+    >>> (mx.random.uniform(shape=(2,)).asnumpy() == first).all()
+    np.True_
+    """
+    if not isinstance(seed_state, numbers.Integral):
+        raise ValueError(f"seed_state must be int, but got {seed_state!r}")
+    number = int(seed_state) % _SEEDS
+    if ctx == "all":
+        torch.manual_seed(number)
+        return
+    device = torch_device(Context(ctx))
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(number)
+    elif device.type == "mps":
+        torch.mps.manual_seed(number)
+    else:
+        torch.default_generator.manual_seed(number)
+
+
+def host_rng() -> np.random.Generator:
+    """Return a NumPy generator whose own seed is drawn from the CPU's stream.
+
+    Each caller gets its own, so threads do not meet; under one `seed` the same calls give the
+    same generators.
+
+    >>> mx.random.seed(7)
+    >>> first = mx.random.host_rng().permutation(5)
+    >>> mx.random.seed(7)
+    >>> (mx.random.host_rng().permutation(5) == first).all()
+    np.True_
+    """
+    words = torch.randint(0, 2**32, (4,), device="cpu")
+    return np.random.Generator(np.random.PCG64(words.tolist()))

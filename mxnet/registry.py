@@ -1,0 +1,152 @@
+"""Registries of classes by nickname: how initializers, metrics and the like are made by name.
+
+One registry for each base class. Names are lower-case; a class goes by its own name unless
+another is given.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .error import MXNetError, did_you_mean
+
+__all__ = ["get_alias_func", "get_create_func", "get_register_func", "get_registry"]
+
+string_types = (str,)
+Class = TypeVar("Class", bound=type)
+_registries: dict[type, dict[str, type]] = {}
+
+
+class RegistryError(MXNetError, ValueError, KeyError):
+    """No class goes by the name, or what was given does not name one."""
+
+    __str__ = MXNetError.__str__  # KeyError's would quote the message
+
+
+def get_registry(base_class: type) -> dict[str, type]:
+    """Return a copy of the registry of a base class: name -> class."""
+    return dict(_registries.setdefault(base_class, {}))
+
+
+def get_register_func(base_class: type, nickname: str) -> Callable:
+    """Return the decorator that registers subclasses of a base class.
+
+    >>> class Shape: ...
+    >>> register = get_register_func(Shape, "shape")
+    >>> @register
+    ... class Circle(Shape): ...
+    >>> get_registry(Shape)["circle"] is Circle
+    True
+    """
+    known = _registries.setdefault(base_class, {})
+
+    def register(klass: Class, name: str | None = None) -> Class:
+        if not (isinstance(klass, type) and issubclass(klass, base_class)):
+            raise RegistryError(
+                f"Can only register subclass of {base_class.__name__}, got {klass!r}"
+            )
+        name = (name or klass.__name__).lower()
+        previous = known.get(name, klass)
+        if previous is not klass:
+            warnings.warn(
+                f"New {nickname} {klass.__module__}.{klass.__name__} registered with name {name} "
+                f"is overriding existing {nickname} {previous.__module__}.{previous.__name__}",
+                UserWarning,
+                stacklevel=2,
+            )
+        known[name] = klass
+        return klass
+
+    register.__doc__ = f"Register a class as {nickname}, by its own name or the one given."
+    return register
+
+
+def get_alias_func(base_class: type, nickname: str) -> Callable:
+    """Return the decorator that registers a subclass under several names.
+
+    >>> class Colour: ...
+    >>> alias = get_alias_func(Colour, "colour")
+    >>> @alias("red", "crimson")
+    ... class Red(Colour): ...
+    >>> sorted(get_registry(Colour))
+    ['crimson', 'red']
+    """
+    register = get_register_func(base_class, nickname)
+
+    def alias(*aliases: str) -> Callable[[Class], Class]:
+        def remember(klass: Class) -> Class:
+            for name in aliases:
+                register(klass, name)
+            return klass
+
+        return remember
+
+    alias.__doc__ = f"Register a {nickname} under each of the names."
+    return alias
+
+
+def get_create_func(base_class: type, nickname: str) -> Callable:
+    """Return the function that makes instances from a name, a description or JSON.
+
+    >>> class Animal:
+    ...     def __init__(self, legs=4):
+    ...         self.legs = legs
+    >>> dog = get_register_func(Animal, "animal")(type("Dog", (Animal,), {}))
+    >>> create = get_create_func(Animal, "animal")
+    >>> create("dog", legs=3).legs, create('["dog", {"legs": 5}]').legs
+    (3, 5)
+    """
+    known = _registries.setdefault(base_class, {})
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if args:
+            given, args = args[0], args[1:]
+        elif nickname in kwargs:
+            given = kwargs.pop(nickname)
+        else:
+            raise RegistryError(f"Which {nickname}? Give its name: one of {sorted(known)}.")
+        if isinstance(given, base_class):
+            if args or kwargs:
+                raise RegistryError(
+                    f"{nickname} is already an instance. Additional arguments are invalid: "
+                    f"{[*args, *kwargs]}"
+                )
+            return given
+        if isinstance(given, str) and given[:1] in ("[", "{"):
+            if args or kwargs:
+                raise RegistryError(f"A {nickname} told as JSON takes no further arguments.")
+            given = _read(given, nickname)
+        if isinstance(given, dict):
+            return create(**given, **kwargs)
+        if isinstance(given, list):
+            return create(given[0], **given[1], **kwargs)
+        if not isinstance(given, str):
+            raise RegistryError(f"{nickname} must be of string type, got {type(given).__name__}")
+        klass = known.get(given.lower())
+        if klass is None:
+            raise RegistryError(
+                f"{given} is not registered. Please register with {nickname}.register first. "
+                + (did_you_mean(given.lower(), known) or f"Known: {', '.join(sorted(known))}.")
+            )
+        return klass(*args, **kwargs)
+
+    create.__doc__ = (
+        f"Return a {nickname}: one given as it is, or made from its name and arguments, from "
+        f"JSON such as '[\"name\", {{...}}]', or from a dict with the key {nickname!r}."
+    )
+    return create
+
+
+def _read(text: str, nickname: str) -> Any:
+    try:
+        made = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RegistryError(f"This {nickname} is not readable JSON: {text!r} ({error})") from None
+    if isinstance(made, list) and (
+        len(made) != 2 or not isinstance(made[0], str) or not isinstance(made[1], dict)
+    ):
+        raise RegistryError(f"A {nickname} in a list is [name, {{arguments}}], got {text!r}")
+    return made

@@ -1,0 +1,1 @@
+"""Operators whose names begin with an underscore, made from the registry."""

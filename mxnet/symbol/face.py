@@ -1,0 +1,299 @@
+"""Makes `mx.sym.X` and symbol methods from the operator registry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from ..attribute import AttrScope
+from ..base import _Null
+from ..error import MXNetError
+from ..graph import Entry
+from ..graph.create import create_node
+from ..graph.node import HIDDEN_KEYS, is_extra, stored_key
+from ..name import NameManager
+from ..ops import registry
+from ..ops.attributes import to_string
+from ..ops.declare import Op
+from .handle import Symbol
+
+# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
+NAMESPACES = (
+    ("_contrib_", "contrib"),
+    ("_linalg_", "linalg"),
+    ("_sparse_", "sparse"),
+    ("_image_", "image"),
+    ("_random_", "random"),
+    ("_npx_", None),
+    ("_npi_", None),
+    ("_np_", None),
+    ("_", "_internal"),
+)
+# Methods that every Symbol has, whatever their operators say of themselves.
+METHODS = (
+    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort "
+    "broadcast_axes broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space exp "
+    "expm1 fix flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot "
+    "ones_like pad pick prod radians rcbrt reciprocal relu repeat reshape reshape_like rint round "
+    "rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin "
+    "sort space_to_depth split sqrt square sum swapaxes take tan tanh tile topk transpose trunc "
+    "zeros_like"
+).split()
+
+
+def home_of(name: str) -> tuple[str | None, str]:
+    """Return the namespace and the short name of a registered name.
+
+    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_plus_scalar")
+    (('contrib', 'box_nms'), ('op', 'relu'), ('_internal', '_plus_scalar'))
+    """
+    for prefix, home in NAMESPACES:
+        if name.startswith(prefix):
+            return home, name if home in (None, "_internal") else name[len(prefix) :]
+    return "op", name
+
+
+# -- one call ---------------------------------------------------------------------------------
+
+
+def entry_of(symbol: Any, key: str) -> Entry:
+    """Return the single output of a symbol that is to be an input."""
+    if not isinstance(symbol, Symbol):
+        raise TypeError(f"Argument {key} must be Symbol instances, but got {symbol!r}.")
+    heads = symbol._heads
+    if len(heads) != 1:
+        raise MXNetError(
+            f"Keyword Argument {key} is a tuple, single value is required: {symbol!r} has "
+            f"{len(heads)} outputs. Choose one: symbol[0]."
+        )
+    head = heads[0]
+    version = head.node.version
+    return head if version == head.version or head.node.op is not None else Entry(head.node, 0, version)
+
+
+def apply_op(
+    cls: type[Symbol],
+    op: Op,
+    hint: str,
+    given: dict[str, Entry],
+    attrs: dict[str, str],
+    extra: dict[str, str] | None = None,
+    name: str | None = None,
+    count: int = 0,
+) -> Symbol:
+    """Return the symbol of an operator on entries; attributes are in text form already."""
+    scope = AttrScope._current.value._attr
+    if scope:
+        extra = extra or {}
+        for key, value in scope.items():
+            _place(op, key, value, attrs, extra, replace=False)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
+    name = NameManager._current.value.get(name, hint)
+    node = create_node(op, name, attrs, extra or {}, given, count)
+    outputs = node._facts.outputs
+    return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
+
+
+def _place(
+    op: Op, key: str, value: Any, attrs: dict, extra: dict, *, replace: bool = True
+) -> None:
+    """Put an attribute where it belongs: the user's, or the operator's own."""
+    target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
+    if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
+        raise MXNetError(
+            f"setting variable attributes with {key} is deprecated. Make the variable: "
+            f"{op.name}(weight=mx.sym.Variable(name, lr_mult=...))."
+        )
+    if replace or key not in target:
+        target[key] = to_string(value)
+
+
+_ENDINGS = tuple(f"_{key}" for key in HIDDEN_KEYS)
+
+
+def call(
+    cls: type[Symbol], op: Op, hint: str, given: dict[str, Entry], kwargs: dict[str, Any], count: int = 0
+) -> Symbol:
+    """Sort keywords into inputs, attributes, name and attr, then apply the operator."""
+    name = kwargs.pop("name", None)
+    attr = kwargs.pop("attr", None)
+    kwargs.pop("out", None)
+    known, inputs = op.attributes, op.input_index
+    attrs: dict[str, str] = {}
+    extra: dict[str, str] = {}
+    if attr:
+        for key, value in attr.items():
+            _place(op, key, value, attrs, extra)
+    for key, value in kwargs.items():
+        if isinstance(value, Symbol):
+            if key in given:
+                raise TypeError(f"{op.name} got multiple values for argument {key!r}")
+            given[key] = entry_of(value, key)
+        elif value is _Null or (value is None and key in inputs):
+            continue
+        elif key in known:
+            attrs[key] = to_string(value)
+        elif key in inputs:
+            raise TypeError(f"Argument {key} must be Symbol instances, but got {value!r}.")
+        else:
+            _place(op, key, value, attrs, extra)
+    if op.count is not None:
+        count = _count(op, attrs, max(count, len(given)))
+    return apply_op(cls, op, hint, given, attrs, extra, name, count)
+
+
+def _count(op: Op, attrs: dict[str, str], given: int) -> int:
+    told = attrs.setdefault(op.count, str(given))
+    if not told.isdecimal() or (int(told) < 1 and op.variadic is not None):
+        raise MXNetError(
+            f"value {told} for Parameter {op.count} should be greater equal to 1, in operator "
+            f"{op.name}: give at least one input."
+        )
+    if int(told) > MAX_INPUTS:
+        raise MXNetError(f"{op.name}: {op.count}={told} is more than {MAX_INPUTS} inputs.")
+    return int(told)
+
+
+MAX_INPUTS = 1_000_000
+
+
+# -- functions --------------------------------------------------------------------------------
+
+
+def make_function(op: Op, name: str, cls: type[Symbol] = Symbol) -> Callable:
+    """Return the function of an operator, with a real signature and docstring."""
+    function = _variadic(op, name.lower(), cls) if op.variadic else _fixed(op, name.lower(), cls)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = docstring(op)
+    function.__signature__ = signature(op)
+    function.__module__ = "mxnet.symbol.op"
+    function.op = op
+    return function
+
+
+def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
+    inputs = [i.name for i in op.inputs]
+    n_inputs = len(inputs)
+    rest = [*op.attributes, "name", "attr", "out"]
+
+    def function(*args: Any, **kwargs: Any) -> Symbol:
+        if len(args) > n_inputs:
+            _by_position(op, rest, args[n_inputs:], kwargs)
+        given = {k: entry_of(v, k) for k, v in zip(inputs, args, strict=False) if v is not None}
+        return call(cls, op, hint, given, kwargs)
+
+    return function
+
+
+def _by_position(op: Op, names: list[str], values: tuple, kwargs: dict[str, Any]) -> None:
+    if len(values) > len(names):
+        raise TypeError(f"{op.name} got {len(values) - len(names)} arguments too many.")
+    for key, value in zip(names, values, strict=False):
+        if key in kwargs:
+            raise TypeError(f"{op.name} got multiple values for argument {key!r}")
+        kwargs[key] = value
+
+
+def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Symbol:
+        if len(args) == 1 and isinstance(args[0], list | tuple):
+            args = tuple(args[0])
+        if op.count is None:
+            return _by_own_names(op, hint, cls, args, kwargs)
+        given = {f"arg{i}": entry_of(a, f"arg{i}") for i, a in enumerate(args)}
+        return call(cls, op, hint, given, kwargs, len(args))
+
+    return function
+
+
+def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dict) -> Symbol:
+    """Call an operator whose attributes name its inputs (Custom)."""
+    symbols = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
+    attrs = {
+        k: to_string(v)
+        for k, v in kwargs.items()
+        if k not in symbols and k not in ("name", "attr", "out") and not is_extra(k)
+    }
+    names = op.names_of_inputs(op.complete(op.parse(attrs)), len(args) + len(symbols))
+    if len(args) > len(names):
+        raise TypeError(f"{op.name} takes {len(names)} inputs ({names}), got {len(args)}.")
+    given = {k: entry_of(v, k) for k, v in zip(names, args, strict=False) if v is not None}
+    return call(cls, op, hint, given, kwargs, len(args) + len(symbols))
+
+
+def signature(op: Op) -> inspect.Signature:
+    """Return the signature that MXNet users know: inputs, attributes, name, attr, out."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    if op.variadic is not None:
+        parameters.append(inspect.Parameter(op.variadic, inspect.Parameter.VAR_POSITIONAL))
+        kind = inspect.Parameter.KEYWORD_ONLY
+    taken = {op.variadic}
+    shown = [*((i.name, None) for i in op.inputs), *((a, _Null) for a in op.attributes)]
+    for name, default in [*shown, ("name", None), ("attr", None), ("out", None)]:
+        if name not in taken:
+            taken.add(name)
+            parameters.append(inspect.Parameter(name, kind, default=default))
+    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
+
+
+def docstring(op: Op) -> str:
+    """Return the operator's own text with its parameters listed."""
+    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
+    if op.variadic is not None:
+        lines.append(f"*{op.variadic} : Symbol")
+    for i in op.inputs:
+        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
+        lines.append(f"{i.name} : Symbol{kind}")
+    for a in op.attributes.values():
+        rest = "required" if a.required else f"default {to_string(a.default)}"
+        lines.append(f"{a.name} : {a.type.label}, {rest}")
+    lines.append("name : str, optional")
+    lines.append("attr : dict of str, optional")
+    return "\n".join(lines)
+
+
+def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:
+    """Put a function for every registered name into its namespace module.
+
+    `modules` has the keys of `NAMESPACES` plus 'op' and 'symbol' (which shows 'op' too). What a
+    module defines by hand stays.
+    """
+    for name in registry.names():
+        home, short = home_of(name)
+        if home is None:
+            continue
+        function = make_function(registry.get(name), short, cls)
+        _show(modules[home], short, function)
+        if home == "op":
+            _show(modules["symbol"], short, function)
+
+
+def _show(module: ModuleType, name: str, function: Callable) -> None:
+    if name not in vars(module):
+        setattr(module, name, function)
+
+
+def add_methods(cls: type[Symbol]) -> None:
+    """Give the class its methods: MXNet's own, and operators declared with ``method=True``."""
+    for name in registry.names():
+        op = registry.get(name)
+        if (op.method or name in METHODS) and not name.startswith("_") and name not in vars(cls):
+            setattr(cls, name, _method(make_function(op, name, cls)))
+
+
+def _method(function: Callable) -> Callable:
+    def method(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = function.__name__
+    method.__qualname__ = f"Symbol.{function.__name__}"
+    method.__doc__ = function.__doc__
+    parameters = list(function.__signature__.parameters.values())
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([first, *parameters[1:]])
+    return method

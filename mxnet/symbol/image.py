@@ -1,0 +1,1 @@
+"""Image operators of `mx.sym.image`, made from the registry."""

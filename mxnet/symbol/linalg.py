@@ -1,0 +1,1 @@
+"""Linear algebra operators of `mx.sym.linalg`, made from the registry."""

@@ -1,0 +1,1 @@
+"""All operators of `mx.sym`, made from the registry."""

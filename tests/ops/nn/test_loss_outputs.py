@@ -1,0 +1,84 @@
+"""Output layers: label shapes, ignored head gradients, and the sparseness penalty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet.error import MXNetError
+from mxnet.ops import registry
+from tests.ops.nn.test_dense import infer
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "label"),
+    [
+        ({}, (2, 4), (2,)),
+        ({}, (-1, 4, 5), (-1, 4)),
+        ({"preserve_shape": True}, (2, 4, 5, 6), (2, 4, 5)),
+        ({"multi_output": True}, (2, 4, 5, 6), (2, 30)),
+        ({"multi_output": True}, (2, 4, -1, 6), (2, -1)),
+    ],
+)
+def test_softmax_label_follows_from_data(options: dict, data: tuple, label: tuple) -> None:
+    ins, outs = infer("SoftmaxOutput", data, **options)
+    assert ins == [data, label]
+    assert outs == [data]
+
+
+@pytest.mark.parametrize(
+    "name", ["LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
+)
+def test_regression_label_follows_from_data(name: str) -> None:
+    assert infer(name, (2, 4))[0][1] == (2, 4)
+    assert infer(name, (2, 1))[0][1] == (2,)
+    assert infer(name, (2, 3, 4))[0][1] == (2, 3, 4)
+
+
+def test_labels_that_do_not_fit_are_refused() -> None:
+    data = mx.nd.array([[1, 2], [3, 4]])
+    with pytest.raises(MXNetError, match="SoftmaxOutput"):
+        mx.nd.SoftmaxOutput(data, mx.nd.array([1, 2, 3]))
+    with pytest.raises(MXNetError, match="LinearRegressionOutput"):
+        mx.nd.LinearRegressionOutput(data, mx.nd.array([1, 2]))
+    with pytest.raises(MXNetError, match="SVMOutput"):
+        mx.nd.SVMOutput(data, mx.nd.array([1, 2, 3]))
+    with pytest.raises(MXNetError, match="softmax_cross_entropy"):
+        mx.nd.softmax_cross_entropy(data, mx.nd.array([1, 2, 3]))
+
+
+def test_head_gradients_are_ignored() -> None:
+    data = mx.nd.array([[1, 2]])
+    data.attach_grad()
+    found = []
+    for head in (1.0, 100.0):
+        with mx.autograd.record():
+            out = mx.nd.SoftmaxOutput(data, mx.nd.array([0]))
+        out.backward(mx.nd.array([[head, head]]))
+        found.append(data.grad.asnumpy())
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_cross_entropy_gradient_is_shares_minus_one_hot() -> None:
+    data = mx.nd.array([[0, 0], [0, 0]])
+    data.attach_grad()
+    with mx.autograd.record():
+        loss = mx.nd.softmax_cross_entropy(data, mx.nd.array([1, 5]))
+    loss.backward(mx.nd.array([2]))
+    assert data.grad.asnumpy().tolist() == [[1, -1], [1, 1]]
+
+
+def test_sparseness_pulls_the_mean_to_its_target() -> None:
+    """Numbers of MXNet 1.9.1: the penalty is added to the gradient from above."""
+    op = registry.get("IdentityAttachKLSparseReg")
+    x = torch.tensor([[0.2, 0.9], [0.4, 0.7]], requires_grad=True)
+    moving = torch.tensor([0.3, 0.3])
+    attrs = op.parse({"sparseness_target": 0.2, "penalty": 0.5, "momentum": 0.8})
+    out = op(x, moving, **attrs, **op.context_for(True, torch.device("cpu")))
+    out.backward(torch.ones(2, 2))
+    mean = 0.8 * 0.3 + 0.2 * np.array([0.3, 0.8])
+    np.testing.assert_allclose(moving, mean, rtol=1e-6)
+    np.testing.assert_allclose(x.grad[0], 1 + 0.5 * (-0.2 / mean + 0.8 / (1 - mean)), rtol=1e-5)
+    np.testing.assert_array_equal(x.grad[0], x.grad[1])

@@ -1,0 +1,62 @@
+"""Pooling: shape rules, the convention ``same``, and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError
+from tests.ops.nn.test_dense import infer
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "out"),
+    [
+        ({"kernel": (3, 3)}, (-1, 6, 9, 9), (-1, 6, 7, 7)),
+        ({"kernel": (2, 2), "stride": (2, 2)}, (2, 6, 9, -1), (2, 6, 4, -1)),
+        (
+            {"kernel": (2, 2), "stride": (2, 2), "pooling_convention": "full"},
+            (2, 6, 9, 8),
+            (2, 6, 5, 4),
+        ),
+        ({"global_pool": True}, (2, 6, -1, -1), (2, 6, 1, 1)),
+        ({"kernel": (2, 2), "layout": "NHWC"}, (2, 6, 9, 9), (2, 5, 8, 9)),
+        ({"kernel": (3,)}, (2, 6, 9), (2, 6, 7)),
+    ],
+)
+def test_output_shape(options: dict, data: tuple, out: tuple) -> None:
+    assert infer("Pooling", data, **options)[1] == [out]
+
+
+def test_same_keeps_the_size_at_stride_one() -> None:
+    data = mx.nd.array([[[1, 5, 2, 4, 3]]])
+    same = {"kernel": (2,), "pooling_convention": "same"}
+    assert mx.nd.Pooling(data, **same).asnumpy().tolist() == [[[5, 5, 4, 4, 3]]]
+    assert mx.nd.Pooling(data, stride=(2,), **same).asnumpy().tolist() == [[[5, 4, 3]]]
+
+
+@pytest.mark.parametrize("convention", ["valid", "full"])
+@pytest.mark.parametrize("layout", ["NWC", "NHWC", "NDHWC"])
+def test_channels_last_is_channels_first_permuted(layout: str, convention: str) -> None:
+    axes = len(layout) - 2
+    data = np.random.RandomState(0).standard_normal((2, 3, *(7, 6, 5)[:axes])).astype("float32")
+    options = {"kernel": (3,) * axes, "stride": (2,) * axes, "pooling_convention": convention}
+    for pool_type in ("max", "avg", "sum"):
+        first = mx.nd.Pooling(mx.nd.array(data), pool_type=pool_type, **options).asnumpy()
+        last = mx.nd.Pooling(
+            mx.nd.array(np.moveaxis(data, 1, -1)), pool_type=pool_type, layout=layout, **options
+        )
+        np.testing.assert_allclose(last.asnumpy(), np.moveaxis(first, 1, -1), rtol=1e-5, atol=1e-6)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    data = mx.nd.array(np.zeros((1, 1, 4, 4)))
+    for options in (
+        {"kernel": (5, 5)},
+        {"kernel": (2,)},
+        {},
+        {"kernel": (2, 2), "pool_type": "lp"},
+    ):
+        with pytest.raises(MXNetError, match="Pooling"):
+            mx.nd.Pooling(data, **options)

@@ -1,0 +1,188 @@
+"""What a Symbol does beyond what the golden programs show."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import threading
+
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError, NotImplementedForSymbol, UnknownAttribute
+
+s = mx.sym
+
+
+def fc(name="fc", **kwargs):
+    return s.FullyConnected(s.Variable("x"), num_hidden=3, name=name, **kwargs)
+
+
+def test_parts_by_number_name_and_slice():
+    parts = s.topk(s.Variable("x"), k=2, ret_typ="both", name="t")
+    assert len(parts) == 2
+    assert parts[1].list_outputs() == parts["t_output1"].list_outputs() == ["t_output1"]
+    assert parts[0:1].list_outputs() == ["t_output0"]
+    assert [p.list_outputs()[0] for p in parts] == ["t_output0", "t_output1"]
+    with pytest.raises(IndexError, match="2 outputs"):
+        parts[5]
+    with pytest.raises(TypeError, match="integer index"):
+        parts[1.0]
+    with pytest.raises(ValueError, match="t_output9.*Did you mean"):
+        parts["t_output9"]
+    with pytest.raises(ValueError, match="multiple outputs"):
+        s.Group([s.Variable("a"), s.Variable("a")])["a"]
+
+
+def test_repr_and_name():
+    assert repr(fc()) == "<Symbol fc>"
+    group = s.Group([fc(), s.Variable("y")])
+    assert repr(group) == "<Symbol group [fc, y]>"
+    assert group.name is None
+
+
+def test_children_of_a_variable_are_none():
+    assert s.Variable("x").get_children() is None
+
+
+def test_copies_and_pickles_are_equal_and_apart():
+    symbol = s.BatchNorm(fc(), name="bn")
+    for made in (copy.copy(symbol), copy.deepcopy(symbol), pickle.loads(pickle.dumps(symbol))):
+        assert made.tojson() == symbol.tojson()
+        made._set_attr(lr_mult="3")
+        assert symbol.attr("lr_mult") is None
+    assert symbol.__getstate__() == {"handle": symbol.tojson()}
+
+
+def test_hidden_keys_answer_to_both_spellings():
+    symbol = fc(lr_mult=2.0)
+    assert symbol.attr("lr_mult") == symbol.attr("__lr_mult__") == "2.0"
+    assert symbol.attr("num_hidden") == "3"
+    assert symbol.attr("absent") is None
+    assert s.Group([symbol, symbol.get_children()]).list_attr() == {}
+
+
+def test_setting_attributes_checks_them():
+    symbol = fc()
+    symbol._set_attr(__mood__="fine", num_hidden="4")
+    assert symbol.infer_shape(x=(2, 5))[1] == [(2, 4)]
+    with pytest.raises(UnknownAttribute, match="mood"):
+        symbol._set_attr(mood="x")
+    with pytest.raises(ValueError, match="string"):
+        symbol._set_attr(num_hidden=4)
+    with pytest.raises(DeprecationWarning):
+        symbol.list_attr(recursive=True)
+
+
+def test_composition_refuses_what_does_not_fit():
+    net, y = fc(), s.Variable("y")
+    with pytest.raises(MXNetError, match="argument name foo not found"):
+        net(foo=y)
+    with pytest.raises(TypeError, match="not both"):
+        net(y, x=y)
+    with pytest.raises(TypeError, match="Symbol"):
+        net(x=3)
+    with pytest.raises(MXNetError, match="only support kwargs"):
+        net(y)
+    with pytest.raises(MXNetError, match="single value"):
+        net(x=s.Group([y, y]))
+
+
+def test_wrong_arguments_are_explained():
+    x = s.Variable("x")
+    with pytest.raises(UnknownAttribute, match="Cannot find argument 'num_hiden'.*'num_hidden'"):
+        s.FullyConnected(x, num_hiden=3)
+    with pytest.raises(MXNetError, match="Required parameter num_hidden"):
+        s.FullyConnected(x)
+    with pytest.raises(MXNetError, match="valid values are"):
+        s.Activation(x, act_type="up")
+    with pytest.raises(TypeError, match="Argument data must be Symbol"):
+        s.relu(3)
+    with pytest.raises(MXNetError, match="argument name y not found"):
+        s.relu(y=x)
+    with pytest.raises(TypeError, match="multiple values"):
+        s.relu(x, data=x)
+    with pytest.raises(MXNetError, match="argument name bias not found"):
+        s.FullyConnected(x, x, x, no_bias=True, num_hidden=2)
+    with pytest.raises(MXNetError, match="deprecated"):
+        s.FullyConnected(x, num_hidden=3, attr={"weight_lr_mult": "2"})
+    with pytest.raises(MXNetError, match="Not enough argument"):
+        s.sgd_update(x, lr=0.1)
+    with pytest.raises(TypeError, match="not supported"):
+        x + None
+    with pytest.raises(MXNetError, match="scalar"):
+        x + True
+
+
+def test_inputs_and_attributes_by_position():
+    a, b = s.Variable("a"), s.Variable("b")
+    made = s.FullyConnected(a, b, None, 2, True, "named")
+    assert made.name == "named"
+    assert made.list_arguments() == ["a", "b"]
+    assert made.list_attr() == {"num_hidden": "2", "no_bias": "True"}
+
+
+def test_operators_without_attributes_keep_unknown_ones():
+    assert s.relu(s.Variable("x"), foo=1).list_attr() == {"foo": "1"}
+
+
+def test_symbols_have_no_truth_hash_or_values():
+    x = s.Variable("x")
+    with pytest.raises(NotImplementedForSymbol):
+        bool(x)
+    with pytest.raises(TypeError):
+        hash(x)
+    for name in ("asnumpy", "asscalar", "copy", "detach", "backward", "wait_to_read"):
+        with pytest.raises(NotImplementedForSymbol):
+            getattr(x, name)()
+    with pytest.raises(NotImplementedForSymbol):
+        x += 1
+
+
+def test_variables_check_their_arguments():
+    with pytest.raises(TypeError, match="Expect a string"):
+        s.Variable(3)
+    with pytest.raises(ValueError, match="double underscores"):
+        s.Variable("x", foo="1")
+    with pytest.raises(TypeError, match="list of symbols"):
+        s.Group([])
+
+
+def test_functions_have_signatures_and_texts():
+    parameters = list(inspect.signature(s.FullyConnected).parameters)
+    assert parameters[:4] == ["data", "weight", "bias", "num_hidden"]
+    assert parameters[-4:] == ["name", "attr", "out", "kwargs"]
+    assert s.FullyConnected.__name__ == "FullyConnected"
+    assert "num_hidden" in s.FullyConnected.__doc__
+
+
+def test_names_are_counted_for_each_thread():
+    def work():
+        names.append(s.relu(s.Variable("x")).name)
+
+    names = []
+    with mx.name.NameManager():
+        assert s.relu(s.Variable("x")).name == "relu0"
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert s.relu(s.Variable("x")).name == "relu1"
+    assert names == ["relu0"]
+
+
+def test_a_scope_can_be_entered_twice():
+    scope = mx.AttrScope(x="1")
+    with scope, mx.AttrScope(y="2"), scope:
+        assert s.Variable("a").list_attr() == {"x": "1", "y": "2"}
+    assert s.Variable("a").list_attr() == {}
+    with pytest.raises(ValueError, match="string"):
+        mx.AttrScope(x=1)
+
+
+def test_plain_numbers_give_plain_numbers():
+    assert s.pow(2, 3) == 8
+    assert s.maximum(2, 3) == 3
+    assert s.hypot(3, 4) == 5.0
+    with pytest.raises(TypeError, match="not supported"):
+        s.minimum("a", 1)

@@ -1,0 +1,396 @@
+"""Samplers: distributions, repetition by seed, shapes, types, threads, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import nd
+from mxnet.base import MXNetError
+
+stats = pytest.importorskip("scipy.stats")
+
+SIZE = 20_000
+# With fixed seeds these either hold for ever or never; one in a million would fail by chance.
+LEVEL = 1e-6
+
+CONTINUOUS = {
+    "uniform": ((-1.0, 3.0), stats.uniform(-1, 4)),
+    "normal": ((2.0, 0.5), stats.norm(2, 0.5)),
+    "gamma": ((0.7, 2.5), stats.gamma(0.7, scale=2.5)),
+    "exponential": ((3.0,), stats.expon(scale=3.0)),
+}
+DISCRETE = {
+    "poisson": ((4.0,), stats.poisson(4.0)),
+    "negative_binomial": ((3, 0.4), stats.nbinom(3, 0.4)),
+    "generalized_negative_binomial": ((2.0, 0.3), stats.nbinom(1 / 0.3, 1 / 1.6)),
+}
+ALL = {**CONTINUOUS, **DISCRETE}
+
+
+def looks_like(values: np.ndarray, law: object) -> bool:
+    """Return whether the values may come from the distribution."""
+    values = np.asarray(values, dtype="float64").ravel()
+    if hasattr(law.dist, "pdf"):
+        return stats.kstest(values, law.cdf).pvalue > LEVEL
+    top = int(law.ppf(0.999))
+    counts = np.bincount(np.minimum(values, top + 1).astype(int), minlength=top + 2)
+    expected = np.append(law.pmf(np.arange(top + 1)), law.sf(top))
+    return stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > LEVEL
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    mx.random.seed(2024)
+
+
+@pytest.mark.parametrize("name", ALL)
+class TestDistributions:
+    """Each sampler in each of its forms."""
+
+    def test_numbers(self, name: str) -> None:
+        """Parameters that are numbers."""
+        parameters, law = ALL[name]
+        assert looks_like(getattr(mx.random, name)(*parameters, shape=SIZE).asnumpy(), law)
+
+    @pytest.mark.parametrize("dtype", ["float16", "float64"])
+    def test_types(self, name: str, dtype: str) -> None:
+        """Other types than float32."""
+        parameters, law = ALL[name]
+        drawn = getattr(nd.random, name)(*parameters, shape=(SIZE // 8,), dtype=dtype)
+        assert drawn.dtype == np.dtype(dtype)
+        assert looks_like(drawn.asnumpy(), law)
+
+    def test_arrays(self, name: str) -> None:
+        """Parameters that are arrays: every element makes its own samples."""
+        parameters, law = ALL[name]
+        arrays = [nd.array([[p, p * 0 + 0.5]]) for p in parameters]
+        drawn = getattr(nd.random, name)(*arrays, shape=(SIZE // 100, 100))
+        assert drawn.shape == (1, 2, SIZE // 100, 100)
+        assert drawn.dtype == np.float32
+        assert looks_like(drawn[0, 0].asnumpy(), law)
+        assert not looks_like(drawn[0, 1].asnumpy(), law)
+
+    def test_arrays_without_shape(self, name: str) -> None:
+        """By default one sample for each element."""
+        parameters, _ = ALL[name]
+        arrays = [nd.full((3, 2), p) for p in parameters]
+        assert getattr(nd.random, name)(*arrays).shape == (3, 2)
+        assert getattr(nd, f"sample_{name}")(*arrays, dtype="float64").dtype == np.float64
+
+    def test_like(self, name: str) -> None:
+        """Shape and type of another array."""
+        _, law = ALL[name]
+        attrs = {
+            "uniform": {"low": -1, "high": 3},
+            "normal": {"loc": 2, "scale": 0.5},
+            "gamma": {"alpha": 0.7, "beta": 2.5},
+            "exponential": {"lam": 1 / 3},
+            "poisson": {"lam": 4},
+            "negative_binomial": {"k": 3, "p": 0.4},
+            "generalized_negative_binomial": {"mu": 2, "alpha": 0.3},
+        }[name]
+        like = nd.zeros((SIZE // 100, 100), dtype="float64")
+        drawn = getattr(nd.random, f"{name}_like")(like, **attrs)
+        assert drawn.shape == like.shape and drawn.dtype == np.float64
+        assert looks_like(drawn.asnumpy(), law)
+
+    def test_default_shape(self, name: str) -> None:
+        """Without a shape there is one sample, as an array of one element."""
+        assert getattr(mx.random, name)().shape == (1,)
+
+    def test_out(self, name: str) -> None:
+        """An array given as `out` is filled, and tells shape and type."""
+        parameters, law = ALL[name]
+        out = nd.zeros((SIZE // 100, 100), dtype="float64")
+        assert getattr(mx.random, name)(*parameters, out=out) is out
+        assert looks_like(out.asnumpy(), law)
+        with pytest.raises(MXNetError, match="Shape inconsistent"):
+            getattr(mx.random, name)(*parameters, shape=(3,), out=out)
+
+    def test_repeats_by_seed(self, name: str) -> None:
+        """The same seed gives the same numbers, and the stream goes on in between."""
+        parameters, _ = ALL[name]
+        draw = getattr(mx.random, name)
+        mx.random.seed(5)
+        first, second = (draw(*parameters, shape=20).asnumpy() for _ in range(2))
+        mx.random.seed(5)
+        np.testing.assert_array_equal(draw(*parameters, shape=20).asnumpy(), first)
+        np.testing.assert_array_equal(draw(*parameters, shape=20).asnumpy(), second)
+        assert (first != second).any()
+
+    def test_parameters_get_zero_gradients(self, name: str) -> None:
+        """Samples do not lead back to parameters, but backward passes."""
+        parameters, _ = ALL[name]
+        arrays = [nd.full((2,), p) for p in parameters]
+        for a in arrays:
+            a.attach_grad()
+        with mx.autograd.record():
+            drawn = getattr(nd.random, name)(*arrays)
+        drawn.backward()
+        for a in arrays:
+            assert (a.grad.asnumpy() == 0).all()
+
+
+def test_randint() -> None:
+    """Whole numbers in a half-open interval."""
+    drawn = mx.random.randint(-3, 5, shape=(SIZE,))
+    assert drawn.dtype == np.int32
+    assert stats.chisquare(np.bincount(drawn.asnumpy() + 3, minlength=8)).pvalue > LEVEL
+    wide = mx.random.randint(0, 2**40, shape=(100,), dtype="int64")
+    assert wide.dtype == np.int64 and wide.asnumpy().max() > 2**32
+    out = nd.zeros((2, 2), dtype="int64")
+    assert mx.random.randint(1, 2, out=out) is out and out.asnumpy().tolist() == [[1, 1], [1, 1]]
+
+
+def test_randn() -> None:
+    """Sizes by position, the rest by keyword."""
+    assert mx.random.randn(2, 3).shape == (2, 3)
+    assert mx.random.randn(4, loc=100, dtype="float64").asnumpy().min() > 50
+    assert mx.random.randn(2, loc=nd.array([0, 1]), scale=nd.array([1, 1])).shape == (2, 2)
+    assert mx.random.randn().shape == (1,)
+
+
+def test_context() -> None:
+    """A result lies where it was asked for; arrays of parameters have their own place."""
+    assert mx.random.normal(shape=2, ctx=mx.cpu(1)).context == mx.cpu(1)
+    assert mx.random.normal(shape=2, ctx="cpu(1)").context == mx.cpu(1)
+    assert mx.random.normal(nd.ones((2,)), nd.ones((2,)), ctx=mx.cpu(1)).context == mx.cpu(0)
+    with mx.cpu(2):
+        assert mx.random.randint(0, 3).context == mx.cpu(2)
+
+
+class TestMultinomial:
+    """Choices by probabilities."""
+
+    def test_frequencies(self) -> None:
+        """Classes come as often as they should; impossible ones never."""
+        data = nd.array([[0.1, 0.2, 0.0, 0.7], [0.25, 0.25, 0.25, 0.25]])
+        drawn = mx.random.multinomial(data, shape=SIZE)
+        assert drawn.shape == (2, SIZE) and drawn.dtype == np.int32
+        for row, wanted in zip(drawn.asnumpy(), data.asnumpy(), strict=True):
+            share = np.bincount(row, minlength=4) / SIZE
+            np.testing.assert_allclose(share, wanted, atol=0.02)
+            assert (share[wanted == 0] == 0).all()
+
+    def test_shapes(self) -> None:
+        """The batch first, then `shape`."""
+        data = nd.ones((2, 3, 4)) / 4
+        assert mx.random.multinomial(data).shape == (2, 3)
+        assert mx.random.multinomial(data, shape=5).shape == (2, 3, 5)
+        assert mx.random.multinomial(data, shape=(5, 6)).shape == (2, 3, 5, 6)
+        assert mx.random.multinomial(data[0, 0]).shape == (1,)
+        assert mx.random.multinomial(data[0, 0], shape=7).shape == (7,)
+
+    def test_sums_other_than_one(self) -> None:
+        """Weights need not sum to one."""
+        drawn = mx.random.multinomial(nd.array([1, 3]), shape=SIZE).asnumpy()
+        assert abs(drawn.mean() - 0.75) < 0.02
+
+    def test_log_probability(self) -> None:
+        """The logarithm of what was drawn, with REINFORCE's gradient."""
+        data = nd.array([[0.1, 0.9], [0.5, 0.5]])
+        data.attach_grad()
+        with mx.autograd.record():
+            drawn, logarithm = mx.random.multinomial(data, shape=4, get_prob=True)
+        logarithm.backward()
+        index = drawn.asnumpy()
+        wanted = np.log(np.take_along_axis(data.asnumpy(), index, 1))
+        np.testing.assert_allclose(logarithm.asnumpy(), wanted, rtol=1e-6)
+        counts = np.stack([(index == 0).sum(1), (index == 1).sum(1)], 1)
+        np.testing.assert_allclose(data.grad.asnumpy(), counts / data.asnumpy(), rtol=1e-5)
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8"])
+    def test_types(self, dtype: str) -> None:
+        """Indices in any of MXNet's types."""
+        drawn = mx.random.multinomial(nd.array([0, 1]), dtype=dtype)
+        assert drawn.dtype == np.dtype(dtype) and drawn.asnumpy().tolist() == [1]
+
+    @pytest.mark.parametrize("data", [[0, 0], [-1, 2], [np.nan, 1], [np.inf, 1]])
+    def test_no_distribution(self, data: list) -> None:
+        """What cannot be probabilities is refused."""
+        with pytest.raises(MXNetError, match="probabilities"):
+            mx.random.multinomial(nd.array(data))
+
+
+class TestShuffle:
+    """Random order along the first axis."""
+
+    def test_rows_stay_whole(self) -> None:
+        """Rows move, their content does not."""
+        data = nd.array(np.arange(40).reshape(20, 2), dtype="int32")
+        moved = mx.random.shuffle(data).asnumpy()
+        assert (moved[:, 1] - moved[:, 0] == 1).all()
+        assert sorted(moved[:, 0]) == list(range(0, 40, 2))
+        assert moved.tolist() != data.asnumpy().tolist()
+
+    def test_in_place(self) -> None:
+        """The array itself may be `out`."""
+        data = nd.arange(50)
+        assert mx.random.shuffle(data, out=data) is data
+        assert sorted(data.asnumpy()) == list(range(50)) and data.asnumpy().tolist() != list(
+            range(50)
+        )
+
+    def test_all_orders(self) -> None:
+        """Every order of three comes equally often."""
+        orders = [tuple(nd.shuffle(nd.arange(3)).asnumpy()) for _ in range(600)]
+        counts = [orders.count(o) for o in set(orders)]
+        assert len(counts) == 6 and stats.chisquare(counts).pvalue > LEVEL
+
+
+class TestUniqueZipfian:
+    """Different classes by Zipf's law."""
+
+    @pytest.mark.parametrize("classes", [40, 100_000])
+    def test_unique(self, classes: int) -> None:
+        """No class comes twice in a row of the result, whichever way it is made."""
+        drawn, tries = nd._internal._sample_unique_zipfian(range_max=classes, shape=(7, 20))
+        assert drawn.dtype == np.int64 and drawn.shape == (7, 20) and tries.shape == (7,)
+        values = drawn.asnumpy()
+        assert all(len(set(row)) == 20 for row in values)
+        assert values.min() >= 0 and values.max() < classes
+        assert (tries.asnumpy() >= 20).all()
+
+    @pytest.mark.parametrize("classes", [16, 1000])
+    def test_first_class(self, classes: int) -> None:
+        """The first draw follows P(k) = log((k + 2) / (k + 1)) / log(n + 1)."""
+        drawn, tries = nd._internal._sample_unique_zipfian(range_max=classes, shape=(4000, 1))
+        share = (drawn.asnumpy() == 0).mean()
+        assert abs(share - np.log(2) / np.log(classes + 1)) < 0.04
+        assert (tries.asnumpy() == 1).all()
+
+    def test_errors(self) -> None:
+        """Too many classes, or no matrix."""
+        for attrs in ({"range_max": 3, "shape": (1, 4)}, {"range_max": 9, "shape": (4,)}):
+            with pytest.raises(MXNetError):
+                nd._internal._sample_unique_zipfian(**attrs)
+
+
+class TestSeed:
+    """One seed repeats everything."""
+
+    def test_numbers(self) -> None:
+        """Any whole number is a seed; others are refused."""
+        for number in (0, -1, 2**40, 2**70, np.int64(4)):
+            mx.random.seed(number)
+        for wrong in (1.5, "a", None):
+            with pytest.raises(ValueError, match="must be int"):
+                mx.random.seed(wrong)
+
+    def test_context(self) -> None:
+        """The stream of one device can be started alone."""
+        mx.random.seed(3, ctx=mx.cpu(0))
+        first = mx.random.uniform(shape=3).asnumpy()
+        mx.random.seed(3, ctx="cpu")
+        np.testing.assert_array_equal(mx.random.uniform(shape=3).asnumpy(), first)
+
+    def test_host(self) -> None:
+        """Host generators follow the seed, and differ from each other."""
+        mx.random.seed(11)
+        first, second = (mx.random.host_rng().permutation(20).tolist() for _ in range(2))
+        mx.random.seed(11)
+        assert mx.random.host_rng().permutation(20).tolist() == first
+        assert mx.random.host_rng().permutation(20).tolist() == second != first
+
+    def test_numpy_stays_alone(self) -> None:
+        """NumPy's own state is not touched."""
+        np.random.seed(0)  # noqa: NPY002 (the very state that must not move)
+        before = np.random.get_state()[1].copy()  # noqa: NPY002
+        mx.random.seed(1)
+        mx.random.host_rng().random(3)
+        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_threads() -> None:
+    """Threads that draw at once get whole, different samples."""
+    found: dict[int, list[np.ndarray]] = {}
+
+    def work(number: int) -> None:
+        drawn = []
+        for _ in range(10):
+            drawn.append(mx.random.normal(0, 1, shape=(500,)).asnumpy())
+            mx.random.gamma(2, 1, shape=(50,))
+            mx.random.multinomial(nd.array([0.5, 0.5]), shape=50)
+            mx.random.host_rng().permutation(9)
+        found[number] = drawn
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    everything = np.concatenate([a for drawn in found.values() for a in drawn])
+    assert everything.size == 6 * 10 * 500
+    assert len(np.unique(everything)) > 0.99 * everything.size
+    assert looks_like(everything, stats.norm(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("uniform", (2, 1)),
+        ("normal", (0, -1)),
+        ("normal", (0, 0)),
+        ("normal", (0, float("nan"))),
+        ("exponential", (-1,)),
+        ("exponential", (0,)),
+        ("poisson", (-1,)),
+        ("gamma", (-1, 1)),
+        ("gamma", (0, 1)),
+        ("gamma", (1, -1)),
+        ("negative_binomial", (-1, 0.5)),
+        ("negative_binomial", (2, -1)),
+        ("negative_binomial", (2.5, 0.5)),
+        ("generalized_negative_binomial", (-1, 1)),
+        ("generalized_negative_binomial", (1, -1)),
+        ("randint", (5, 3)),
+        ("randint", (5, 5)),
+        ("randint", (0.5, 5)),
+        ("randint", (0, 2**40)),
+    ],
+)
+def test_parameters_that_make_no_distribution(name: str, parameters: tuple) -> None:
+    """Wrong numbers are errors that name them."""
+    with pytest.raises(MXNetError):
+        getattr(mx.random, name)(*parameters, shape=3)
+
+
+def test_wrong_arrays_give_nan() -> None:
+    """Wrong elements of arrays neither hang nor spoil their neighbours."""
+    wrong = nd.array([-1, float("nan"), 2])
+    for name, others in (
+        ("gamma", (nd.ones((3,)),)),
+        ("poisson", ()),
+        ("negative_binomial", (nd.full((3,), 0.5),)),
+        ("generalized_negative_binomial", (nd.ones((3,)),)),
+    ):
+        drawn = getattr(mx.random, name)(wrong, *others).asnumpy()
+        assert np.isnan(drawn).tolist() == [True, True, False], name
+
+
+def test_wrong_calls() -> None:
+    """Types, shapes and names that do not fit."""
+    array = nd.ones((2,))
+    with pytest.raises(AssertionError, match="same type"):
+        mx.random.uniform(array, 1)
+    for wrong in ("a", None, [1], np.array([1.0])):
+        with pytest.raises(ValueError, match="NDArray or numbers"):
+            mx.random.uniform(wrong, 2)
+    with pytest.raises(MXNetError, match="int32"):
+        mx.random.uniform(shape=2, dtype="int32")
+    with pytest.raises(MXNetError, match="float32"):
+        mx.random.randint(0, 2, dtype="float32")
+    with pytest.raises(MXNetError, match="Cannot find argument"):
+        mx.random.uniform(0, 1, foo=3)
+    with pytest.raises(MXNetError, match="one shape"):
+        mx.random.uniform(array, nd.ones((3,)))
+    with pytest.raises(MXNetError, match="shape"):
+        nd.random_normal()
+    with pytest.raises(MXNetError):
+        nd.random.uniform_like(nd.ones((2,), dtype="int32"))
+    with pytest.raises(TypeError):
+        mx.random.shuffle(np.ones((2,)))
