@@ -5,9 +5,19 @@
 array([2., 2.], dtype=float32)
 """
 
-from . import base, context, error
-from . import ndarray as nd
-from . import ndarray
-from . import autograd
-from .base import MXNetError
-from .context import Context, cpu, cpu_pinned, current_context, gpu
+from . import memory
+
+memory.keep_freed_memory()  # before the first array is made
+
+from . import base, context, error, registry  # noqa: E402
+from . import ndarray, ndarray as nd  # noqa: E402
+from . import random, random as rnd  # noqa: E402
+from . import autograd  # noqa: E402
+from . import attribute, name  # noqa: E402
+from . import symbol, symbol as sym  # noqa: E402
+from . import executor  # noqa: E402
+from . import initializer, initializer as init, lr_scheduler  # noqa: E402
+from .attribute import AttrScope  # noqa: E402
+from .base import MXNetError  # noqa: E402
+from .context import Context, cpu, cpu_pinned, current_context, gpu  # noqa: E402
+from .libinfo import __version__  # noqa: E402

@@ -36,7 +36,7 @@ class AttrScope:
         return {**self._attr, **attr} if attr else dict(self._attr)
 
     @classproperty
-    def current(cls) -> AttrScope:  # noqa: N805 (the class, not an instance)
+    def current(cls) -> AttrScope:
         """The scope in force in this thread."""
         return AttrScope._current.value
 

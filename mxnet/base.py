@@ -8,7 +8,6 @@ import numpy as np
 
 from .error import MXNetError, NotImplementedForSymbol, register_error
 
-__version__ = "1.9.1"  # the MXNet whose programs run here; MXNext's own is in libinfo
 
 string_types = (str,)
 numeric_types = (float, int, np.generic)

@@ -35,7 +35,7 @@ class NameManager:
         return f"{hint}{number}"
 
     @classproperty
-    def current(cls) -> NameManager:  # noqa: N805 (the class, not an instance)
+    def current(cls) -> NameManager:
         """The manager in force in this thread."""
         return NameManager._current.value
 

@@ -97,7 +97,7 @@ class Program:
         attrs = {**node.typed, **op.context_for(self.training, device)}
         where = None if self._device_of is None else device
         first = self._first_slot[node]
-        return Step(op.kernel, tuple(slots), attrs, first, node.outputs, dead, where)
+        return Step(op.instantiate(node.typed), tuple(slots), attrs, first, node.outputs, dead, where)
 
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
         """Return the heads' values for one tensor per variable, in the order of `variables`."""

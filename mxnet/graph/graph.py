@@ -65,9 +65,7 @@ class Graph:
             if node.op is not None and (node.op.has_aux or node.op.mutates):
                 entries = node.inputs
                 found.update(
-                    entries[i].node
-                    for i in auxiliary_positions(node)
-                    if entries[i].node.op is None
+                    entries[i].node for i in auxiliary_positions(node) if entries[i].node.op is None
                 )
         return found
 

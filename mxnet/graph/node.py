@@ -48,7 +48,17 @@ class Node:
     the attributes of users and scopes (``__lr_mult__``). A variable has only the latter.
     """
 
-    __slots__ = ("_facts", "attrs", "extra", "inputs", "name", "op", "source", "subgraphs", "version")
+    __slots__ = (
+        "_facts",
+        "attrs",
+        "extra",
+        "inputs",
+        "name",
+        "op",
+        "source",
+        "subgraphs",
+        "version",
+    )
 
     def __init__(
         self,

@@ -150,8 +150,8 @@ def _version(data: Any) -> int:
         raise FormatError(f"attrs.mxnet_version is {str(told)[:80]}, not a number.")
     if number >= 20000:
         warnings.warn(
-            f"The symbol was saved by MXNet version {number}, which is newer than {VERSION}: it may "
-            "mean other things than are read from it.",
+            f"The symbol was saved by MXNet version {number}, newer than {VERSION}: it may mean "
+            "other things than are read from it.",
             stacklevel=5,
         )
     return number
@@ -250,13 +250,13 @@ class _Reader:
             raise FormatError(f"{where[:80]!r}: an input must be three whole numbers.")
         if not 0 <= number < len(nodes):
             raise FormatError(
-                f"{where[:80]!r} refers to node {number}, but only the {len(nodes)} nodes before it "
-                "can be its inputs (no forward references, no cycles)."
+                f"{where[:80]!r} refers to node {number}, but only the {len(nodes)} nodes before "
+                "it can be its inputs (no forward references, no cycles)."
             )
         node = nodes[number]
         if not 0 <= index < (1 if node.op is None else node.facts.outputs):
             raise FormatError(
-                f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which is not there."
+                f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which it has not."
             )
         if not 0 <= version <= MAX_NODES:
             raise FormatError(f"{where[:80]!r}: {version} is not a version of an input.")
@@ -314,12 +314,15 @@ def _stored(attributes: dict[str, str]) -> dict[str, str]:
 def _divided(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
     """Return the operator's own attributes and the user's.
 
-    Files before 0.9 kept them apart, so there what the operator does not know is the user's.
+    Files before 0.9 kept them apart, so there what the operator does not know is the user's; it
+    gets the underscores that such keys have needed since.
     """
     attrs, extra = {}, {}
     for key, value in attributes.items():
-        if is_extra(key) or (lenient and key not in op.attributes and key != op.count):
+        if is_extra(key):
             extra[stored_key(key)] = value
+        elif lenient and key not in op.attributes and key != op.count:
+            extra[f"__{key}__"] = value
         else:
             attrs[key] = value
     return attrs, extra
@@ -329,6 +332,6 @@ def _check_inputs(node: Node) -> None:
     names = node.input_names
     if len(names) != len(node.inputs):
         raise FormatError(
-            f"{node.op.name} needs {len(names)} inputs ({', '.join(names[:20])}), but the file gives "
-            f"{len(node.inputs)} to {node.name[:80]!r}."
+            f"{node.op.name} needs {len(names)} inputs ({', '.join(names[:20])}), but the file "
+            f"gives {len(node.inputs)} to {node.name[:80]!r}."
         )

@@ -14,9 +14,9 @@ def upgrade(
     op: Op, name: str, attributes: dict[str, str], inputs: list[Entry], version: int
 ) -> None:
     """Bring the attributes and inputs of an old node up to date, in place."""
-    if version < AXIS_MEANT_ALL and op.name in ("argmax", "argmin"):
-        if attributes.get("axis") == "-1":
-            del attributes["axis"]
+    searches = op.name in ("argmax", "argmin")
+    if version < AXIS_MEANT_ALL and searches and attributes.get("axis") == "-1":
+        del attributes["axis"]
     for key in [k for k in attributes if k.endswith(_ENDINGS)]:
         _move_to_input(op, key, attributes, inputs)
     if op.has_aux and len(inputs) < len(op.inputs):
@@ -37,9 +37,7 @@ def _move_to_input(op: Op, key: str, attributes: dict[str, str], inputs: list[En
             return
 
 
-def _add_auxiliary(
-    op: Op, name: str, attributes: dict[str, str], inputs: list[Entry]
-) -> None:
+def _add_auxiliary(op: Op, name: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
     """Before 0.9 auxiliary states were no inputs."""
     states = [i for i in op.inputs if i.aux]
     if len(inputs) != len(op.inputs) - len(states):

@@ -136,8 +136,9 @@ def _variadic(op: Op, cls: type[NDArray]) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
-        if not args and op.variadic in kwargs:
-            args = kwargs.pop(op.variadic)
+        named = {k: kwargs.pop(k) for k, v in list(kwargs.items()) if isinstance(v, Handle)}
+        if named:  # only operators that name their own inputs (Custom) take arrays by keyword
+            args = _by_own_names(op, args, named, kwargs)
         if len(args) == 1 and isinstance(args[0], list | tuple):
             args = args[0]
         for array in args:
@@ -148,6 +149,16 @@ def _variadic(op: Op, cls: type[NDArray]) -> Callable:
         return invoke(op, args, kwargs, out, cls=cls)
 
     return function
+
+
+def _by_own_names(op: Op, args: tuple, named: dict, kwargs: dict) -> list:
+    names = op.names_of_inputs(op.complete(op.parse(kwargs)), len(args) + len(named))
+    unknown = [k for k in named if k not in names[len(args) :]]
+    if unknown:
+        raise MXNetError(
+            f"Operator {op.name} has no input {unknown[0]!r} left: its inputs are {names}."
+        )
+    return [*args, *(named[n] for n in names[len(args) :] if n in named)]
 
 
 def _check_count(op: Op, kwargs: dict, given: int) -> None:

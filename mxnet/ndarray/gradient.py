@@ -40,6 +40,8 @@ class Gradient:
     def receive(self, leaf: Tensor) -> None:
         """Take what torch has just accumulated in the leaf."""
         found, leaf.grad = leaf.grad, None
+        if found is None:  # an operator's rule gives this input no gradient: leave it alone
+            return
         target = self.array
         if found.layout is not torch.strided:
             target._receive_sparse(found, self.req)

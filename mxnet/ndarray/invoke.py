@@ -42,9 +42,11 @@ def invoke(
     cls : the class of the new arrays.
     ctx : where operators without inputs put their result; by default the current context.
     """
+    if out is not None and not inputs and "shape" in op.attributes:
+        raw = {"shape": out.shape, "dtype": out.dtype, **(raw or {})}
     attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
     if op.variadic is None:
-        _check_inputs(op, inputs, attrs)
+        inputs = _checked_inputs(op, inputs, attrs)
     tensors = [None if a is None else current(a) for a in inputs]
     result_ctx = _context_of(inputs, ctx, attrs)
     if op.context_parameter is not None:
@@ -64,29 +66,27 @@ def invoke(
     return [wrap(cls, t, stored_ctx) for t in result]
 
 
-def _check_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> None:
-    """Raise when an input is missing, or one is given that these attributes rule out."""
-    optional = op.optional
-    if not optional:
-        if None not in map(_presence, inputs) and len(inputs) == len(op.inputs):
-            return
-        wanted = {i.name for i in op.inputs if not i.optional}
+def _checked_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:
+    """Return one entry for each input of the operator; a wrong number is an error.
+
+    Like MXNet, the arrays that are there go in order to the inputs that these attributes want.
+    """
+    given = [a for a in inputs if a is not None]
+    if not op.optional:
+        if len(given) == len(op.inputs):
+            return inputs
+        wanted = [i.name for i in op.inputs if not i.optional]
+        if len(given) >= len(wanted) and len(given) == len(inputs):
+            return inputs
     else:
         wanted = op.wanted_inputs(attrs)
-    given = {i.name for i, a in zip(op.inputs, inputs, strict=False) if a is not None}
-    if not optional and wanted <= given:
-        return
-    if given != wanted:
-        missing, extra = sorted(wanted - given), sorted(given - wanted)
-        said = f" Missing: {', '.join(missing)}." if missing else ""
-        said += f" Not wanted with these arguments: {', '.join(extra)}." if extra else ""
+    if len(given) != len(wanted):
         raise MXNetError(
-            f"Operator {op.name} expects {len(wanted)} inputs, but got {len(given)} instead.{said}"
+            f"Operator {op.name} expects {len(wanted)} inputs, but got {len(given)} instead. "
+            f"With these arguments it takes: {', '.join(wanted)}."
         )
-
-
-def _presence(array: Any) -> bool | None:
-    return None if array is None else True
+    by_name = dict(zip(wanted, given, strict=True))
+    return [by_name.get(i.name) for i in op.inputs]
 
 
 def _context_of(inputs: Sequence[Any], ctx: Context | None, attrs: dict) -> Context | None:

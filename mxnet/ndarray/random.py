@@ -6,10 +6,9 @@ functions are put here by `face`.
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
-from ..base import _Null
+from ..base import _Null, numeric_types
 from ..context import Context
 from ..error import AttributeConversionError
 from ..ops import registry
@@ -43,6 +42,7 @@ __all__ = [
 ]
 
 Parameter = float | NDArray
+_KINDS = (*numeric_types, NDArray)
 
 
 def _draw(
@@ -76,7 +76,7 @@ def _draw(
 
 def _check_kinds(values: list[Any]) -> None:
     for value in values:
-        if not isinstance(value, NDArray | numbers.Number):
+        if not isinstance(value, _KINDS):
             raise ValueError(
                 f"Distribution parameters must be either NDArray or numbers, but got {type(value)}."
             )

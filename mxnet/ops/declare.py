@@ -72,6 +72,7 @@ class Op:
         auto_inputs: bool,
         mutates: tuple[str, ...],
         input_names: Callable[[Attrs], list[str]] | None,
+        value_dependent: bool,
     ) -> None:
         self.function = function
         self.kernel = function
@@ -80,6 +81,7 @@ class Op:
         self.method = method
         self.auto_inputs = auto_inputs
         self.mutates = mutates
+        self.value_dependent = value_dependent
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
         self.output_names = outputs if isinstance(outputs, tuple) else None
@@ -91,7 +93,7 @@ class Op:
         self.shape_rule = shape
         self.type_pattern = TypePattern(types)
         self.parsed_attributes: dict[tuple, Attrs] = {}
-        self._wanted: dict[int, tuple[Attrs, frozenset[str]]] = {}
+        self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
         self._read_signature(function)
         update_wrapper(self, function)
 
@@ -217,19 +219,23 @@ class Op:
         optional = self.optional
         return [i.name for i in self.inputs if i.name not in optional or optional[i.name](attrs)]
 
-    def wanted_inputs(self, typed: Attrs) -> frozenset[str]:
+    def wanted_inputs(self, typed: Attrs) -> tuple[str, ...]:
         """Return the inputs in force under parsed attributes, remembered for the next call."""
         key = id(typed)
         known = self._wanted.get(key)
         if known is None or known[0] is not typed:
-            known = (typed, frozenset(self.names_of_inputs(self.complete(typed))))
+            known = (typed, tuple(self.names_of_inputs(self.complete(typed))))
             if len(self._wanted) < MAX_CACHED_ATTRS:
                 self._wanted[key] = known
         return known[1]
 
-    def aux_names(self) -> list[str]:
-        """Return the inputs that are auxiliary states."""
+    def aux_names(self, attrs: Attrs | None = None) -> list[str]:
+        """Return the inputs that are auxiliary states (under these attributes)."""
         return [i.name for i in self.inputs if i.aux]
+
+    def names_of_outputs(self, attrs: Attrs) -> tuple[str, ...] | None:
+        """Return the outputs' own names, if the operator gives them any."""
+        return self.output_names
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""
@@ -250,6 +256,10 @@ class Op:
     def infer_types(self, ins: list, outs: list, attrs: Attrs) -> tuple[list, list]:
         """Complete what is known of the dtypes of present inputs and visible outputs."""
         return self.type_pattern.infer(self, ins, outs, attrs)
+
+    def instantiate(self, attrs: Attrs) -> Callable:
+        """Return the kernel for one place in a graph; operators with memory make their own."""
+        return self.kernel
 
     def context_for(self, training: bool, device: torch.device) -> Attrs:
         """Return the extra keyword that carries an `OpContext`, if the function wants one."""
@@ -284,6 +294,8 @@ def op(
     auto_inputs: bool = True,
     mutates: tuple[str, ...] = (),
     input_names: Callable[[Attrs], list[str]] | None = None,
+    value_dependent: bool = False,
+    cls: type[Op] = Op,
 ) -> Callable[[Callable], Op]:
     """Declare an operator under its MXNet name and aliases.
 
@@ -300,10 +312,12 @@ def op(
     auto_inputs : whether a Symbol makes variables for inputs that are not given.
     mutates : inputs that are changed in place, besides auxiliary states.
     input_names : names of the inputs as a function of the attributes, for irregular operators.
+    value_dependent : whether the output shape depends on values, so that no rule can tell it.
+    cls : the class of the record, for operators whose facts come from user code.
     """
 
     def declare(function: Callable) -> Op:
-        made = Op(
+        made = cls(
             function,
             names,
             optional=optional or {},
@@ -316,6 +330,7 @@ def op(
             auto_inputs=auto_inputs,
             mutates=mutates,
             input_names=input_names,
+            value_dependent=value_dependent,
         )
         registry.register(made, *names)
         return made

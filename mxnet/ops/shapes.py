@@ -207,8 +207,8 @@ class TypePattern:
     """Dtypes of inputs and outputs as a pattern: ``"T I -> T"``.
 
     A capital letter is a type variable, ``@dtype`` the attribute of that name (when it is None,
-    the first variable), a name such as ``float32`` itself. The last word of each side stands
-    for all that follow. Without a pattern everything has one type.
+    the first variable; ``@dtype=int32`` says what else), a name such as ``float32`` itself. The
+    last word of each side stands for all that follow. Without a pattern everything has one type.
     """
 
     def __init__(self, pattern: str | None) -> None:
@@ -237,10 +237,11 @@ class TypePattern:
 
     def _read(self, word: str, bound: dict, attrs: dict) -> torch.dtype | None:
         if word.startswith("@"):
-            given = attrs.get(word[1:])
+            name, _, otherwise = word[1:].partition("=")
+            given = attrs.get(name)
             if given is not None:
                 return dtypes.to_torch(given)
-            word = self.ins[0] if self.ins[0].isupper() and bound else "float32"
+            word = otherwise or (self.ins[0] if self.ins[0].isupper() and bound else "float32")
         if word.isupper():
             return bound.get(word)
         return dtypes.to_torch(word)

@@ -6,12 +6,20 @@ import math
 from typing import Any
 
 from ..ops import registry
+from .control_flow import cond, foreach, while_loop
 from .face import call, entry_of
 from .handle import Symbol
 from .random import uniform
 from .symbol import full
 
-__all__ = ["adamw_update", "mp_adamw_update", "rand_zipfian"]
+__all__ = [
+    "adamw_update",
+    "cond",
+    "foreach",
+    "mp_adamw_update",
+    "rand_zipfian",
+    "while_loop",
+]
 
 
 def rand_zipfian(
@@ -32,7 +40,9 @@ def rand_zipfian(
     return sampled, expected(true_classes), expected(sampled)
 
 
-def _adamw(name: str, inputs: dict[str, Symbol], rescale_grad: Any, attrs: dict, kwargs: dict) -> Symbol:
+def _adamw(
+    name: str, inputs: dict[str, Symbol], rescale_grad: Any, attrs: dict, kwargs: dict
+) -> Symbol:
     if not isinstance(rescale_grad, Symbol):
         rescale_grad = full((1,), rescale_grad)
     given = {k: entry_of(v, k) for k, v in {**inputs, "rescale_grad": rescale_grad}.items()}

@@ -32,15 +32,20 @@ NAMESPACES = (
     ("_", "_internal"),
 )
 # Methods that every Symbol has, whatever their operators say of themselves.
-METHODS = (
-    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort "
-    "broadcast_axes broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space exp "
-    "expm1 fix flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot "
-    "ones_like pad pick prod radians rcbrt reciprocal relu repeat reshape reshape_like rint round "
-    "rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin "
-    "sort space_to_depth split sqrt square sum swapaxes take tan tanh tile topk transpose trunc "
-    "zeros_like"
-).split()
+# fmt: off
+METHODS = frozenset({
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax",
+    "argmax_channel", "argmin", "argsort", "broadcast_axes", "broadcast_like", "broadcast_to",
+    "cbrt", "ceil", "clip", "cos", "cosh", "degrees", "depth_to_space", "exp", "expm1", "fix",
+    "flip", "floor", "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min",
+    "nanprod", "nansum", "norm", "one_hot", "ones_like", "pad", "pick", "prod", "radians",
+    "rcbrt", "reciprocal", "relu", "repeat", "reshape", "reshape_like", "rint", "round",
+    "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice",
+    "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt",
+    "square", "sum", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc",
+    "zeros_like",
+})
+# fmt: on
 
 
 def home_of(name: str) -> tuple[str | None, str]:
@@ -70,7 +75,11 @@ def entry_of(symbol: Any, key: str) -> Entry:
         )
     head = heads[0]
     version = head.node.version
-    return head if version == head.version or head.node.op is not None else Entry(head.node, 0, version)
+    return (
+        head
+        if version == head.version or head.node.op is not None
+        else Entry(head.node, 0, version)
+    )
 
 
 def apply_op(
@@ -97,9 +106,7 @@ def apply_op(
     return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
 
 
-def _place(
-    op: Op, key: str, value: Any, attrs: dict, extra: dict, *, replace: bool = True
-) -> None:
+def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict, *, replace: bool = True) -> None:
     """Put an attribute where it belongs: the user's, or the operator's own."""
     target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
     if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
@@ -115,7 +122,12 @@ _ENDINGS = tuple(f"_{key}" for key in HIDDEN_KEYS)
 
 
 def call(
-    cls: type[Symbol], op: Op, hint: str, given: dict[str, Entry], kwargs: dict[str, Any], count: int = 0
+    cls: type[Symbol],
+    op: Op,
+    hint: str,
+    given: dict[str, Entry],
+    kwargs: dict[str, Any],
+    count: int = 0,
 ) -> Symbol:
     """Sort keywords into inputs, attributes, name and attr, then apply the operator."""
     name = kwargs.pop("name", None)

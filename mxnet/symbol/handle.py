@@ -15,8 +15,8 @@ from ..graph.describe import describe
 from ..graph.node import both_spellings
 from ..graph.passes.amp import without_casts
 from ..graph.symbol_json import dumps, loads
-from . import inference
 from ..shape_mode import is_np_shape
+from . import inference
 
 if TYPE_CHECKING:
     from ..executor import Executor
@@ -99,9 +99,8 @@ class Symbol:
         names = self.list_outputs()
         found = [i for i, n in enumerate(names) if n == name]
         if not found:
-            raise ValueError(
-                f'Cannot find output that matches name "{name}". {did_you_mean(name, names)}'.rstrip()
-            )
+            near = did_you_mean(name, names)
+            raise ValueError(f'Cannot find output that matches name "{name}". {near}'.rstrip())
         if len(found) > 1:
             raise ValueError(f'There are multiple outputs with name "{name}": use the number.')
         return found[0]
@@ -430,5 +429,3 @@ class Symbol:
 def _empty(cls: type[Symbol]) -> Symbol:
     """Return a symbol that unpickling fills."""
     return cls(())
-
-

@@ -20,9 +20,7 @@ def shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
     given = {}
     for name, shape in _by_name(graph, args, kwargs, "shapes").items():
         if not isinstance(shape, tuple):
-            raise TypeError(
-                f"Arguments need to be shapes (tuple), but '{name}' is {type(shape)}."
-            )
+            raise TypeError(f"Arguments need to be shapes (tuple), but '{name}' is {type(shape)}.")
         sizes = tuple(int(n) for n in shape)
         given[name] = tuple(max(n, -1) for n in sizes) if exact else unknown_for_zero(sizes)
     _check_names(graph, kwargs, "InferShape")
@@ -41,7 +39,9 @@ def types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
 
 def _by_name(graph: Graph, args: tuple, kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
     if args and kwargs:
-        raise ValueError(f"Can only specify known argument {what} either by positional or kwargs way.")
+        raise ValueError(
+            f"Can only specify known argument {what} either by positional or kwargs way."
+        )
     if len(args) > len(graph.arguments):
         raise MXNetError(
             f"{len(args)} {what} were given for {len(graph.arguments)} arguments: "

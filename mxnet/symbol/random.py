@@ -43,13 +43,17 @@ def _draw(
     )
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+def uniform(
+    low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any
+) -> Symbol:
     """Draw evenly from [low, high)."""
     params = {"low": low, "high": high}
     return _draw("_random_uniform", "_sample_uniform", params, shape, dtype, kwargs)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+def normal(
+    loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any
+) -> Symbol:
     """Draw from a normal distribution.
 
     >>> mx.sym.random.normal(0, 1, shape=(2, 3)).infer_shape()[1]
@@ -79,7 +83,9 @@ def exponential(scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs
     return _draw("_random_exponential", "_sample_exponential", params, shape, dtype, kwargs)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+def gamma(
+    alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any
+) -> Symbol:
     """Draw from a gamma distribution of shape `alpha` and scale `beta`."""
     params = {"alpha": alpha, "beta": beta}
     return _draw("_random_gamma", "_sample_gamma", params, shape, dtype, kwargs)

@@ -104,9 +104,7 @@ def var(
 Variable = var
 
 
-def Group(  # noqa: N802 (MXNet's spelling)
-    symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol
-) -> Symbol:
+def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol) -> Symbol:
     """Return one symbol with the outputs of several.
 
     >>> mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]).list_outputs()
@@ -209,7 +207,7 @@ def linspace(
     return _create("_linspace", attrs, {"name": name})
 
 
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:  # noqa: N803
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a matrix with ones on a diagonal."""
     return _create("_eye", {"N": N, "M": M, "k": k, "dtype": dtype or "float32"}, kwargs)
 
@@ -255,9 +253,7 @@ def split_v2(
     return apply_op(type(ary), registry.get("_split_v2"), "_split_v2", given, attrs)
 
 
-def _two(
-    left: Any, right: Any, name: str, scalar: str, reverse: str, plain: Callable
-) -> Any:
+def _two(left: Any, right: Any, name: str, scalar: str, reverse: str, plain: Callable) -> Any:
     """Choose the operator for symbols and numbers on either side; hints lose the underscores."""
     if isinstance(left, Symbol) and isinstance(right, Symbol):
         return with_symbol(name, name, left, right)

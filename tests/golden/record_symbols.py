@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-import mxnet as mx
+import mxnet as mx  # isort: skip
 from symbol_programs import PROGRAMS, answer
 
 HERE = Path(__file__).parent / "symbols"

@@ -149,7 +149,7 @@ def signs_and_numbers(mx):
     x = 2 + x - 1 + (1 - x) * 3 - 3 * x + x / 2 - 2 / x
     x = (x**2) + (2**x) + (x**a) - -x + x % 3 + 7 % x + x % b
     y = (a == b) + (a != b) + (a > b) + (a >= b) + (a < b) + (a <= b)
-    z = (a == 1) + (a != 1.5) + (a > 1) + (a >= 1) + (a < 1) + (1 >= a)
+    z = (a == 1) + (a != 1.5) + (a > 1) + (a >= 1) + (a < 1) + (1 >= a)  # noqa: SIM300
     return s.Group([x, y, z, abs(a)]), {"a": (2, 3)}, {"b": "float64"}
 
 
@@ -278,7 +278,8 @@ def sequences(mx):
         name="lstm",
     )
     y = s.SequenceMask(x[0], use_sequence_length=True, name="mask")
-    return s.Group([y, x[1], x[2]]), {"words": (4, 7)}, {"words": "int32"}
+    types = {"words": "int32", "mask_sequence_length": "float32"}
+    return s.Group([y, x[1], x[2]]), {"words": (4, 7)}, types
 
 
 @program

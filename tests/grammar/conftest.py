@@ -1,4 +1,4 @@
-"""Every sample row becomes a test parameter, named by operator and attributes."""
+"""Every sampled operator becomes a test parameter; a law looks at all rows of its operator."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import functools
 import numpy as np
 import pytest
 
-from tests.grammar.sampling import Row, families, rows_of
 from tests.golden import HERE
+from tests.grammar.sampling import Row, families, rows_of
 
 
 @functools.cache
-def _rows() -> list[tuple[str, Row]]:
-    return [(family, row) for family in families() for row in rows_of(family)]
+def sampled() -> dict[tuple[str, str], list[Row]]:
+    """Return the rows by (family, operator)."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for family in families():
+        for row in rows_of(family):
+            found.setdefault((family, row.op), []).append(row)
+    return found
 
 
-@functools.cache
+@functools.lru_cache(maxsize=2)
 def golden_file(family: str) -> dict[str, np.ndarray]:
     """Return the recorded answers of a family."""
     with np.load(HERE / f"{family}.npz") as stored:
@@ -24,8 +29,8 @@ def golden_file(family: str) -> dict[str, np.ndarray]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test that takes `row` every sample row."""
-    if "row" in metafunc.fixturenames:
-        rows = _rows()
-        ids = [f"{family}-{row.key}" for family, row in rows]
-        metafunc.parametrize(("family", "row"), rows, ids=ids)
+    """Give each law that takes `rows` every sampled operator."""
+    if "rows" in metafunc.fixturenames:
+        cases = [(family, rows) for (family, _), rows in sampled().items()]
+        ids = [f"{family}-{op}" for family, op in sampled()]
+        metafunc.parametrize(("family", "rows"), cases, ids=ids)

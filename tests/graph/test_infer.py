@@ -42,12 +42,11 @@ def test_positional_shapes_go_to_arguments_in_order():
 
 def test_incomplete_knowledge_warns_and_gives_nothing():
     x = s.FullyConnected(s.Variable("x"), num_hidden=3, name="fc")
-    with pytest.warns(UserWarning, match="Cannot decide shape .*\n\tx: \\(0, 5\\)"):
+    with pytest.warns(UserWarning, match=r"Cannot decide shape .*\n\tx: \(0, 5\)"):
         assert x.infer_shape(x=(0, 5)) == (None, None, None)
     with pytest.warns(UserWarning, match="Cannot decide type"):
         assert x.infer_type() == (None, None, None)
     assert x.infer_shape_partial(x=(0, 5)) == ([(0, 5), (3, 5), (3,)], [(0, 3)], [])
-    assert x.infer_shape_partial() == ([(), (3, 0), (3,)], [()], []) or True
 
 
 def test_a_shape_conflict_names_node_inputs_and_the_users_line():
@@ -62,7 +61,7 @@ def test_a_shape_conflict_names_node_inputs_and_the_users_line():
 
 def test_a_type_conflict_names_both():
     x = s.Variable("a") + s.Variable("b")
-    with pytest.raises(DTypeError, match="Error in operator _plus.*float64.*int32"):
+    with pytest.raises(DTypeError, match=r"Error in operator _plus.*float64.*int32"):
         x.infer_type(a="float64", b="int32")
 
 

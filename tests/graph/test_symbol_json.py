@@ -90,7 +90,7 @@ def test_user_attributes_of_old_operators_are_kept():
         "name": "a",
         "inputs": [[0, 0]],
     }
-    wanted = {"act_type": "relu", "mood": "z", "__mirror_stage__": "1"}
+    wanted = {"act_type": "relu", "__mood__": "z", "__mirror_stage__": "1"}
     assert rows(file(variable("x"), node))[1][2] == wanted
 
 
@@ -120,7 +120,10 @@ REFUSED = {
     "negative": (file(variable("x"), node(inputs=[(-1, 0)])), "refers to node -1"),
     "output": (file(variable("x"), node(inputs=[(0, 2)])), "output 2"),
     "head": (file(variable("x"), heads=[[3, 0]]), "refers to node 3"),
-    "operator": (file(variable("x"), node(op="Activatoin")), "Op n of type Activatoin.*'Activation'"),
+    "operator": (
+        file(variable("x"), node(op="Activatoin")),
+        "Op n of type Activatoin.*'Activation'",
+    ),
     "attribute": (file(variable("x"), node(attrs={"act_typ": "relu"})), "Cannot find argument"),
     "value": (file(variable("x"), node(attrs={"act_type": "up"})), "valid values"),
     "number": (file(variable("x"), node(attrs={"act_type": 3})), "must be text"),

@@ -1,4 +1,4 @@
-"""Damaged symbol files: each is read, or refused by one clear `FormatError`. Nothing else happens."""
+"""Damaged symbol files: each is read, or refused by one clear `FormatError`."""
 
 from __future__ import annotations
 
@@ -70,13 +70,12 @@ def change_tree(rng, tree):
         if kind == 0:
             del here[key]
         elif kind == 1 and isinstance(here, dict):
-            here[rng.choice(KEYS)] = rng.choice(HOSTILE)
+            here[rng.choice(KEYS)] = copy.deepcopy(rng.choice(HOSTILE))
         elif kind == 2:
-            here[key] = copy.deepcopy(rng.choice(rng.choice(places(tree))[0:1]))
-            if len(json.dumps(tree)) > 200_000:
-                here[key] = None
+            there, other = rng.choice(places(tree))
+            here[key] = copy.deepcopy(there[other])
         else:
-            here[key] = rng.choice(HOSTILE)
+            here[key] = copy.deepcopy(rng.choice(HOSTILE))
         if not tree:
             break
     return json.dumps(tree)

@@ -73,9 +73,16 @@ def infer_shapes(
     return _solve(graph, known, kind)
 
 
-def infer_types(graph: Graph, known: Mapping[str, Any]) -> Inferred:
-    """Complete the data types (torch's) of a graph from those of some variables, by name."""
-    return _solve(graph, known, _TYPES)
+def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> Inferred:
+    """Complete the data types (torch's) of a graph from those of some variables, by name.
+
+    With a `default`, variables that nothing tells about get it, as when MXNet binds.
+    """
+    found = _solve(graph, known, _TYPES)
+    if default is None or found.complete:
+        return found
+    open_ones = {n.name: default for n in graph.variables if found.values[n][0] is None}
+    return _solve(graph, {**open_ones, **known}, _TYPES)
 
 
 def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
@@ -154,9 +161,7 @@ def _start(node: Node, known: Mapping[str, Any], kind: _Kind) -> Any:
         ) from None
 
 
-def _explained(
-    node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception
-) -> MXNetError:
+def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
     """Return the complaint with the node, its operator, its inputs and the user's line."""
     text = str(error)
     if isinstance(error, ShapeError) and "differ: expected" in text:
@@ -170,8 +175,7 @@ def _explained(
     wanted = "".join(f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None)
     made = type(error) if isinstance(error, MXNetError) else kind.error
     return made(
-        f"Error in operator {node.name}: {text} "
-        f"[{node.op.name}({given}){wanted}{_made_at(node)}]"
+        f"Error in operator {node.name}: {text} [{node.op.name}({given}){wanted}{_made_at(node)}]"
     )
 
 
@@ -211,7 +215,9 @@ def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tupl
     if not node.inputs:
         # Its users complete what it left open: zeros((0, 2)) + x.
         told = node.op.infer_shapes([], [None] * len(outs), node.facts.attrs)[1]
-        return (), tuple(merge_shapes(unknown_for_zero(s), o) for s, o in zip(told, outs, strict=True))
+        return (), tuple(
+            merge_shapes(unknown_for_zero(s), o) for s, o in zip(told, outs, strict=True)
+        )
     return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
 
 
@@ -288,7 +294,13 @@ def _is_known_shape(shape: Shape | None) -> bool:
 
 
 _SHAPES = _Kind(
-    "shape", _exact_variable_shape, _shape_step, merge_shapes, _is_known_shape, _show_shape, ShapeError
+    "shape",
+    _exact_variable_shape,
+    _shape_step,
+    merge_shapes,
+    _is_known_shape,
+    _show_shape,
+    ShapeError,
 )
 _LEGACY_SHAPES = _SHAPES._replace(
     of_variable=lambda node: unknown_for_zero(variable_shape(node)), step=_legacy_shape_step

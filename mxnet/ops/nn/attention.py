@@ -1,4 +1,7 @@
-"""Attention of transformers on interleaved projections: ``(length, batch, heads * parts * size)``."""
+"""Attention of transformers on interleaved projections.
+
+These are ``(length, batch, heads * parts * size)``, queries, keys and values head by head.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...error import DTypeError
 from ..declare import OneAux, Op, OpContext, ZeroAux, op
+from ..families import number
 from ..shapes import Shapes, TypePattern, unify
 
 UNKNOWN = -1
@@ -18,6 +19,10 @@ HALF_TYPES = (torch.float16, torch.bfloat16)
 
 # What torch.batch_norm calls: it picks the kernel, and tells the statistics of the batch too.
 _batch_norm = torch._batch_norm_impl_index
+
+
+def _variance(inverse_std: Tensor, eps: float) -> Tensor:
+    return inverse_std.pow(-2).sub_(number(eps, inverse_std.dtype))
 
 
 def _normalize(
@@ -47,7 +52,7 @@ def _normalize(
             data, gamma, beta, None, None, True, 0.0, eps, True
         )
         moving_mean.lerp_(mean, 1.0 - momentum)
-        moving_var.lerp_(inverse_std.pow(-2).sub_(eps), 1.0 - momentum)
+        moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
     else:
         out = torch.batch_norm(data, gamma, beta, moving_mean, moving_var, False, 0.0, eps, True)
     return out if axis == 1 else out.movedim(1, axis), mean, inverse_std
@@ -201,7 +206,7 @@ def sync_batch_norm(
         return out
     if mean is None:
         return out, moving_mean.detach().clone(), moving_var.detach().clone()
-    return out, mean, inverse_std.pow(-2).sub_(eps)
+    return out, mean, _variance(inverse_std, eps)
 
 
 @op("_contrib_BatchNormWithReLU", outputs=_visible, total=4, shape=_channel_shapes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Literal
 
 import torch
@@ -74,16 +73,16 @@ def rnn(
     sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
     weights = _unpack(parameters, *sizes)
     clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
-    if mode == "lstm" and clip[:2] != (None, None):
-        out, states = _clipped_lstm(
+    # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
+    stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
+    if mode == "lstm" and stepped:
+        out, states = _stepped_lstm(
             data, weights, state, state_cell, sequence_length, directions, p, run.training, clip
         )
     else:
         options = (True, num_layers, p, run.training, bidirectional)
         hidden = (state, state_cell) if mode == "lstm" else state
-        # oneDNN has no projection: say so beforehand, else torch warns.
-        with torch.backends.mkldnn.flags(enabled=False) if projection_size else nullcontext():
-            out, *states = _run(KERNELS[mode], data, hidden, weights, sequence_length, options)
+        out, *states = _run(KERNELS[mode], data, hidden, weights, sequence_length, options)
     return (out, *states) if state_outputs else out
 
 
@@ -137,7 +136,7 @@ def _unpack(parameters: Tensor, *sizes: int | None) -> list[Tensor]:
     return weights
 
 
-def _clipped_lstm(
+def _stepped_lstm(
     data: Tensor,
     weights: list[Tensor],
     state: Tensor,
@@ -148,7 +147,7 @@ def _clipped_lstm(
     training: bool,
     clip: tuple[float | None, float | None, bool],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Step through time, for torch's kernel cannot clip the cell between steps."""
+    """Run layer by layer and step by step what torch's kernel does not."""
     each = len(weights) // len(cell)
     hidden_out, cell_out = [], []
     for layer in range(len(cell) // directions):
@@ -157,7 +156,7 @@ def _clipped_lstm(
             k = layer * directions + direction
             mine = weights[k * each : (k + 1) * each]
             x = _reversed(data, lengths) if direction else data
-            out, h, c = _clipped_layer(x, mine, state[k], cell[k], lengths, clip)
+            out, h, c = _stepped_layer(x, mine, state[k], cell[k], lengths, clip)
             found.append(_reversed(out, lengths) if direction else out)
             hidden_out.append(h)
             cell_out.append(c)
@@ -167,7 +166,7 @@ def _clipped_lstm(
     return data, [torch.stack(hidden_out), torch.stack(cell_out)]
 
 
-def _clipped_layer(
+def _stepped_layer(
     x: Tensor, weights: list[Tensor], h: Tensor, c: Tensor, lengths: Tensor | None, clip: tuple
 ) -> tuple[Tensor, Tensor, Tensor]:
     low, high, clip_nan = clip
@@ -176,9 +175,11 @@ def _clipped_layer(
     outs = []
     for t, gate in enumerate(gates):
         i, f, g, o = (gate + h @ w_hidden.t()).chunk(4, -1)
-        new_c = (f.sigmoid() * c + i.sigmoid() * g.tanh()).clamp(low, high)
-        if clip_nan:
-            new_c = new_c.nan_to_num(nan=low if low is not None else high)
+        new_c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        if low is not None or high is not None:
+            new_c = new_c.clamp(low, high)
+            if clip_nan:
+                new_c = new_c.nan_to_num(nan=low if low is not None else high)
         new_h = o.sigmoid() * new_c.tanh()
         if projection:
             new_h = new_h @ projection[0].t()

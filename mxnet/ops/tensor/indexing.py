@@ -138,14 +138,17 @@ def one_hot(
            [1., 0.],
            [0., 0.]], dtype=float32)
     """
+    shape = (*indices.shape, depth)
+    if depth < 1:
+        return torch.empty(shape, dtype=dtype, device=indices.device)
+    whole = indices.long().unsqueeze(-1)
+    places = whole.clamp(0, depth - 1)
+    inside = places == whole
+    if on_value == 1 and off_value == 0:
+        made = torch.zeros(shape, dtype=dtype, device=indices.device)
+        return made.scatter_(-1, places, inside.to(dtype))
     on, off = (number(v, dtype).to(indices.device) for v in (on_value, off_value))
-    made = off.expand(*indices.shape, depth).clone()
-    if depth > 0:
-        whole = indices.long()
-        valid = (whole >= 0) & (whole < depth)
-        where = whole.clamp(0, depth - 1).unsqueeze(-1)
-        made.scatter_(-1, where, torch.where(valid, on, off).unsqueeze(-1))
-    return made
+    return off.expand(shape).clone().scatter_(-1, places, torch.where(inside, on, off))
 
 
 @one_hot.infer_outputs
@@ -157,13 +160,15 @@ def one_hot_shape(indices: Shape | None, *, depth: int, **_: object) -> Shape | 
 def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
     """Return the index with the picked axis kept as size 1."""
     kept = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
+    if index.shape == kept:
+        return index
     removed = kept[:axis] + kept[axis + 1 :]
-    if index.shape not in (kept, removed):
+    if index.shape != removed and (removed or index.numel() != 1):
         raise ShapeError(
             f"Shape inconsistent in {name}: index is {list(index.shape)}, but data "
             f"{list(data.shape)} with axis={axis} needs {list(removed)}."
         )
-    return index.reshape(kept)
+    return index.unsqueeze(axis) if removed else index.reshape(1)
 
 
 @op("pick", "_npx_pick", "choose_element_0index", types="T I -> T", method=True)
@@ -231,9 +236,7 @@ def batch_take_shape(a: Shape | None, indices: Shape | None) -> Shape | None:
 def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
     """Return the rows of an array of coordinates, one for each axis that they speak of."""
     if indices.ndim < 2:
-        raise ShapeError(
-            f"{name}: indices need 2 axes or more, but are {list(indices.shape)}."
-        )
+        raise ShapeError(f"{name}: indices need 2 axes or more, but are {list(indices.shape)}.")
     if indices.shape[0] > ndim:
         raise ShapeError(f"{name}: {indices.shape[0]} indices exceed the data's {ndim} dimensions.")
     return indices.long().unbind(0)
@@ -257,7 +260,7 @@ def gather_nd_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
     return (*indices[1:], *data[indices[0] :])
 
 
-@op("_contrib_boolean_mask", "_npi_boolean_mask", types="T I -> T")
+@op("_contrib_boolean_mask", "_npi_boolean_mask", types="T I -> T", value_dependent=True)
 def boolean_mask(data: Tensor, index: Tensor, *, axis: int = 0) -> Tensor:
     """Keep the slices along an axis whose entry in ``index`` is not 0.
 

@@ -299,9 +299,9 @@ def linalg_potrf(A: Tensor) -> Tensor:
 def linalg_potri(A: Tensor) -> Tensor:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A.
 
-    >>> mx.nd.linalg.potri(nd.array([[2, 0], [0, 1]])).asnumpy()
-    array([[0.25, 0.  ],
-           [0.  , 1.  ]], dtype=float32)
+    >>> mx.nd.linalg.potri(nd.array([[1, 0], [1, 1]])).asnumpy()
+    array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
     """
     _check_square("_linalg_potri", A)
     return torch.cholesky_inverse(A.tril())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..declare import Op
@@ -13,9 +12,9 @@ from ..declare import Op
 
 def own(tensor: Tensor) -> Tensor:
     """Return the tensor, copied if it shares another's memory."""
-    if tensor._is_view():
-        return tensor.clone(memory_format=torch.contiguous_format)
-    return tensor
+    if not tensor._is_view():
+        return tensor
+    return tensor.clone() if tensor.is_contiguous() else tensor.contiguous()
 
 
 def may_share(op: Op) -> Op:
@@ -33,7 +32,7 @@ def _copying(function: Callable) -> Callable:
     def copying(*tensors: Tensor, **attrs: Any) -> Any:
         made = function(*tensors, **attrs)
         if type(made) is tuple:
-            return tuple(own(t) for t in made)
-        return made.clone(memory_format=torch.contiguous_format) if made._is_view() else made
+            return tuple([own(t) for t in made])
+        return made.clone() if made is tensors[0] else own(made)
 
     return copying

@@ -76,9 +76,7 @@ class TopkTypes(TypePattern):
 def _count(size: int, k: int) -> int:
     """Return how many are wanted; k < 1 means all."""
     if k > size:
-        raise ShapeError(
-            f"topk: k must be smaller than {size} or equal, get k = {k}"
-        )
+        raise ShapeError(f"topk: k must be smaller than {size} or equal, get k = {k}")
     return size if k < 1 else k
 
 
@@ -158,7 +156,7 @@ def histogram(
     >>> x = mx.nd.array([0, 1, 2, 2, 5])
     >>> counts, edges = mx.nd._internal._histogram(x, bin_cnt=2, range=(0, 4))
     >>> counts.asnumpy(), edges.asnumpy()
-    (array([1, 3]), array([0., 2., 4.], dtype=float32))
+    (array([2, 2]), array([0., 2., 4.], dtype=float32))
     """
     if (bin_cnt is None) != (range is None) or (bins is None) == (bin_cnt is None):
         raise MXNetError(

@@ -427,7 +427,8 @@ def sample_multinomial(
     weights = data.detach().to(_precise(data.device)).reshape(-1, data.shape[-1])
     climbing = weights.cumsum(-1)
     total = climbing[:, -1:]
-    if not bool((weights >= 0).all() & (total > 0).all() & total.isfinite().all()):
+    least, most = total.aminmax()
+    if not bool((weights.min() >= 0) & (least > 0) & (most < math.inf)):
         raise AttributeConversionError(
             "_sample_multinomial: probabilities must be non-negative and finite, and not all zero."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ def product(sizes: Shape) -> int:
     return UNKNOWN if UNKNOWN in sizes else math.prod(sizes)
 
 
+@lru_cache(maxsize=4096)
 def _reshape_target(
     data: Shape, shape: Shape, reverse: bool, target_shape: Shape, keep_highest: bool
 ) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -39,45 +40,57 @@ def box_nms(
     """
     if topk == 0:
         return data.clone()
-    width, n = data.shape[-1], data.shape[-2]
+    n, width = data.shape[-2:]
     rows = data.reshape(-1, n, width)
     with torch.no_grad():
-        score = rows[..., score_index]
-        valid = score > valid_thresh
-        if id_index >= 0:
-            valid &= rows[..., id_index] != background_id
-        counts = valid.sum(1, keepdim=True)
-        most = int(counts.max()) if n else 0
-        if 0 < topk:
-            most = min(most, topk)
-        order = score.masked_fill(~valid, -torch.inf).sort(dim=1, descending=True, stable=True)[1]
-        order = order[:, :most]
+        order, valid = _ranked(rows, valid_thresh, topk, score_index, id_index, background_id)
         ranked = _rows_at(rows, order)
         boxes = ranked[..., coord_start : coord_start + 4]
+        if in_format == "center":
+            boxes = to_corners(boxes)
         ids = None if force_suppress or id_index < 0 else ranked[..., id_index]
-        keep = keep_greedily(
-            to_corners(boxes) if in_format == "center" else boxes, overlap_thresh, ids
-        )
-        keep &= torch.arange(most, device=data.device) < counts
+        keep = keep_greedily(boxes, overlap_thresh, ids) & valid
         keep, front = keep.sort(dim=1, descending=True, stable=True)
         order = order.gather(1, front)
     out = _rows_at(rows, order)
     if in_format != out_format:
-        convert = to_corners if in_format == "center" else to_centres
-        fixed = out.detach().clone()
-        span = slice(coord_start, coord_start + 4)
-        # MXNet takes a negative first coordinate for a removed row and leaves it as it is.
-        outside = fixed[..., coord_start : coord_start + 1] < 0
-        fixed[..., span] = fixed[..., span].where(outside, convert(fixed[..., span]))
-        # MXNet's gradient passes the conversion by: the difference is zero but carries it.
-        out = fixed + (out - out.detach())
+        out = _converted(out, coord_start, to_corners if in_format == "center" else to_centres)
     out = out.masked_fill(~keep.unsqueeze(-1), -1.0)
-    return F.pad(out, (0, 0, 0, n - most), value=-1.0).reshape(data.shape)
+    return F.pad(out, (0, 0, 0, n - out.shape[1]), value=-1.0).reshape(data.shape)
+
+
+def _ranked(
+    rows: Tensor, valid_thresh: float, topk: int, score_index: int, id_index: int, background: int
+) -> tuple[Tensor, Tensor]:
+    """Return the places of candidates by score, and which of them are real."""
+    score = rows[..., score_index]
+    valid = score > valid_thresh
+    if id_index >= 0:
+        valid &= rows[..., id_index] != background
+    counts = valid.sum(1, keepdim=True)
+    most = int(counts.max()) if valid.numel() else 0
+    most = min(most, topk) if topk > 0 else most
+    order = score.masked_fill(~valid, -torch.inf).sort(dim=1, descending=True, stable=True)[1]
+    return order[:, :most], torch.arange(most, device=rows.device) < counts
+
+
+def _converted(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return rows with boxes in the other format; the gradient passes as if they had stayed."""
+    made = rows.detach().clone()
+    boxes = made[..., start : start + 4]
+    # MXNet takes a negative first coordinate for a removed row and leaves it as it is.
+    boxes.copy_(boxes.where(boxes[..., :1] < 0, convert(boxes)))
+    return made + (rows - rows.detach())  # plus zero, which carries the gradient
 
 
 def _rows_at(rows: Tensor, index: Tensor) -> Tensor:
     """Return for each batch the rows of ``(batch, n, width)`` at ``(batch, m)`` places."""
     return rows.gather(1, index.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
+
+
+def no_gradient(grad: Tensor, out: Tensor, *inputs: Tensor, **_: object) -> tuple[Tensor, ...]:
+    """Answer zeros: MXNet passes no gradient through boxes and their matching."""
+    return tuple(torch.zeros_like(t) for t in inputs)
 
 
 @op("_contrib_box_iou")
@@ -101,10 +114,7 @@ def box_iou(lhs: Tensor, rhs: Tensor, *, format: Format = "corner") -> Tensor:
     return iou.nan_to_num_(0.0).reshape(lhs.shape[:-1] + rhs.shape[:-1])
 
 
-@box_iou.gradient
-def box_iou_gradient(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor, **_: str) -> tuple:
-    """MXNet passes no gradient through overlaps."""
-    return torch.zeros_like(lhs), torch.zeros_like(rhs)
+box_iou.gradient(no_gradient)
 
 
 @box_iou.infer_outputs
@@ -125,14 +135,16 @@ def box_encode(
     >>> t.asnumpy(), m.asnumpy()
     (array([[[0., 0., 0., 0.]]], dtype=float32), array([[[1., 1., 1., 1.]]], dtype=float32))
     """
-    with torch.no_grad():
-        chosen = _rows_at(refs, matches.long().clamp(0, refs.shape[1] - 1))
-        box, anchor = to_centres(chosen), to_centres(anchors)
-        shift = (box[..., :2] - anchor[..., :2]) / anchor[..., 2:]
-        scale = torch.log(box[..., 2:] / anchor[..., 2:])
-        targets = (torch.cat([shift, scale], -1) - means) / stds
-        positive = (samples > 0.5).unsqueeze(-1).expand_as(targets)
-        return targets.masked_fill(~positive, 0.0), positive.to(targets.dtype)
+    chosen = _rows_at(refs, matches.long().clamp(0, refs.shape[1] - 1))
+    box, anchor = to_centres(chosen), to_centres(anchors)
+    shift = (box[..., :2] - anchor[..., :2]) / anchor[..., 2:]
+    scale = torch.log(box[..., 2:] / anchor[..., 2:])
+    targets = (torch.cat([shift, scale], -1) - means) / stds
+    positive = (samples > 0.5).unsqueeze(-1).expand_as(targets)
+    return targets.masked_fill(~positive, 0.0), positive.to(targets.dtype)
+
+
+box_encode.gradient(no_gradient)
 
 
 @box_encode.infer_outputs
@@ -168,6 +180,9 @@ def box_decode(
     middle = shift * size + centre
     half = growth.exp() * size * 0.5
     return torch.cat([middle - half, middle + half], -1)
+
+
+box_decode.gradient(no_gradient)
 
 
 @box_decode.infer_outputs
@@ -212,21 +227,23 @@ def bipartite_matching(
     >>> rows.asnumpy(), columns.asnumpy()
     (array([ 1., -1.,  0.], dtype=float32), array([2., 0.], dtype=float32))
     """
-    with torch.no_grad():
-        score = data.reshape(-1, *data.shape[-2:])
-        score, limit = (-score, -threshold) if is_ascend else (score, threshold)
-        row, column = match_greedily(score, limit)
-        if 0 < topk < row.shape[1]:  # MXNet stops after one pair more than topk
-            reached = score.gather(2, row.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-            reached = reached.masked_fill(row < 0, -torch.inf)
-            worse = reached.sort(dim=1, descending=True, stable=True)[1][:, topk + 1 :]
-            row.scatter_(1, worse, -1)
-            partner = row.gather(1, column.clamp(min=0))
-            column[partner != torch.arange(column.shape[1], device=data.device)] = -1
-        return (
-            row.to(data.dtype).reshape(data.shape[:-1]),
-            column.to(data.dtype).reshape(*data.shape[:-2], data.shape[-1]),
-        )
+    score = data.reshape(-1, *data.shape[-2:])
+    score, limit = (-score, -threshold) if is_ascend else (score, threshold)
+    row, column = match_greedily(score, limit)
+    if 0 < topk < row.shape[1]:  # MXNet stops after one pair more than topk
+        reached = score.gather(2, row.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        reached = reached.masked_fill(row < 0, -torch.inf)
+        worse = reached.sort(dim=1, descending=True, stable=True)[1][:, topk + 1 :]
+        row.scatter_(1, worse, -1)
+        partner = row.gather(1, column.clamp(min=0))
+        column[partner != torch.arange(column.shape[1], device=data.device)] = -1
+    return (
+        row.to(data.dtype).reshape(data.shape[:-1]),
+        column.to(data.dtype).reshape(*data.shape[:-2], data.shape[-1]),
+    )
+
+
+bipartite_matching.gradient(no_gradient)
 
 
 @bipartite_matching.infer_outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -24,6 +25,11 @@ def _output_size(size: int, kernel: int, stride: int, dilate: int, pad: int) -> 
     return (
         UNKNOWN if size == UNKNOWN else (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
     )
+
+
+def _by_axis(shape: Shape, window: tuple[Shape, ...]) -> Iterator[tuple[int, Shape]]:
+    """Return for height and for width its size and the window's numbers."""
+    return zip(shape[2:], zip(*window, strict=True), strict=True)
 
 
 def _places(
@@ -107,7 +113,7 @@ def deformable_convolution(
     """
     window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
     height, width = data.shape[2:]
-    size = tuple(_output_size(n, *w) for n, w in zip(data.shape[2:], zip(*window), strict=True))
+    size = tuple(_output_size(n, *w) for n, w in _by_axis(data.shape, window))
     _check("_contrib_DeformableConvolution", data, offset, kernel, size, num_deformable_group)
     y, x = _places(offset, num_deformable_group, *window)
     columns = _sampled(data, y, x, num_deformable_group, "border")
@@ -139,14 +145,15 @@ def modulated_deformable_convolution(
 ) -> Tensor:
     """Convolve with kernel points that `offset` moves and `mask` weighs at each place.
 
-    >>> x, offset, mask = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2)), mx.nd.ones((1, 1, 2, 2))
-    >>> mx.nd.contrib.ModulatedDeformableConvolution(x, offset, mask, mx.nd.ones((1, 1, 1, 1)),
+    >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
+    >>> weight = mx.nd.ones((1, 1, 1, 1))
+    >>> mx.nd.contrib.ModulatedDeformableConvolution(x, offset, x / 2, weight,
     ...     kernel=(1, 1), num_filter=1, no_bias=True).asnumpy()
-    array([[[[1., 1.],
-             [1., 1.]]]], dtype=float32)
+    array([[[[0.5, 0.5],
+             [0.5, 0.5]]]], dtype=float32)
     """
     window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
-    size = tuple(_output_size(n, *w) for n, w in zip(data.shape[2:], zip(*window), strict=True))
+    size = tuple(_output_size(n, *w) for n, w in _by_axis(data.shape, window))
     name = "_contrib_ModulatedDeformableConvolution"
     _check(name, data, offset, kernel, size, num_deformable_group)
     y, x = _places(offset, num_deformable_group, *window)
@@ -168,8 +175,8 @@ def _window_inputs(
     told: dict[str, Shape] = {"bias": (num_filter,)}
     if data is None:
         return told
-    window = zip(kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0), strict=True)
-    size = tuple(_output_size(n, *w) for n, w in zip(data[2:], window, strict=True))
+    window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
+    size = tuple(_output_size(n, *w) for n, w in _by_axis(data, window))
     points = kernel[0] * kernel[1] * num_deformable_group
     told["offset"] = (data[0], 2 * points, *size)
     told["mask"] = (data[0], points, *size)

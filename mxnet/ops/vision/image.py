@@ -54,9 +54,7 @@ def to_tensor_shape(data: Shape | None) -> Shape | None:
 
 
 @op("_image_normalize", "_npx__image_normalize", shape=same)
-def normalize(
-    data: Tensor, *, mean: Floats = (0.0, 0.0, 0.0, 0.0), std: Floats = (1.0, 1.0, 1.0, 1.0)
-) -> Tensor:
+def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1, 1, 1)) -> Tensor:
     """Subtract each channel's mean and divide by its deviation; channels come first.
 
     >>> mx.nd.image.normalize(mx.nd.ones((1, 1, 2)), mean=(0.5,), std=(0.25,)).asnumpy().ravel()

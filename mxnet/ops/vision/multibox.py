@@ -9,7 +9,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
-from .boxes import match_greedily
+from .boxes import match_greedily, no_gradient
 from .suppression import keep_greedily, pairwise_iou, to_centres, to_corners
 
 
@@ -17,10 +17,10 @@ from .suppression import keep_greedily, pairwise_iou, to_centres, to_corners
 def multi_box_prior(
     data: Tensor,
     *,
-    sizes: Floats = (1.0,),
-    ratios: Floats = (1.0,),
+    sizes: Floats = (1,),
+    ratios: Floats = (1,),
     clip: bool = False,
-    steps: Floats = (-1.0, -1.0),
+    steps: Floats = (-1, -1),
     offsets: Floats = (0.5, 0.5),
 ) -> Tensor:
     """Lay prior boxes of several sizes and ratios over every place of a feature map.
@@ -45,6 +45,9 @@ def multi_box_prior(
     corners = torch.broadcast_tensors(x - half_w, y - half_h, x + half_w, y + half_h)
     boxes = torch.stack(corners, -1)
     return (boxes.clamp_(0, 1) if clip else boxes).reshape(1, -1, 4)
+
+
+multi_box_prior.gradient(no_gradient)
 
 
 @multi_box_prior.infer_outputs
@@ -84,39 +87,38 @@ def multi_box_target(
     >>> mx.nd.contrib.MultiBoxTarget(anchor, label, mx.nd.zeros((1, 4, 2)))[2].asnumpy()
     array([[3., 0.]], dtype=float32)
     """
-    with torch.no_grad():
-        anchors = anchor.reshape(-1, 4)
-        # Labels end at the first row of class -1.
-        given = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
-        truth = label[..., 1:5]
-        iou = pairwise_iou(anchors.unsqueeze(0), truth).nan_to_num_(0.0)
-        iou.masked_fill_(~given.unsqueeze(1), -1.0)
-        row = match_greedily(iou, 1e-6)[0]
-        best, best_truth = iou.max(2)
-        matched = row >= 0
-        match = torch.where(matched, row, best_truth)
-        positive = matched | (best > overlap_threshold if overlap_threshold > 0 else matched)
-        if negative_mining_ratio > 0:
-            negative = _hard_negatives(
-                cls_pred,
-                positive,
-                ~positive & (best < negative_mining_thresh),
-                negative_mining_ratio,
-            )
-        else:
-            negative = ~positive
-        any_truth = given.any(1, keepdim=True)
-        positive &= any_truth
-        negative &= any_truth
-        wide = match.unsqueeze(-1)
-        chosen = truth.gather(1, wide.expand(-1, -1, 4))
-        classes = label[..., 0].gather(1, match) + 1
-        target = torch.full_like(best, ignore_label).masked_fill_(negative, 0.0)
-        target = torch.where(positive, classes, target)
-        mask = positive.unsqueeze(-1).expand_as(chosen)
-        offsets = _encode(to_centres(chosen), to_centres(anchors), variances)
-        offsets = offsets.masked_fill(~mask, 0.0)
-        return offsets.flatten(1), mask.to(offsets.dtype).flatten(1), target
+    anchors = anchor.reshape(-1, 4)
+    # Labels end at the first row of class -1.
+    given = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
+    truth = label[..., 1:5]
+    iou = pairwise_iou(anchors.unsqueeze(0), truth).nan_to_num_(0.0)
+    iou.masked_fill_(~given.unsqueeze(1), -1.0)
+    row = match_greedily(iou, 1e-6)[0]
+    best, best_truth = iou.max(2)
+    matched = row >= 0
+    match = torch.where(matched, row, best_truth)
+    positive = matched | (best > overlap_threshold if overlap_threshold > 0 else matched)
+    if negative_mining_ratio > 0:
+        negative = _hard_negatives(
+            cls_pred,
+            positive,
+            ~positive & (best < negative_mining_thresh),
+            negative_mining_ratio,
+        )
+    else:
+        negative = ~positive
+    any_truth = given.any(1, keepdim=True)
+    positive &= any_truth
+    negative &= any_truth
+    wide = match.unsqueeze(-1)
+    chosen = truth.gather(1, wide.expand(-1, -1, 4))
+    classes = label[..., 0].gather(1, match) + 1
+    target = torch.full_like(best, ignore_label).masked_fill_(negative, 0.0)
+    target = torch.where(positive, classes, target)
+    mask = positive.unsqueeze(-1).expand_as(chosen)
+    offsets = _encode(to_centres(chosen), to_centres(anchors), variances)
+    offsets = offsets.masked_fill(~mask, 0.0)
+    return offsets.flatten(1), mask.to(offsets.dtype).flatten(1), target
 
 
 def _encode(box: Tensor, anchor: Tensor, variances: Floats) -> Tensor:
@@ -135,6 +137,9 @@ def _hard_negatives(cls_pred: Tensor, positive: Tensor, candidate: Tensor, ratio
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
     return candidate & (rank < wanted)
+
+
+multi_box_target.gradient(no_gradient)
 
 
 @multi_box_target.infer_outputs
@@ -175,32 +180,31 @@ def multi_box_detection(
         raise MXNetError(
             f"_contrib_MultiBoxDetection needs 4 variances, got {len(variances)}: {variances}."
         )
-    with torch.no_grad():
-        batch, _, n = cls_prob.shape
-        score, kind = cls_prob[:, 1:].max(1)
-        found = score >= threshold
-        boxes = _decode(loc_pred.reshape(batch, n, 4), anchor.reshape(1, -1, 4), variances)
-        if clip:
-            boxes = boxes.clamp(0, 1)
-        rows = torch.cat([kind.to(score.dtype).unsqueeze(-1), score.unsqueeze(-1), boxes], -1)
-        front = found.sort(dim=1, descending=True, stable=True)[1]
-        counts = found.sum(1, keepdim=True)
-        if 0 < nms_threshold <= 1:
-            most = int(counts.max()) if n else 0
-            most = min(most, nms_topk) if nms_topk > 0 else most
-            ranked = score.masked_fill(~found, -torch.inf)
-            order = ranked.sort(dim=1, descending=True, stable=True)[1]
-            # Only the candidates are sorted; what follows them stays where it was.
-            front = torch.cat([order[:, :most], front[:, most:]], 1)
-        rows = rows.gather(1, front.unsqueeze(-1).expand(-1, -1, 6))
-        rows.masked_fill_((torch.arange(n, device=rows.device) >= counts).unsqueeze(-1), -1.0)
-        if 0 < nms_threshold <= 1:
-            head = rows[:, :most]
-            ids = None if force_suppress else head[..., 0]
-            keep = keep_greedily(head[..., 2:], nms_threshold, ids)
-            head[..., 0].masked_fill_(~keep, -1.0)
-            rows[:, most:, 0] = -1.0
-        return rows
+    batch, _, n = cls_prob.shape
+    score, kind = cls_prob[:, 1:].max(1)
+    found = score >= threshold
+    boxes = _decode(loc_pred.reshape(batch, n, 4), anchor.reshape(1, -1, 4), variances)
+    if clip:
+        boxes = boxes.clamp(0, 1)
+    rows = torch.cat([kind.to(score.dtype).unsqueeze(-1), score.unsqueeze(-1), boxes], -1)
+    front = found.sort(dim=1, descending=True, stable=True)[1]
+    counts = found.sum(1, keepdim=True)
+    if 0 < nms_threshold <= 1:
+        most = int(counts.max()) if n else 0
+        most = min(most, nms_topk) if nms_topk > 0 else most
+        ranked = score.masked_fill(~found, -torch.inf)
+        order = ranked.sort(dim=1, descending=True, stable=True)[1]
+        # Only the candidates are sorted; what follows them stays where it was.
+        front = torch.cat([order[:, :most], front[:, most:]], 1)
+    rows = rows.gather(1, front.unsqueeze(-1).expand(-1, -1, 6))
+    rows.masked_fill_((torch.arange(n, device=rows.device) >= counts).unsqueeze(-1), -1.0)
+    if 0 < nms_threshold <= 1:
+        head = rows[:, :most]
+        ids = None if force_suppress else head[..., 0]
+        keep = keep_greedily(head[..., 2:], nms_threshold, ids)
+        head[..., 0].masked_fill_(~keep, -1.0)
+        rows[:, most:, 0] = -1.0
+    return rows
 
 
 def _decode(offsets: Tensor, anchors: Tensor, variances: Floats) -> Tensor:
@@ -208,6 +212,9 @@ def _decode(offsets: Tensor, anchors: Tensor, variances: Floats) -> Tensor:
     offsets = offsets * offsets.new_tensor(variances)
     centre = offsets[..., :2] * anchors[..., 2:] + anchors[..., :2]
     return to_corners(torch.cat([centre, offsets[..., 2:].exp() * anchors[..., 2:]], -1))
+
+
+multi_box_detection.gradient(no_gradient)
 
 
 @multi_box_detection.infer_outputs

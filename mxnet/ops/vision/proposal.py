@@ -11,6 +11,7 @@ from ...error import ShapeError
 from ..attributes import Floats
 from ..declare import op
 from ..shapes import Shape
+from .boxes import no_gradient
 from .suppression import keep_greedily
 
 
@@ -115,8 +116,8 @@ def proposal(
     rpn_post_nms_top_n: int = 300,
     threshold: float = 0.7,
     rpn_min_size: int = 16,
-    scales: Floats = (4.0, 8.0, 16.0, 32.0),
-    ratios: Floats = (0.5, 1.0, 2.0),
+    scales: Floats = (4, 8, 16, 32),
+    ratios: Floats = (0.5, 1, 2),
     feature_stride: int = 16,
     output_score: bool = False,
     iou_loss: bool = False,
@@ -133,11 +134,10 @@ def proposal(
             f"_contrib_Proposal takes one image, got a batch of {cls_prob.shape[0]}. "
             f"Use _contrib_MultiProposal."
         )
-    with torch.no_grad():
-        rois, score = _propose(
-            cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
-            rpn_min_size, scales, ratios, feature_stride, iou_loss,
-        )  # fmt: skip
+    rois, score = _propose(
+        cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
+        rpn_min_size, scales, ratios, feature_stride, iou_loss,
+    )  # fmt: skip
     return (rois, score) if output_score else rois
 
 
@@ -151,8 +151,8 @@ def multi_proposal(
     rpn_post_nms_top_n: int = 300,
     threshold: float = 0.7,
     rpn_min_size: int = 16,
-    scales: Floats = (4.0, 8.0, 16.0, 32.0),
-    ratios: Floats = (0.5, 1.0, 2.0),
+    scales: Floats = (4, 8, 16, 32),
+    ratios: Floats = (0.5, 1, 2),
     feature_stride: int = 16,
     output_score: bool = False,
     iou_loss: bool = False,
@@ -164,12 +164,15 @@ def multi_proposal(
     ...                             ratios=(1,), rpn_post_nms_top_n=1).asnumpy()
     array([[ 0.,  0.,  0., 15., 15.]], dtype=float32)
     """
-    with torch.no_grad():
-        rois, score = _propose(
-            cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
-            rpn_min_size, scales, ratios, feature_stride, iou_loss,
-        )  # fmt: skip
+    rois, score = _propose(
+        cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
+        rpn_min_size, scales, ratios, feature_stride, iou_loss,
+    )  # fmt: skip
     return (rois, score) if output_score else rois
+
+
+proposal.gradient(no_gradient)
+multi_proposal.gradient(no_gradient)
 
 
 @proposal.infer_inputs

@@ -259,7 +259,7 @@ def rroi_align(
     array([[[[5.]]]], dtype=float32)
     """
     _check_rois("_contrib_RROIAlign", data, rois, 6)
-    batch, channels, height, width = data.shape
+    _, channels, height, width = data.shape
     high, wide = pooled_size
     with torch.no_grad():
         image = rois[:, 0].long()
@@ -332,7 +332,7 @@ def psroi_pooling(
              [1., 1.]]]], dtype=float32)
     """
     _check_rois("_contrib_PSROIPooling", data, rois)
-    batch, _, height, width = data.shape
+    height, width = data.shape[2:]
     grid, bins = group_size or pooled_size, pooled_size
     pixels = _grouped_pixels("_contrib_PSROIPooling", data, output_dim, grid)
     with torch.no_grad():
@@ -441,7 +441,7 @@ def deformable_psroi_pooling(
     each = output_dim // classes
     out = []
     for k in range(classes):
-        own = data[:, :].reshape(batch, output_dim, -1, height, width)[:, k * each : (k + 1) * each]
+        own = data.reshape(batch, output_dim, -1, height, width)[:, k * each : (k + 1) * each]
         rows = _grouped_pixels("_contrib_DeformablePSROIPooling", own.flatten(1, 2), each, grid)
         base = (image * (grid * grid) + cell.view(1, bins, bins, 1)) * (height * width)
         index = (lookup[:, k] + base).flatten(0, 2)

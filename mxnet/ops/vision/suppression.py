@@ -5,6 +5,8 @@ Boxes are corners ``(xmin, ymin, xmax, ymax)`` in the last axis.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -162,9 +164,7 @@ class _Sweep:
     def _edges(self, threshold: float) -> tuple[Tensor, Tensor]:
         cuts = torch.arange(0, self.total, MAX_LISTED, device=self.ends.device)
         bounds = sorted({*torch.searchsorted(self.ends, cuts, right=True).tolist(), len(self.ends)})
-        found = [
-            self._edges_from(a, b, threshold) for a, b in zip(bounds, bounds[1:], strict=False)
-        ]
+        found = [self._edges_from(a, b, threshold) for a, b in pairwise(bounds)]
         if not found:
             return self.order[:0], self.order[:0]
         one, two = (torch.cat(side) for side in zip(*found, strict=True))

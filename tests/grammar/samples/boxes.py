@@ -52,7 +52,7 @@ sample(
     _boxes(2, 3),
     normal(4),
     uniform(0.1, 1, 4),
-    grad=False,
+    numeric=False,
 )
 sample(
     "_contrib_box_decode",
@@ -64,7 +64,7 @@ sample(
     std3=0.4,
     clip=each(-1, 0.2),
     format=each("center", "corner"),
-    grad=False,
+    numeric=False,
 )
 _matches = _rng.permutation(24).reshape(2, 4, 3).astype("float32") / 24
 sample(
@@ -73,9 +73,9 @@ sample(
     threshold=each(1e-12, 0.4),
     topk=each(-1, 1, 2),
     is_ascend=each(False, True),
-    grad=False,
+    numeric=False,
 )
-sample("_contrib_bipartite_matching", np.ones((3, 4), "float32"), threshold=0.5, grad=False)
+sample("_contrib_bipartite_matching", np.ones((3, 4), "float32"), threshold=0.5, numeric=False)
 
 _map = normal(1, 2, 3, 4)
 sample("_contrib_MultiBoxPrior", _map, numeric=False)
@@ -106,7 +106,6 @@ sample(
     _labels(),
     normal(3, 4, 14),
     numeric=False,
-    grad=False,
     negative_mining_ratio=each(-1, 1, 3),
     overlap_threshold=each(0.5, 0.1),
     minimum_negative_samples=each(0, 5),
@@ -119,7 +118,7 @@ sample(
     ignore_label=-2,
     negative_mining_ratio=2,
     negative_mining_thresh=each(0.4, 0.5),
-    grad=False,
+    numeric=False,
     variances=(0.1, 0.2, 0.3, 0.4),
 )
 _probs = _rng.uniform(0, 1, (2, 4, 14)).astype("float32")
@@ -132,7 +131,7 @@ sample(
     clip=each(True, False),
     threshold=each(0.01, 0.4),
     nms_threshold=each(0.2, 0.5, -1),
-    grad=False,
+    numeric=False,
     force_suppress=each(False, True),
 )
 sample(
@@ -141,7 +140,7 @@ sample(
     normal(2, 56),
     _anchors,
     nms_topk=each(1, 5),
-    grad=False,
+    numeric=False,
     background_id=each(0, 1, -1),
     variances=(0.2, 0.1, 0.1, 0.1),
 )
@@ -151,7 +150,7 @@ _rpn = {
     "ratios": (0.5, 1, 2),
     "feature_stride": 8,
     "rpn_post_nms_top_n": 8,
-    "grad": False,
+    "numeric": False,
 }
 for _name, _images in (("_contrib_Proposal", 1), ("_contrib_MultiProposal", 2)):
     _facts = [[40, 48, 1.0], [32, 40, 1.5]][:_images]

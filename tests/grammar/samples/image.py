@@ -43,3 +43,13 @@ sample("_image_normalize", normal(2, 3, 2, 4), mean=(0.1,), std=(0.5, 2, 3))
 sample(
     "_image_normalize", integers(0, 256, 3, 2, 3, dtype="uint8"), mean=(1,), std=(2,), grad=False
 )
+# Gray has no hue to change.
+sample(
+    "_image_random_color_jitter",
+    [[[9, 9, 9], [5, 5, 5]]],
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    hue=0.5,
+    grad=False,
+)

@@ -1,0 +1,24 @@
+"""Versions, and where the package's files lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# The MXNet whose programs run here, which they may ask for; `mxnext_version` is our own.
+__version__ = "1.9.1"
+mxnext_version = "0.1.0"
+
+
+def find_lib_path(prefix: str = "libmxnet") -> list[str]:
+    """Return the package's folder: there is no library of our own, the kernels are torch's."""
+    return [str(Path(__file__).parent)]
+
+
+def find_include_path() -> str:
+    """Return the package's folder: there are no C headers."""
+    return str(Path(__file__).parent)
+
+
+def find_conf_path(prefix: str = "tvmop") -> str:
+    """Return the package's folder: there is no such configuration."""
+    return str(Path(__file__).parent)

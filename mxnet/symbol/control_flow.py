@@ -1,0 +1,217 @@
+"""Loops and branches as operators that hold graphs: `foreach`, `while_loop`, `cond`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..attribute import AttrScope
+from ..error import MXNetError
+from ..graph import Entry, Node
+from ..graph.subgraph import MARK, Cut, cut_out
+from ..name import NameManager
+from ..ops import registry
+from .face import apply_op
+from .handle import Symbol
+from .symbol import var
+
+__all__ = ["cond", "foreach", "while_loop"]
+
+
+def foreach(
+    body: Callable, data: Any, init_states: Any, name: str = "foreach"
+) -> tuple[Any, Any]:
+    """Run ``body(slice, states) -> (outputs, states)`` over axis 0 of the data.
+
+    Outputs are stacked along a new axis 0; the states of the last step are returned beside them.
+
+    >>> step = lambda x, s: (x + s, x + s)
+    >>> out, last = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("init"))
+    >>> out.list_arguments()
+    ['data', 'init']
+    """
+    datas, states = _listed(data, "data"), _listed(init_states, "init_states")
+    if not datas:
+        raise MXNetError("foreach needs at least one data symbol to go over.")
+    scope = NameManager.current.get(None, name)
+    with AttrScope(**{MARK: scope}):
+        slices, held = _stand_ins(datas), _stand_ins(states)
+        outs, new_states = _two_parts(
+            body(_like(data, slices), _like(init_states, held)), "foreach's body"
+        )
+        out_list, state_list = _listed(outs, "outputs"), _listed(new_states, "states")
+        if len(state_list) != len(states):
+            raise MXNetError(
+                f"foreach's body returned {len(state_list)} states, but got {len(states)}."
+            )
+        heads = _heads([*out_list, *state_list])
+    cut = cut_out(heads, scope)
+    given = dict(zip(_nodes(slices + held), _entries(datas + states), strict=True))
+    data_at = [_used(cut, n, "the data arrays have to be used") for n in _nodes(slices)]
+    state_at = [_used(cut, n, "the state arrays have to be used") for n in _nodes(held)]
+    rest_at = [i for i, n in enumerate(cut.graph.variables) if n not in given]
+    inputs = [*given.values(), *(_source(cut, i) for i in rest_at)]
+    attrs = {
+        "num_outputs": len(heads),
+        "num_out_data": len(out_list),
+        "in_state_locs": state_at,
+        "in_data_locs": data_at,
+        "remain_locs": rest_at,
+    }
+    made = _node("_foreach", [cut], inputs, attrs)
+    return _like(outs, made[: len(out_list)]), _like(new_states, made[len(out_list) :])
+
+
+def while_loop(
+    cond: Callable,
+    func: Callable,
+    loop_vars: Any,
+    max_iterations: int | None = None,
+    name: str = "while_loop",
+) -> tuple[Any, Any]:
+    """Run ``func(*loop_vars) -> (outputs, loop_vars)`` while ``cond(*loop_vars)`` holds.
+
+    Outputs are stacked along a new axis 0 of size `max_iterations`.
+    """
+    if max_iterations is None:
+        raise ValueError("max_iterations should be specified")
+    variables = _listed(loop_vars, "loop_vars")
+    if not variables:
+        raise ValueError("loop_vars should contain at least one element")
+    cond_scope = NameManager.current.get(None, f"{name}_cond")
+    with AttrScope(**{MARK: cond_scope}):
+        seen = _stand_ins(variables)
+        cond_heads = _heads([cond(*seen)])
+    func_scope = NameManager.current.get(None, f"{name}_func")
+    with AttrScope(**{MARK: func_scope}):
+        held = _stand_ins(variables)
+        outs, new_vars = _two_parts(func(*held), "while_loop's func")
+        out_list, var_list = _listed(outs, "outputs"), _listed(new_vars, "loop_vars")
+        if len(var_list) != len(variables):
+            raise MXNetError(
+                f"while_loop's func returned {len(var_list)} loop_vars, but got {len(variables)}."
+            )
+        func_heads = _heads([*out_list, *var_list])
+    cuts = [cut_out(cond_heads, cond_scope), cut_out(func_heads, func_scope)]
+    given = dict(zip(_nodes(seen + held), _entries(variables) * 2, strict=True))
+    inputs: list[Entry] = []
+    cond_at, func_at = (_join(cut, given, inputs) for cut in cuts)
+    attrs = {
+        "max_iterations": int(max_iterations),
+        "cond_input_locs": cond_at,
+        "func_input_locs": func_at,
+        "func_var_locs": [_used(cuts[1], n, "loop_vars have to be used") for n in _nodes(held)],
+        "num_out_data": len(out_list),
+        "num_outputs": len(func_heads),
+    }
+    made = _node("_while_loop", cuts, inputs, attrs)
+    return _like(outs, made[: len(out_list)]), _like(new_vars, made[len(out_list) :])
+
+
+def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
+    """Return what `then_func` gives where `pred` is true, else what `else_func` gives."""
+    cuts, parts = [], []
+    for kind, make in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
+        scope = NameManager.current.get(None, f"{name}_{kind}")
+        with AttrScope(**{MARK: scope}):
+            parts.append(make())
+            heads = _heads(_listed(parts[-1], kind))
+        cuts.append(cut_out(heads, scope))
+    if len(cuts[1].graph.heads) != len(cuts[2].graph.heads):
+        raise ValueError("Number of outputs differs between then-branch and else-branch")
+    inputs: list[Entry] = []
+    cond_at, then_at, else_at = (_join(cut, {}, inputs) for cut in cuts)
+    attrs = {
+        "cond_input_locs": cond_at,
+        "then_input_locs": then_at,
+        "else_input_locs": else_at,
+        "num_outputs": len(cuts[1].graph.heads),
+    }
+    return _like(parts[1], _node("_cond", cuts, inputs, attrs))
+
+
+# -- parts ------------------------------------------------------------------------------------
+
+
+def _listed(value: Any, what: str) -> list[Symbol]:
+    symbols = list(value) if isinstance(value, list | tuple) else [value]
+    for symbol in symbols:
+        if not isinstance(symbol, Symbol):
+            raise TypeError(f"{what} must be a Symbol or a list of Symbols, got {symbol!r}.")
+    return [part for symbol in symbols for part in symbol]
+
+
+def _like(shape: Any, parts: list[Symbol]) -> Any:
+    """Return a single symbol where the user wrote one, else the list."""
+    return parts if isinstance(shape, list | tuple) or len(parts) != 1 else parts[0]
+
+
+def _two_parts(value: Any, who: str) -> tuple[Any, Any]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{who} must return two things: outputs and states.")
+    return value[0], value[1]
+
+
+def _stand_ins(symbols: list[Symbol]) -> list[Symbol]:
+    return [var(f"{s._heads[0].node.name}-{s._heads[0].index}") for s in symbols]
+
+
+def _nodes(symbols: Sequence[Symbol]) -> list[Node]:
+    return [s._heads[0].node for s in symbols]
+
+
+def _entries(symbols: Sequence[Symbol]) -> list[Entry]:
+    return [s._heads[0] for s in symbols]
+
+
+def _heads(symbols: list[Symbol]) -> list[Entry]:
+    """Return the body's results, each as the output of a node of its own."""
+    scope, seen, heads = AttrScope.current._attr[MARK], set(), []
+    copy = registry.get("_copy")
+    for symbol in symbols:
+        entry = symbol._heads[0]
+        node = entry.node
+        if node.op is None or node in seen or node.extra.get(MARK) != scope:
+            entry = apply_op(Symbol, copy, "identity", {copy.inputs[0].name: entry}, {})._heads[0]
+        seen.add(entry.node)
+        heads.append(entry)
+    return heads
+
+
+def _used(cut: Cut, node: Node, complaint: str) -> int:
+    position = cut.position(node)
+    if position is None:
+        raise MXNetError(f"{complaint} in the loop body: {node.name} is not.")
+    return position
+
+
+def _source(cut: Cut, position: int) -> Entry:
+    """Return what a variable of the body is outside; its own ones appear there too."""
+    source = cut.sources[position]
+    if source is not None:
+        return source
+    node = cut.graph.variables[position]
+    extra = {k: v for k, v in node.extra.items() if k != MARK}
+    return Entry(Node(None, node.name, extra=extra, source=node.source))
+
+
+def _join(cut: Cut, given: dict[Node, Entry], inputs: list[Entry]) -> list[int]:
+    """Add a body's inputs to those of the operator; return where each one is."""
+    places = []
+    for position, node in enumerate(cut.graph.variables):
+        entry = given.get(node) or _source(cut, position)
+        same = (i for i, e in enumerate(inputs) if e[:2] == entry[:2])
+        place = next(same, len(inputs))
+        if place == len(inputs):
+            inputs.append(entry)
+        places.append(place)
+    return places
+
+
+def _node(name: str, cuts: list[Cut], inputs: list[Entry], attrs: dict[str, Any]) -> list[Symbol]:
+    texts = {k: str(v) for k, v in attrs.items()}
+    texts["num_args"] = str(len(inputs) + len(cuts))
+    given = {f"arg{i}": e for i, e in enumerate(inputs)}
+    symbol = apply_op(Symbol, registry.get(name), name, given, texts, count=len(inputs))
+    symbol._heads[0].node.subgraphs = tuple(cut.graph for cut in cuts)
+    return list(symbol)

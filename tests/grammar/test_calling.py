@@ -1,0 +1,59 @@
+"""Laws of calling: `out=`, attributes as text, gradient requests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import mxnet as mx
+from mxnet.ops import registry
+from mxnet.ops.attributes import to_string
+from tests.grammar.calling import arrays_of, call, differentiable, run_backward
+from tests.grammar.laws import hold_for_all
+from tests.grammar.sampling import Row
+
+
+def _deterministic(row: Row) -> bool:
+    return registry.get(row.op).context_parameter is None
+
+
+def test_out_receives_the_result(family: str, rows: list[Row]) -> None:
+    """With ``out=`` the given arrays hold what a plain call returns."""
+
+    def law(row: Row) -> None:
+        wanted = call(row, arrays_of(row))
+        given = [mx.nd.array(np.full(w.shape, 9), dtype=w.dtype) for w in wanted]
+        call(row, arrays_of(row), out=given if len(given) > 1 else given[0])
+        for g, w in zip(given, wanted, strict=True):
+            np.testing.assert_array_equal(g.asnumpy(), w.asnumpy())
+
+    hold_for_all([r for r in rows[:6] if _deterministic(r)], law)
+
+
+def test_text_attributes_mean_the_same(family: str, rows: list[Row]) -> None:
+    """Attributes may come as text, as they stand in model files."""
+
+    def law(row: Row) -> None:
+        op = registry.get(row.op)
+        own = {k: v for k, v in row.attrs.items() if k in op.attributes}
+        assert op.parse(own) == op.parse({k: to_string(v) for k, v in own.items()})
+
+    hold_for_all(rows, law)
+
+
+def test_add_accumulates(family: str, rows: list[Row]) -> None:
+    """With grad_req 'add' a second backward doubles what 'write' gives; 'null' writes nothing."""
+
+    def law(row: Row) -> None:
+        arrays = arrays_of(row)
+        wanted = differentiable(arrays)
+        run_backward(row, arrays, wanted)
+        once = [arrays[i].grad.asnumpy() for i in wanted]
+        for req, factor in (("add", 1), ("null", 0)):
+            fresh = arrays_of(row)
+            run_backward(row, fresh, wanted, req)
+            for i, grad in zip(wanted, once, strict=True):
+                np.testing.assert_allclose(
+                    fresh[i].grad.asnumpy(), grad * factor, rtol=1e-5, atol=1e-6
+                )
+
+    hold_for_all([r for r in rows if r.grad and _deterministic(r)][:2], law)

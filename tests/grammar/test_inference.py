@@ -1,0 +1,66 @@
+"""Law: what is inferred without running is what running gives."""
+
+from __future__ import annotations
+
+import mxnet as mx
+from mxnet import dtypes
+from mxnet.ops import registry
+from mxnet.ops.declare import Op
+from mxnet.ops.shapes import unify
+from tests.grammar.calling import arrays_of, call
+from tests.grammar.laws import hold_for_all
+from tests.grammar.sampling import Row
+
+
+def _attrs(op: Op, row: Row, given: int) -> dict:
+    raw = dict(row.attrs)
+    if op.count in op.attributes:
+        raw.setdefault(op.count, given)
+    return op.complete(op.parse(raw))
+
+
+def _facts(row: Row) -> tuple:
+    arrays = arrays_of(row)
+    with mx.autograd.train_mode() if row.train else mx.autograd.predict_mode():
+        outs = call(row, arrays)
+    op = registry.get(row.op)
+    return op, arrays, outs, _attrs(op, row, len(arrays))
+
+
+def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
+    """From full input shapes follow the output shapes."""
+
+    def law(row: Row) -> None:
+        op, arrays, outs, attrs = _facts(row)
+        ins, found = op.infer_shapes([a.shape for a in arrays], [None] * len(outs), attrs)
+        assert ins == [a.shape for a in arrays]
+        assert found == [o.shape for o in outs]
+
+    hold_for_all([r for r in rows if not registry.get(r.op).value_dependent], law)
+
+
+def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
+    """With the first size of every input unknown, nothing wrong is inferred."""
+
+    def law(row: Row) -> None:
+        op, arrays, outs, attrs = _facts(row)
+        partial = [(-1, *a.shape[1:]) if a.shape else a.shape for a in arrays]
+        ins, found = op.infer_shapes(partial, [None] * len(outs), attrs)
+        for told, array in zip(ins, arrays, strict=True):
+            assert unify(told, array.shape) == array.shape
+        for told, out in zip(found, outs, strict=True):
+            assert unify(told, out.shape) == out.shape
+
+    hold_for_all([r for r in rows if not registry.get(r.op).value_dependent], law)
+
+
+def test_inferred_types_are_real(family: str, rows: list[Row]) -> None:
+    """From input dtypes follow the output dtypes."""
+
+    def law(row: Row) -> None:
+        op, arrays, outs, attrs = _facts(row)
+        given = [dtypes.to_torch(a.dtype) for a in arrays]
+        _, found = op.infer_types(given, [None] * len(outs), attrs)
+        assert found == [dtypes.to_torch(o.dtype) for o in outs]
+
+    hold_for_all(rows, law)

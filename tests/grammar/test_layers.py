@@ -1,0 +1,79 @@
+"""Law: rooms of the house import downwards only; the few doors upwards are listed."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import mxnet
+
+ROOT = pathlib.Path(mxnet.__file__).parent
+DOORS = pathlib.Path(__file__).parent / "doors.txt"
+# From the ground up; a room may import rooms of lower lines, and its own.
+LAYERS = [
+    {"base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute", "libinfo"},
+    {"ops", "formats"},
+    {"graph"},
+    {"ndarray", "autograd", "random", "symbol", "util"},
+    {"numpy", "numpy_extension"},
+    {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log"},
+    {
+        "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
+        "callback", "monitor", "visualization", "model",
+    },
+    {"gluon", "module", "rnn"},
+    {"contrib", "test_utils", "tools", "notebook"},
+]  # fmt: skip
+SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+
+
+def _room(path: pathlib.Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
+    """Return (room, inside a function) for every import of this package."""
+    package = ["mxnet", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checking = {
+        id(n)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for n in ast.walk(node)
+    }
+    local = {
+        id(n)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for n in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or id(node) in checking:
+            continue
+        base = package[: len(package) - node.level + 1] if node.level else []
+        parts = base + (node.module.split(".") if node.module else [])
+        if parts[:1] == ["mxnet"]:
+            targets = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
+            found += [(t, id(node) in local) for t in targets]
+    return found
+
+
+def test_imports_go_down() -> None:
+    """No module imports a room above its own, or a sibling, except through a listed door."""
+    doors = {line.split("#")[0].strip() for line in DOORS.read_text().splitlines()}
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        room = _room(path)
+        if room == "__init__":
+            continue
+        assert room in LEVEL, f"{room} has no place in LAYERS"
+        for target, inside in _imports(path):
+            apart = any({room, target} <= pair and room != target for pair in SIBLINGS)
+            if target not in LEVEL or (LEVEL[target] <= LEVEL[room] and not apart):
+                continue
+            door = f"{path.relative_to(ROOT).as_posix()} -> {target}"
+            if not (inside and door in doors):
+                wrong.append(door)
+    assert not wrong, "imports that go up: " + ", ".join(wrong)

@@ -1,0 +1,67 @@
+"""Law: a symbol computes what the eager function computes, also after a trip through JSON."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import mxnet as mx
+from mxnet.ops import registry
+from mxnet.symbol.face import make_function
+from tests.grammar.calling import arrays_of, call, differentiable, run_backward
+from tests.grammar.laws import hold_for_all
+from tests.grammar.sampling import Row
+
+
+def _symbol(row: Row, count: int) -> mx.sym.Symbol:
+    inputs = [mx.sym.Variable(f"in{i}") for i in range(count)]
+    return make_function(registry.get(row.op), row.op)(*inputs, name="it", **row.attrs)
+
+
+def _bound(symbol: mx.sym.Symbol, row: Row, reqs: dict[str, str]) -> mx.executor.Executor:
+    arrays = {f"in{i}": a for i, a in enumerate(arrays_of(row))}
+    args = {n: arrays[n] for n in symbol.list_arguments()}
+    grads = {n: mx.nd.zeros(args[n].shape, dtype=args[n].dtype) for n in reqs if n in args}
+    aux = {n: arrays[n] for n in symbol.list_auxiliary_states()}
+    return symbol.bind(mx.cpu(), args, grads, reqs, aux)
+
+
+def test_symbol_equals_eager(family: str, rows: list[Row]) -> None:
+    """Forward and backward of a bound symbol, loaded back from its own JSON."""
+
+    def law(row: Row) -> None:
+        arrays = arrays_of(row)
+        symbol = mx.sym.load_json(_symbol(row, len(arrays)).tojson())
+        wanted = differentiable(arrays) if row.grad else []
+        executor = _bound(symbol, row, {f"in{i}": "write" for i in wanted})
+        outs = executor.forward(is_train=row.train or bool(wanted))
+        if not row.train and wanted:
+            outs = executor.forward(is_train=False)
+        eager = run_backward(row, arrays, wanted) if row.train else call(row, arrays)
+        for o, e in zip(outs, eager, strict=True):
+            np.testing.assert_allclose(o.asnumpy(), e.asnumpy(), rtol=1e-5, atol=1e-6)
+
+    hold_for_all([r for r in rows if registry.get(r.op).context_parameter is None][:4], law)
+
+
+def test_symbol_gradients_equal_eager(family: str, rows: list[Row]) -> None:
+    """Gradients of a bound symbol in training mode are those of autograd."""
+
+    def law(row: Row) -> None:
+        arrays = arrays_of(row)
+        wanted = differentiable(arrays)
+        executor = _bound(_symbol(row, len(arrays)), row, {f"in{i}": "write" for i in wanted})
+        outs = executor.forward(is_train=True)
+        heads = [mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)]
+        executor.backward(heads)
+        trained = Row(row.op, row.inputs, row.attrs, train=True)
+        trained.key = row.key
+        run_backward(trained, arrays, wanted)
+        for i in wanted:
+            grad = executor.grad_dict.get(f"in{i}")
+            if grad is not None:
+                np.testing.assert_allclose(
+                    grad.asnumpy(), arrays[i].grad.asnumpy(), rtol=1e-5, atol=1e-6
+                )
+
+    chosen = [r for r in rows if r.grad and registry.get(r.op).context_parameter is None]
+    hold_for_all(chosen[:2], law)

@@ -1,0 +1,122 @@
+"""Shapes told backwards, copies instead of views, and errors of shape operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError, ShapeError
+from mxnet.ops import registry
+from mxnet.ops.tensor.reshape_codes import resolve_reshape
+
+
+def infer(name: str, ins: list, outs: list, **attrs: object) -> tuple[list, list]:
+    op = registry.get(name)
+    return op.infer_shapes(ins, outs, op.complete(op.parse(attrs)))
+
+
+def test_reshape_tells_an_unknown_batch_by_its_output() -> None:
+    assert infer("Reshape", [(-1, 3, 4)], [None], shape=(2, 12)) == ([(2, 3, 4)], [(2, 12)])
+    found = infer("Reshape", [(-1, 5)], [(4, 5)], shape=(-1, 5))
+    assert found == ([(4, 5)], [(4, 5)])
+
+
+def test_flatten_keeps_an_unknown_batch() -> None:
+    assert infer("Flatten", [(-1, 5, 3)], [None])[1] == [(-1, 15)]
+
+
+def test_transpose_works_backwards() -> None:
+    assert infer("transpose", [None], [(4, 15)], axes=(1, 0))[0] == [(15, 4)]
+
+
+def test_concat_completes_its_inputs() -> None:
+    ins, outs = infer("Concat", [(2, -1), (-1, 3)], [None], dim=1)
+    assert ins == [(2, -1), (2, 3)]
+    assert outs == [(2, -1)]
+    assert infer("Concat", [(-1, 3), None], [(4, 15)], dim=1)[0] == [(4, 3), (4, 12)]
+
+
+def test_split_tells_its_data_by_a_part() -> None:
+    ins, _ = infer("SliceChannel", [None], [(4, 5), None], num_outputs=2, axis=1)
+    assert ins == [(4, 10)]
+
+
+def test_embedding_tells_its_weight() -> None:
+    ins, outs = infer("Embedding", [(5, -1), None], [None], input_dim=3, output_dim=4)
+    assert ins[1] == (3, 4)
+    assert outs == [(5, -1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs"),
+    [
+        ("Reshape", {"shape": (4,)}),
+        ("Flatten", {}),
+        ("transpose", {}),
+        ("expand_dims", {"axis": 0}),
+        ("squeeze", {}),
+        ("slice", {"begin": (0,), "end": (2,)}),
+        ("slice_axis", {"axis": 0, "begin": 0, "end": None}),
+        ("broadcast_to", {"shape": (2, 2)}),
+        ("SliceChannel", {"num_outputs": 1}),
+        ("repeat", {"repeats": 1, "axis": 0}),
+    ],
+)
+def test_functions_copy(name: str, attrs: dict) -> None:
+    x = mx.nd.ones((2, 2))
+    y = getattr(mx.nd, name)(x, **attrs)
+    y[:] = 5
+    assert x.asnumpy().tolist() == [[1, 1], [1, 1]]
+
+
+def test_shared_form_does_not_copy() -> None:
+    op = registry.get("Reshape")
+    x = mx.nd.ones((2, 2))._data
+    assert op.shared(x, shape=(4,)).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("codes", [(-1, -1), (-5,), (0, 0, 0), (-3, -3), (-4, 5, 2), (-4, 1)])
+def test_wrong_codes_are_errors(codes: tuple) -> None:
+    with pytest.raises(ShapeError):
+        resolve_reshape((2, 3), codes)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: mx.nd.Reshape(x, shape=(7,)),
+        lambda x: mx.nd.squeeze(x, axis=0),
+        lambda x: mx.nd.slice_axis(x, axis=1, begin=2, end=1),
+        lambda x: mx.nd.broadcast_to(x, shape=(3, 3)),
+        lambda x: mx.nd.split(x, num_outputs=2, axis=1),
+        lambda x: mx.nd.Pad(x, mode="edge", pad_width=(0, 0, 1, 1)),
+        lambda x: mx.nd.concat(x, mx.nd.array([1]), dim=0),
+        lambda x: mx.nd.dot(x, x),
+        lambda x: mx.nd.batch_dot(x, x),
+        lambda x: mx.nd.topk(x, k=9),
+        lambda x: mx.nd.take(x, mx.nd.array([5]), mode="raise"),
+        lambda x: mx.nd.pick(x, mx.nd.array([0, 1, 1])),
+        lambda x: mx.nd.SequenceMask(x, mx.nd.array([1, 2, 1])),
+        lambda x: mx.nd._internal._arange(start=0, stop=0),
+    ],
+)
+def test_what_does_not_fit_is_an_error(call: object) -> None:
+    with pytest.raises(MXNetError):
+        call(mx.nd.ones((2, 3)))
+
+
+def test_scatter_set_writes_a_copy() -> None:
+    x, y, at = mx.nd.zeros((2, 2)), mx.nd.array([7, 8]), mx.nd.array([[1, 0], [0, 1]])
+    made = mx.nd._internal._scatter_set_nd(x, y, at, shape=(2, 2))
+    np.testing.assert_array_equal(made.asnumpy(), [[0, 8], [7, 0]])
+    assert not x.asnumpy().any()
+
+
+def test_columns_of_other_than_two_axes() -> None:
+    """MXNet 1.9.1 fails on one axis; sums of ones count how often a place is covered."""
+    line = mx.nd.arange(5).reshape((1, 1, 5))
+    columns = mx.nd.im2col(line, kernel=(2,), stride=(2,), pad=(1,))
+    np.testing.assert_array_equal(columns.asnumpy(), [[[0, 1, 3], [0, 2, 4]]])
+    back = mx.nd.col2im(mx.nd.ones((1, 8, 8)), output_size=(3, 3, 3), kernel=(2, 2, 2))
+    assert back.asnumpy()[0, 0, 1, 1, 1] == 8

@@ -1,0 +1,53 @@
+"""Random image changes stay within their bounds; errors speak."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError
+
+
+def test_flips_turn_odd_sizes_too() -> None:
+    image = mx.nd.arange(3).reshape((3, 1, 1))
+    assert mx.nd.image.flip_top_bottom(image).asnumpy().ravel().tolist() == [2, 1, 0]
+
+
+def test_random_flips_do_both() -> None:
+    image = mx.nd.arange(2).reshape((1, 2, 1))
+    seen = {tuple(mx.nd.image.random_flip_left_right(image).asnumpy().ravel()) for _ in range(64)}
+    assert seen == {(0, 1), (1, 0)}
+
+
+def test_brightness_draws_between_its_bounds() -> None:
+    image = mx.nd.ones((1, 1, 3))
+    made = [
+        float(mx.nd.image.random_brightness(image, 0.5, 1.5).asnumpy()[0, 0, 0]) for _ in range(64)
+    ]
+    assert 0.5 <= min(made) < 0.8 and 1.2 < max(made) <= 1.5
+
+
+def test_one_channel_has_no_colour_to_change() -> None:
+    image = mx.nd.array(np.full((2, 2, 1), 7), dtype="uint8")
+    for changed in (
+        mx.nd.image.random_hue(image, 0.1, 0.9),
+        mx.nd.image.random_saturation(image, 0.1, 0.9),
+        mx.nd.image.adjust_lighting(image, alpha=(1, 1, 1)),
+    ):
+        assert np.array_equal(changed.asnumpy(), image.asnumpy())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: mx.nd.image.crop(x, x=2, y=0, width=2, height=1), "should not be greater"),
+        (lambda x: mx.nd.image.resize(x, size=(2, 2), interp=9), "unknown interpolation"),
+        (lambda x: mx.nd.image.random_brightness(x, -1, 1), "min_factor"),
+        (lambda x: mx.nd.image.normalize(x, mean=(1, 2)), "Invalid mean"),
+        (lambda x: mx.nd.image.flip_left_right(x[0]), "must have shape"),
+    ],
+)
+def test_errors_say_what_is_needed(call, text: str) -> None:
+    with pytest.raises(MXNetError, match=text):
+        call(mx.nd.ones((3, 3, 3)))
