@@ -15,8 +15,10 @@ from . import random, random as rnd  # noqa: E402
 from . import autograd  # noqa: E402
 from . import attribute, name  # noqa: E402
 from . import symbol, symbol as sym  # noqa: E402
+from . import operator  # noqa: E402 (declares Custom: before the faces are made)
 from . import executor  # noqa: E402
 from . import initializer, initializer as init, lr_scheduler  # noqa: E402
+from . import recordio  # noqa: E402
 from .attribute import AttrScope  # noqa: E402
 from .base import MXNetError  # noqa: E402
 from .context import Context, cpu, cpu_pinned, current_context, gpu  # noqa: E402

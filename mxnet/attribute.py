@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from .base import classproperty
+from .base import classproperty, string_types  # noqa: F401 (MXNet shows it here)
 
 __all__ = ["AttrScope"]
 

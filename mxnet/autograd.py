@@ -19,7 +19,7 @@ import torch
 from .base import string_types
 from .error import MXNetError
 from .ndarray import NDArray
-from .ndarray.gradient import attach, differentiate, run_backward
+from .ndarray.gradient import attach, differentiate, gradient_array, run_backward
 from .ndarray.state import state
 from .ndarray.storage import current, plain, wrap, wrap_plain
 
@@ -171,7 +171,7 @@ def grad(
     variables = [variables] if single else list(variables)
     keep = create_graph if retain_graph is None else retain_graph
     found = differentiate(heads, variables, head_grads, keep, create_graph)
-    arrays = [wrap(type(v), g, v._ctx) for g, v in zip(found, variables, strict=True)]
+    arrays = [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
     return arrays[0] if single else arrays
 
 

@@ -1,22 +1,66 @@
-"""Small things that everything may use: the error root, number kinds, the Null marker."""
+"""Small things that everything may use: the error root, number kinds, the Null marker.
+
+MXNet's Python spoke to a C library from here. There is none in this house; the ctypes helpers
+remain for programs that speak to C libraries of their own, and `_LIB` says so when it is asked.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import env, error, libinfo
 from .error import MXNetError, NotImplementedForSymbol, register_error
 
+__all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
 
+long = int
+basestring = str
 string_types = (str,)
 numeric_types = (float, int, np.generic)
 integer_types = (int, np.int32, np.int64)
-mx_real_t = np.float32
-mx_uint = int
-py_str = str
+error_types = error._registered
 
-__all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
+mx_int = ctypes.c_int
+mx_uint = ctypes.c_uint
+mx_int64 = ctypes.c_int64
+mx_float = ctypes.c_float
+mx_float_p = ctypes.POINTER(ctypes.c_float)
+mx_real_t = np.float32
+NDArrayHandle = FunctionHandle = OpHandle = CachedOpHandle = SymbolHandle = ctypes.c_void_p
+ExecutorHandle = DataIterCreatorHandle = DataIterHandle = KVStoreHandle = ctypes.c_void_p
+RecordIOHandle = RtcHandle = CudaModuleHandle = CudaKernelHandle = ctypes.c_void_p
+ProfileHandle = DLPackHandle = ctypes.c_void_p
+
+
+class MXCallbackList(ctypes.Structure):
+    """A list of C functions and what each of them is called with."""
+
+    _fields_ = (
+        ("num_callbacks", ctypes.c_int),
+        ("callbacks", ctypes.POINTER(ctypes.CFUNCTYPE(ctypes.c_int))),
+        ("contexts", ctypes.POINTER(ctypes.c_void_p)),
+    )
+
+
+class _NoLibrary:
+    """Stands where MXNet kept its C library, and tells so."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise MXNetError(
+            f"{name} is a function of MXNet's C library. MXNext has none: its kernels are "
+            "PyTorch's. Use the Python interface, or torch itself."
+        )
+
+
+_LIB = _NoLibrary()
 
 
 class _NullType:
@@ -49,3 +93,156 @@ class classproperty:  # noqa: N801 (MXNet's spelling)
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self.getter(owner)
+
+
+def with_metaclass(meta: type, *bases: type) -> type:
+    """Return a base for classes that are to have a metaclass.
+
+    >>> class Kind(type): ...
+    >>> class Thing(with_metaclass(Kind, dict)): ...
+    >>> type(Thing) is Kind, Thing.__mro__[1] is dict
+    (True, True)
+    """
+
+    class Temporary(type):
+        def __new__(cls, name: str, _: tuple, body: dict) -> type:
+            return meta(name, bases, body)
+
+        @classmethod
+        def __prepare__(cls, name: str, _: tuple) -> Any:
+            return meta.__prepare__(name, bases)
+
+    return type.__new__(Temporary, "temporary_class", (), {})
+
+
+# -- between Python and C ----------------------------------------------------------------------
+
+
+def py_str(text: bytes) -> str:
+    """Return the text of C's bytes.
+
+    >>> py_str(b"relu")
+    'relu'
+    """
+    return text.decode("utf-8")
+
+
+def c_str(string: str) -> ctypes.c_char_p:
+    """Return a C string.
+
+    >>> c_str("relu").value
+    b'relu'
+    """
+    return ctypes.c_char_p(string.encode("utf-8"))
+
+
+def c_str_array(strings: Sequence[str]) -> ctypes.Array:
+    """Return a C array of strings.
+
+    >>> list(c_str_array(["a", "b"]))
+    [b'a', b'b']
+    """
+    return (ctypes.c_char_p * len(strings))(*(s.encode("utf-8") for s in strings))
+
+
+def c_array(ctype: type, values: Sequence) -> ctypes.Array:
+    """Return a C array of the values.
+
+    >>> list(c_array(ctypes.c_int, [1, 2]))
+    [1, 2]
+    """
+    return (ctype * len(values))(*values)
+
+
+def c_array_buf(ctype: type, buf: Any) -> ctypes.Array:
+    """Return a C array in the memory of a writable buffer, such as an ``array.array``."""
+    return (ctype * len(buf)).from_buffer(buf)
+
+
+def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
+    """Return a C array of the addresses that the handles of arrays stand for."""
+    addresses = [_address(o.handle) for o in objs]
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def _address(handle: Any) -> int:
+    return handle.data_ptr() if hasattr(handle, "data_ptr") else int(handle)
+
+
+def ctypes2buffer(cptr: Any, length: int) -> bytearray:
+    """Return a copy of `length` bytes behind a C pointer to char."""
+    if not isinstance(cptr, ctypes.POINTER(ctypes.c_char)):
+        raise TypeError("expected char pointer")
+    return bytearray(ctypes.string_at(cptr, length))
+
+
+def ctypes2numpy_shared(cptr: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a NumPy array in the memory behind a C pointer to float."""
+    if not isinstance(cptr, mx_float_p):
+        raise RuntimeError("expected float pointer")
+    return np.ctypeslib.as_array(cptr, shape=tuple(shape))
+
+
+def check_call(ret: int) -> None:
+    """Raise if a C function answered that it failed."""
+    if ret != 0:
+        raise get_last_ffi_error(ret)
+
+
+def get_last_ffi_error(ret: int | None = None) -> MXNetError:
+    """Return an error for a C function that failed; there is no C library to say more."""
+    code = "" if ret is None else f" with code {ret}"
+    return MXNetError(f"A C function failed{code}. It was not MXNext's, which has no C library.")
+
+
+# -- documentation and places ------------------------------------------------------------------
+
+
+def build_param_doc(
+    arg_names: Sequence[str],
+    arg_types: Sequence[str],
+    arg_descs: Sequence[str],
+    remove_dup: bool = True,
+) -> str:
+    """Return the "Parameters" part of a docstring.
+
+    >>> print(build_param_doc(["axis"], ["int"], ["Where to sum."]))
+    Parameters
+    ----------
+    axis : int
+        Where to sum.
+    <BLANKLINE>
+    """
+    lines, seen = ["Parameters", "----------"], set()
+    for name, kind, text in zip(arg_names, arg_types, arg_descs, strict=True):
+        if name in seen and remove_dup:
+            continue
+        seen.add(name)
+        lines.append(f"{name} : {kind}")
+        if text:
+            lines.append(f"    {text}")
+    return "\n".join(lines) + "\n"
+
+
+def data_dir_default() -> str:
+    """Return where models and data sets lie unless ``MXNET_HOME`` says otherwise."""
+    if sys.platform == "win32":
+        return str(Path.home() / "AppData" / "Roaming" / "mxnet")
+    return str(Path.home() / ".mxnet")
+
+
+def data_dir() -> str:
+    """Return where models and data sets lie: ``MXNET_HOME``, or the default."""
+    chosen = env.get("MXNET_HOME")
+    if chosen == env.VARIABLES["MXNET_HOME"].default:
+        return data_dir_default()
+    return str(Path(chosen).expanduser())
+
+
+def __getattr__(name: str) -> Any:
+    """Show the error of sparse arrays, which lives with them, under MXNet's spelling."""
+    if name == "NotSupportedForSparseNDArray":
+        from .ndarray.sparse.base import NotSupportedForSparseNDArray
+
+        return NotSupportedForSparseNDArray
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,6 +36,12 @@ VARIABLES = {
             "Executors recompute cheap results in backward instead of keeping them.",
         ),
         Variable(
+            "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
+            bool,
+            True,
+            "Warn, once for each case, when a sparse array is handled in its dense form.",
+        ),
+        Variable(
             "MXNET_SAFE_ACCUMULATION",
             bool,
             False,

@@ -199,7 +199,7 @@ class _CustomOperator(Op):
         """Return the outputs that the prop lists."""
         return tuple(_prop_of(attrs).list_outputs())
 
-    def instantiate(self, attrs: dict) -> Callable:
+    def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
         """Return a kernel that keeps its own `CustomOp` from call to call."""
         return _CustomKernel(_prop_of(attrs), attrs["op_type"])
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from . import control_flow
 from .binding import bind, simple_bind
 from .executor import Executor
 
-__all__ = ["Executor", "bind", "simple_bind"]
+__all__ = ["Executor", "bind", "control_flow", "simple_bind"]

@@ -10,6 +10,7 @@ import torch
 from .. import dtypes
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
+from ..graph.passes.infer import infer_types
 from ..ndarray import NDArray
 from ..ndarray.gradient import check_req
 from ..ndarray.invoke import stored_context
@@ -140,21 +141,33 @@ def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mappi
             if not s or 0 in s
         ]
         raise MXNetError(
-            f"simple_bind error. Arguments:\n"
+            "simple_bind error. Arguments:\n"
             + "\n".join(f"{n}: {s}" for n, s in known.items())
             + f"\nThe shapes of these arguments are still unknown: {', '.join(missing)}. "
             "Give them as keywords."
         )
-    types = {n: t for n, t in (type_dict or {}).items() if t is not None}
-    arg_types, _, aux_types = symbol.infer_type(**types)
-    if arg_types is None:
-        raise MXNetError("simple_bind error: the data types of some arguments cannot be inferred.")
-    return (
-        arg_shapes,
-        [dtypes.to_torch(t) for t in arg_types],
-        aux_shapes,
-        [dtypes.to_torch(t) for t in aux_types],
-    )
+    arg_types, aux_types = _inferred_types(symbol, type_dict or {})
+    return arg_shapes, arg_types, aux_shapes, aux_types
+
+
+def _inferred_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
+    """Infer dtypes; a variable that nothing says anything about is float32."""
+    known = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
+    graph = symbol._graph
+    while True:
+        found = infer_types(graph, known)
+        unknown = [
+            n.name
+            for n, t in zip(
+                [*graph.arguments, *graph.auxiliary],
+                [*found.arguments, *found.auxiliary],
+                strict=True,
+            )
+            if t is None
+        ]
+        if not unknown:
+            return found.arguments, found.auxiliary
+        known[unknown[0]] = torch.float32
 
 
 def requirements(grad_req: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list:

@@ -16,7 +16,8 @@ from ..ndarray import NDArray
 from ..ndarray.gradient import _run_engine, explain
 from ..ndarray.invoke import stored_context
 from ..ndarray.storage import plain, wrap_plain, writable
-from .program import Program
+from ..graph.passes.infer import infer_shapes
+from .program import Program, open_sources
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -52,6 +53,7 @@ class Executor:
         self._reqs = list(reqs)
         self._owns_grads = owns_grads
         self._programs: dict[bool, Program] = {}
+        self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor] | None = None
         self._leaves: list[Tensor | None] = [None] * len(self.arg_arrays)
         self._outputs: list[NDArray] | None = None
@@ -211,9 +213,19 @@ class Executor:
         program = self._programs.get(training)
         if program is None:
             devices = _devices(self._graph.nodes, self._ctx, self._group2ctx)
-            program = Program(self._graph, training, torch_device(self._ctx), devices)
+            device = torch_device(self._ctx)
+            shapes = self._source_shapes()
+            program = Program(self._graph, training, device, devices, shapes, self._kernels)
             self._programs[training] = program
         return program
+
+    def _source_shapes(self) -> dict[Node, tuple[int, ...]]:
+        sources = open_sources(self._graph)
+        if not sources:
+            return {}
+        known = {n: a.shape for n, a in self.arg_dict.items()}
+        found = infer_shapes(self._graph, known)
+        return {node: found.values[node][0] for node in sources}
 
     def _contexts(self) -> list[Context]:
         """Return the context of each output."""

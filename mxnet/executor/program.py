@@ -32,6 +32,25 @@ class Step(NamedTuple):
     device: torch.device | None  # where inputs must be, when a graph spans devices
 
 
+def open_sources(graph: Graph) -> list[Node]:
+    """Return the nodes without inputs whose shape is left to their users: ``zeros((0, 4))``."""
+    found = []
+    for node in graph.nodes:
+        if node.op is not None and not node.inputs:
+            typed = node.typed
+            shape = typed.get("shape", (1,))
+            if typed.get("infer_range") or not shape or 0 in shape:
+                found.append(node)
+    return found
+
+
+def _with_shape(attrs: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    if "shape" in attrs:
+        return {**attrs, "shape": shape}
+    steps = shape[0] / attrs["repeat"]  # an arange that runs as far as it is needed
+    return {**attrs, "stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
+
+
 class Program:
     """The prepared form of a graph for training or for prediction.
 
@@ -40,6 +59,8 @@ class Program:
     graph : what to run.
     training : the mode that operators see.
     device_of : the device of each node; None when there is only one.
+    shapes : the inferred shapes of `open_sources`, which cannot know them by themselves.
+    kernels : what other programs of this graph run; operators with memory share it.
     """
 
     def __init__(
@@ -48,11 +69,15 @@ class Program:
         training: bool,
         device: torch.device,
         device_of: Mapping[Node, torch.device] | None = None,
+        shapes: Mapping[Node, tuple[int, ...]] | None = None,
+        kernels: dict[Node, Callable] | None = None,
     ) -> None:
         self.graph = graph
         self.training = training
         self.variables = graph.variables
         self._device, self._device_of = device, device_of
+        self._shapes = shapes or {}
+        self._kernels = {} if kernels is None else kernels
         self._first_slot: dict[Node, int] = {}
         self._slots = 1
         for node in self.variables:
@@ -60,6 +85,7 @@ class Program:
         self.nodes = [n for n in graph.nodes if n.op is not None]
         for node in self.nodes:
             self._claim(node, node.outputs)
+        self._shown = {e.node for e in graph.heads}
         self.heads = [self._first_slot[e.node] + e.index for e in graph.heads]
         self.steps = self._make_steps()
 
@@ -95,9 +121,17 @@ class Program:
             slots = [by_name.get(i.name, _ABSENT) for i in op.inputs]
         device = self._device if self._device_of is None else self._device_of[node]
         attrs = {**node.typed, **op.context_for(self.training, device)}
+        if node in self._shapes:
+            attrs = _with_shape(attrs, self._shapes[node])
         where = None if self._device_of is None else device
         first = self._first_slot[node]
-        return Step(op.instantiate(node.typed), tuple(slots), attrs, first, node.outputs, dead, where)
+        # Inside a graph nobody writes into results, so views may stand for copies.
+        if op.shared and node not in self._shown:
+            kernel = op.shared
+        else:
+            kernel = self._kernels.get(node) or op.instantiate(node.typed, node.subgraphs)
+            self._kernels[node] = kernel
+        return Step(kernel, tuple(slots), attrs, first, node.outputs, dead, where)
 
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
         """Return the heads' values for one tensor per variable, in the order of `variables`."""

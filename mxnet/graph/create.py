@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..error import MXNetError
 from ..ops.declare import Op
 from .node import Entry, Node, facts_of, user_line
@@ -53,7 +55,7 @@ def create_node(
             entry = Entry(made)
         inputs.append(entry)
     if op.has_aux or op.mutates or op.name in _WITH_INIT:
-        _mark(op, names, inputs)
+        _mark(op, names, inputs, facts.attrs)
     node = Node(op, name, attrs, inputs, extra=extra, source=source)
     node._facts = facts
     return node
@@ -62,8 +64,9 @@ def create_node(
 _WITH_INIT = frozenset(name for name, _ in _INPUT_INIT)
 
 
-def _mark(op: Op, names: list[str], inputs: list[Entry]) -> None:
+def _mark(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
     """Give initialisers to the inputs that have them, and count versions of changed ones."""
+    changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):
         node = inputs[position].node
         if node.op is not None:
@@ -71,8 +74,7 @@ def _mark(op: Op, names: list[str], inputs: list[Entry]) -> None:
         init = input_init(op, key)
         if init is not None and "__init__" not in node.extra:
             node.extra["__init__"] = init
-        known = op.input_index.get(key)
-        if key in op.mutates or (known is not None and op.inputs[known].aux is not None):
+        if key in changed:
             node.version += 1
             inputs[position] = Entry(node, 0, node.version)
 

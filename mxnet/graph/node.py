@@ -119,7 +119,7 @@ class Node:
         if self.op is None:
             return [self.name]
         facts = self.facts
-        return [f"{self.name}_{n}" for n in output_names(self.op, facts.outputs, facts.total)]
+        return [f"{self.name}_{n}" for n in output_names(self.op, facts)]
 
     def all_attributes(self) -> dict[str, str]:
         """Return the operator's and the user's attributes together."""
@@ -202,7 +202,7 @@ def auxiliary_positions(node: Node) -> list[int]:
     op = node.op
     if not (op.has_aux or op.mutates):
         return []
-    kept = {*op.aux_names(), *op.mutates}
+    kept = {*op.aux_names(node.typed), *op.mutates}
     return [i for i, name in enumerate(node.input_names) if name in kept]
 
 

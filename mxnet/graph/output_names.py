@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..ops.declare import Op
+
+if TYPE_CHECKING:
+    from .node import Facts
 
 _NORMALIZED = ("output", "mean", "var")
 _STANDARDIZED = ("output", "mean", "std")
@@ -58,15 +63,15 @@ NAMED = {
 NUMBERED = frozenset({"SliceChannel"})
 
 
-def output_names(op: Op, visible: int, total: int) -> list[str]:
+def output_names(op: Op, facts: Facts) -> list[str]:
     """Return the names of the visible outputs, without the node's name before them.
 
     MXNet numbers the outputs of operators that do not name them, if there are several, hidden
     ones included: ``box_nms0_output0``.
     """
-    named = NAMED.get(op.name) or op.output_names
-    if named is not None and len(named) >= visible:
-        return list(named[:visible])
-    if total == 1 and op.name not in NUMBERED:
+    named = NAMED.get(op.name) or op.names_of_outputs(facts.attrs)
+    if named is not None and len(named) >= facts.outputs:
+        return list(named[: facts.outputs])
+    if facts.total == 1 and op.name not in NUMBERED:
         return ["output"]
-    return [f"output{i}" for i in range(visible)]
+    return [f"output{i}" for i in range(facts.outputs)]

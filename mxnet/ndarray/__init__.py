@@ -11,6 +11,7 @@ from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
 from .ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX, _GRAD_REQ_MAP
 from .operators import add_signs
+from .sparse import cast_storage
 from .utils import load, load_frombuffer, loads, save
 
 add_methods(NDArray)

@@ -204,6 +204,9 @@ class NDArray(Handle):
         if isinstance(other, NDArray):
             if other is self:
                 return other
+            if other.stype != "default":
+                other[:] = self
+                return other
             place = writable(other)
             if place.shape != plain(self).shape:
                 raise MXNetError(
@@ -303,6 +306,14 @@ class NDArray(Handle):
             return invoke(registry.get("broadcast_to"), (lifted,), {"shape": shape}, cls=type(self))
         return invoke(registry.get("broadcast_to"), (self,), {"shape": shape}, cls=type(self))
 
+    def split_v2(
+        self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
+    ) -> list[NDArray]:
+        """Split into equal sections, or at the given indices."""
+        from .functions import split_v2
+
+        return split_v2(self, indices_or_sections, axis, squeeze_axis)
+
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
         """Return a copy with the axes permuted; without axes, reversed."""
         if "axes" in kwargs:
@@ -325,7 +336,7 @@ class NDArray(Handle):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
-        if key is Ellipsis or (type(key) is slice and key == _FULL) or key == ():
+        if key is Ellipsis or (type(key) is slice and key == _FULL) or (type(key) is tuple and not key):
             return self
         part = indexing.read(current(self), key, self._keep_scalar)
         return wrap(type(self), part, self._ctx)

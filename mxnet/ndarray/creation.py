@@ -12,6 +12,7 @@ from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import MXNetError
 from ..ops import registry
+from ..shape_mode import is_np_shape
 from .invoke import invoke, stored_context
 from .core import NDArray
 from .storage import Handle, plain, wrap_plain
@@ -86,9 +87,11 @@ def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: An
     """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
     shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
     if not shape or 0 in shape:
+        if is_np_shape():  # the operators themselves know the legacy meaning only
+            return full(shape, 1 if name == "_ones" else 0, ctx, dtype)
         raise MXNetError(
             f"Operator {name} inferring shapes failed: shape {shape} has an unknown size; "
-            "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np."
+            "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
         )
     raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
     return invoke(registry.get(name), (), raw, cls=NDArray, ctx=ctx or current_context())
@@ -145,7 +148,7 @@ def full(
     array([7., 7.], dtype=float32)
     """
     made = empty(shape, ctx, dtype) if out is None else out
-    made[:] = val
+    made[...] = val
     return made
 
 

@@ -218,16 +218,19 @@ def populate(modules: dict[str, ModuleType], cls: type[NDArray]) -> None:
     `modules` has the keys of `NAMESPACES` plus 'op' and 'ndarray' (which shows 'op' too). What a
     module defines by hand stays.
     """
-    for name in registry.names():
+
+    def show(name: str, op: Op) -> None:
         home, short = home_of(name)
         if home is None:
-            continue
-        function = make_function(registry.get(name), short, cls)
+            return
+        function = make_function(op, short, cls)
         _show(modules[home], short, function)
         if home == "op":
             _show(modules["ndarray"], short, function)
         elif home != "_internal":
             _show(modules["_internal"], name, function)
+
+    registry.watch(show)
 
 
 def _show(module: ModuleType, name: str, function: Callable) -> None:

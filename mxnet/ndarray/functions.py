@@ -193,9 +193,10 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> tuple[NDArray, N
     if isinstance(bins, Handle):
         made = invoke(registry.get("_histogram"), (a, bins), None, cls=NDArray)
         return made[0], made[1]
-    if range is None:
+    if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
         values = plain(a)
-        range = (float(values.min()), float(values.max()))
+        made = histogram(a, bins, (float(values.min()), float(values.max())))
+        return made[0].astype("float32"), made[1].astype("float32")
     raw = {"bin_cnt": bins, "range": range}
     made = invoke(registry.get("_histogram"), (a, None), raw, cls=NDArray)
     return made[0], made[1]

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import dtypes
 from ..error import MXNetError, ShapeError
 from .state import state
-from .storage import plain, wrap_plain
+from .storage import plain, wrap, wrap_plain
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -31,10 +31,11 @@ NOT_RECORDED = (
 class Gradient:
     """Where backward puts an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "owned", "req")
+    __slots__ = ("array", "fresh", "owned", "req", "sparse")
 
     def __init__(self, array: NDArray | None, req: str, owned: bool) -> None:
         self.array, self.req, self.owned = array, req, owned
+        self.sparse = array is not None and array.stype != "default"
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
 
     def receive(self, leaf: Tensor) -> None:
@@ -43,7 +44,9 @@ class Gradient:
         if found is None:  # an operator's rule gives this input no gradient: leave it alone
             return
         target = self.array
-        if found.layout is not torch.strided:
+        if found.layout is not torch.strided and not self.sparse:
+            found = found.to_dense()
+        if self.sparse:
             target._receive_sparse(found, self.req)
         elif self.req == "add":
             plain(target).add_(found)
@@ -66,6 +69,9 @@ def attach(
 ) -> None:
     """Make an array a leaf whose gradient goes to `target`, or to a new array of zeros."""
     check_req(req)
+    if array.stype != "default":
+        array._attach(req, target, stype)
+        return
     data = plain(array)
     owned = target is None
     if owned and stype not in (None, "default"):
@@ -100,11 +106,20 @@ def _head_gradient(head: Tensor, given: Any) -> Tensor:
     return grad if grad.dtype is head.dtype else grad.to(head.dtype)
 
 
+def graph_member(array: NDArray) -> Tensor | None:
+    """Return what stands for the array in the recorded graph; a sparse array keeps it elsewhere."""
+    tracked = array._tracked
+    return tracked if tracked is not None else getattr(array, "_ghost", None)
+
+
 def _tracked_heads(heads: Sequence[NDArray]) -> list[Tensor]:
+    tensors = []
     for head in heads:
-        if head._tracked is None:
+        tensor = graph_member(head)
+        if tensor is None:
             raise MXNetError(NOT_RECORDED)
-    return [head._tracked for head in heads]
+        tensors.append(tensor)
+    return tensors
 
 
 def explain(error: RuntimeError) -> MXNetError:
@@ -157,12 +172,13 @@ def differentiate(
     tensors = _tracked_heads(heads)
     leaves = []
     for i, variable in enumerate(variables):
-        if variable._tracked is None:
+        leaf = graph_member(variable)
+        if leaf is None:
             raise MXNetError(
                 f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
                 "before record()."
             )
-        leaves.append(variable._tracked)
+        leaves.append(leaf)
     if head_grads is None:
         head_grads = [None] * len(tensors)
     grads = tuple(
@@ -183,3 +199,12 @@ def differentiate(
     except RuntimeError as error:
         raise explain(error) from error
     return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]
+
+
+def gradient_array(variable: NDArray, found: Tensor) -> NDArray:
+    """Return a gradient as an array: row_sparse if torch made it sparse."""
+    if found.layout is torch.strided and variable.stype == "default":
+        return wrap(type(variable), found, variable._ctx)
+    from .sparse.dispatch import sparse_gradient
+
+    return sparse_gradient(variable, found)

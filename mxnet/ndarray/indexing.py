@@ -57,10 +57,16 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, Tensor) and value.device != tensor.device:
         value = value.to(tensor.device)
     key, flips = normalise(tensor, key)
-    if flips and isinstance(value, Tensor) and value.ndim:
-        part = tensor[key]
-        value = value.expand(part.shape).flip(flips)
-    tensor[key] = value
+    try:
+        if flips and isinstance(value, Tensor) and value.ndim:
+            value = value.expand(tensor[key].shape).flip(flips)
+        tensor[key] = value
+    except RuntimeError as error:
+        shape = tuple(value.shape) if isinstance(value, Tensor) else ()
+        raise ValueError(
+            f"an array of shape {shape} cannot be written into the part of shape "
+            f"{tuple(tensor[key].shape)}: {error}"
+        ) from None
 
 
 def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:

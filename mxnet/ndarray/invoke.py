@@ -13,7 +13,7 @@ from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
 from ..ops.declare import Op, OpContext, operator_error
 from .state import state
-from .storage import current, is_same_memory, plain, wrap, writable
+from .storage import SparseOperand, current, is_same_memory, plain, wrap, writable
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -47,7 +47,12 @@ def invoke(
     attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
     if op.variadic is None:
         inputs = _checked_inputs(op, inputs, attrs)
-    tensors = [None if a is None else current(a) for a in inputs]
+    try:
+        tensors = [None if a is None else current(a) for a in inputs]
+    except SparseOperand:
+        from .sparse.dispatch import run  # the door to the room above
+
+        return run(op, inputs, attrs, out, cls)
     result_ctx = _context_of(inputs, ctx, attrs)
     if op.context_parameter is not None:
         device = _device_of(tensors, result_ctx)
@@ -143,6 +148,11 @@ def _write_out(op: Op, result: Any, out: Any) -> Any:
 
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
     """Write an operator's result into an array that the user gave."""
+    if target._data is None and target._tracked is None:
+        from .sparse.dispatch import assign_dense
+
+        assign_dense(name, target, tensor)
+        return
     place = writable(target)
     if place.shape != tensor.shape:
         raise ShapeError(

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 new_object = object.__new__
 
 
+class SparseOperand(MXNetError):
+    """A sparse array came where a dense tensor is needed; `invoke` takes another way then."""
+
+
 class Handle:
     """Slots of an array; kept apart from its many methods."""
 
@@ -36,7 +40,10 @@ def plain(array: Any) -> Tensor:
     """Return the array's tensor outside any graph; it shares the array's memory."""
     data = array._data
     if data is None:
-        data = array._data = array._tracked.detach()
+        tracked = array._tracked
+        if tracked is None:  # a sparse array: a dense copy, and a warning
+            return array._densified()
+        data = array._data = tracked.detach()
     return data
 
 
@@ -47,7 +54,14 @@ def current(array: Any) -> Tensor:
         if tracked is not None:
             return tracked
     data = array._data
-    return plain(array) if data is None else data
+    if data is not None:
+        return data
+    if array._tracked is None:
+        raise SparseOperand(
+            f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "
+            "x.tostype('default')."
+        )
+    return plain(array)
 
 
 def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
@@ -71,7 +85,13 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
 
 def writable(array: Any) -> Tensor:
     """Return the tensor to write into; inside `record()` a member of the graph is refused."""
-    if array._tracked is not None and state.recording:
+    if array._tracked is None:
+        if array._data is None:
+            raise SparseOperand(
+                f"An array of storage type {array.stype} has no dense memory to write into. Assign "
+                "to all of it, x[:] = value, or convert it: x.tostype('default')."
+            )
+    elif state.recording:
         raise MXNetError(
             "Assigning to NDArrays that are already in a computational graph will cause undefined "
             "behavior when evaluating gradients. Please call backward first to clear the graph or "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Annotated, Any, NamedTuple, Union
 
@@ -84,10 +84,12 @@ class Op:
         self.value_dependent = value_dependent
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
+        self.shared: Callable | None = None  # the same result as a view, where that is possible
         self.output_names = outputs if isinstance(outputs, tuple) else None
         self._outputs = len(outputs) if isinstance(outputs, tuple) else outputs
         self._total = total
         self._input_names = input_names
+        self.names_inputs = input_names is not None  # the attributes say what they are called
         self.input_rule: Callable | None = None
         self.output_rule: Callable | None = None
         self.shape_rule = shape
@@ -257,7 +259,7 @@ class Op:
         """Complete what is known of the dtypes of present inputs and visible outputs."""
         return self.type_pattern.infer(self, ins, outs, attrs)
 
-    def instantiate(self, attrs: Attrs) -> Callable:
+    def instantiate(self, attrs: Attrs, subgraphs: Sequence = ()) -> Callable:
         """Return the kernel for one place in a graph; operators with memory make their own."""
         return self.kernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ..error import MXNetError, did_you_mean
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .declare import Op
 
 _by_name: dict[str, Op] = {}
+_watchers: list[Callable[[str, Op], None]] = []
 
 
 def register(op: Op, *names: str) -> None:
@@ -19,6 +20,18 @@ def register(op: Op, *names: str) -> None:
         if name in _by_name:
             raise ValueError(f"operator name {name!r} is declared twice")
         _by_name[name] = op
+        for watcher in _watchers:
+            watcher(name, op)
+
+
+def watch(watcher: Callable[[str, Op], None]) -> None:
+    """Call ``watcher(name, op)`` for every name, those declared later included.
+
+    Operators that need arrays or graphs are declared above the faces, after these are made.
+    """
+    for name, op in _by_name.items():
+        watcher(name, op)
+    _watchers.append(watcher)
 
 
 def find(name: str) -> Op | None:

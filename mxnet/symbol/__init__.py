@@ -61,8 +61,7 @@ __all__ = [
 ]
 
 
-def refresh() -> None:
-    """Show operators that were registered after the import."""
+def _fill_namespaces() -> None:
     populate(
         {
             "_internal": _internal,
@@ -80,4 +79,4 @@ def refresh() -> None:
 
 add_signs(Symbol)
 add_special_methods(Symbol)
-refresh()
+_fill_namespaces()

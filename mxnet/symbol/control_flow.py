@@ -18,9 +18,7 @@ from .symbol import var
 __all__ = ["cond", "foreach", "while_loop"]
 
 
-def foreach(
-    body: Callable, data: Any, init_states: Any, name: str = "foreach"
-) -> tuple[Any, Any]:
+def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
     """Run ``body(slice, states) -> (outputs, states)`` over axis 0 of the data.
 
     Outputs are stacked along a new axis 0; the states of the last step are returned beside them.
@@ -95,7 +93,7 @@ def while_loop(
     cuts = [cut_out(cond_heads, cond_scope), cut_out(func_heads, func_scope)]
     given = dict(zip(_nodes(seen + held), _entries(variables) * 2, strict=True))
     inputs: list[Entry] = []
-    cond_at, func_at = (_join(cut, given, inputs) for cut in cuts)
+    cond_at, func_at = (_join(cut, inputs, given, False) for cut in cuts)
     attrs = {
         "max_iterations": int(max_iterations),
         "cond_input_locs": cond_at,
@@ -120,7 +118,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
     if len(cuts[1].graph.heads) != len(cuts[2].graph.heads):
         raise ValueError("Number of outputs differs between then-branch and else-branch")
     inputs: list[Entry] = []
-    cond_at, then_at, else_at = (_join(cut, {}, inputs) for cut in cuts)
+    cond_at, then_at, else_at = (_join(cut, inputs, {}, True) for cut in cuts)
     attrs = {
         "cond_input_locs": cond_at,
         "then_input_locs": then_at,
@@ -191,16 +189,22 @@ def _source(cut: Cut, position: int) -> Entry:
     if source is not None:
         return source
     node = cut.graph.variables[position]
-    extra = {k: v for k, v in node.extra.items() if k != MARK}
-    return Entry(Node(None, node.name, extra=extra, source=node.source))
+    return Entry(node.copy(()))
 
 
-def _join(cut: Cut, given: dict[Node, Entry], inputs: list[Entry]) -> list[int]:
-    """Add a body's inputs to those of the operator; return where each one is."""
+def _join(
+    cut: Cut, inputs: list[Entry], given: dict[Node, Entry], share_variables: bool
+) -> list[int]:
+    """Add a body's inputs to those of the operator; return where each one is.
+
+    As in MXNet's files, bodies share the loop's variables or (branches) the graph's; anything
+    else stands once for each body.
+    """
     places = []
     for position, node in enumerate(cut.graph.variables):
         entry = given.get(node) or _source(cut, position)
-        same = (i for i, e in enumerate(inputs) if e[:2] == entry[:2])
+        shared = node in given or (share_variables and entry.node.op is None)
+        same = (i for i, e in enumerate(inputs) if shared and e[:2] == entry[:2])
         place = next(same, len(inputs))
         if place == len(inputs):
             inputs.append(entry)

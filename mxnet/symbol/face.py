@@ -213,7 +213,7 @@ def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Symbol:
         if len(args) == 1 and isinstance(args[0], list | tuple):
             args = tuple(args[0])
-        if op.count is None:
+        if op.count is None or op.names_inputs:
             return _by_own_names(op, hint, cls, args, kwargs)
         given = {f"arg{i}": entry_of(a, f"arg{i}") for i, a in enumerate(args)}
         return call(cls, op, hint, given, kwargs, len(args))
@@ -275,14 +275,17 @@ def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> N
     `modules` has the keys of `NAMESPACES` plus 'op' and 'symbol' (which shows 'op' too). What a
     module defines by hand stays.
     """
-    for name in registry.names():
+
+    def show(name: str, op: Op) -> None:
         home, short = home_of(name)
         if home is None:
-            continue
-        function = make_function(registry.get(name), short, cls)
+            return
+        function = make_function(op, short, cls)
         _show(modules[home], short, function)
         if home == "op":
             _show(modules["symbol"], short, function)
+
+    registry.watch(show)
 
 
 def _show(module: ModuleType, name: str, function: Callable) -> None:

@@ -112,8 +112,7 @@ class Symbol:
         >>> mx.sym.relu(fc).get_internals()["fc_output"]
         <Symbol fc>
         """
-        heads = [Entry(n, i, n.version) for n in self._graph.nodes for i in range(n.outputs)]
-        return type(self)([Entry(e.node, e.index) for e in heads])
+        return type(self)([Entry(n, i) for n in self._graph.nodes for i in range(n.outputs)])
 
     def get_children(self) -> Symbol | None:
         """Return a group of the inputs of the head nodes, or None if they have none."""

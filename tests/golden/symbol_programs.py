@@ -323,3 +323,40 @@ def losses(mx):
     made += [s.MAERegressionOutput(x, name="mae"), s.MakeLoss(s.square(x)), s.BlockGrad(x)]
     made += [s.softmax(x), s.log_softmax(x), s.stop_gradient(x), s.make_loss(x, name="ml")]
     return s.Group(made), {"x": (4, 5)}, {"x": "float32"}
+
+
+@program
+def loop_over_data(mx):
+    s = mx.sym
+    outer = s.relu(s.Variable("a"), name="outer")
+
+    def body(x, states):
+        h = s.FullyConnected(x, num_hidden=2, name="fc") + states[0] * outer
+        return [h, x], [h, states[1]]
+
+    states = [s.Variable("s0"), s.Variable("s1")]
+    outs, last = s.contrib.foreach(body, s.Variable("data"), states)
+    return s.Group([*outs, *last]), {"data": (3, 4, 5), "s1": (4, 2)}, {"data": "float32"}
+
+
+@program
+def loop_while(mx):
+    s = mx.sym
+    limit = s.Variable("limit")
+    outs, last = s.contrib.while_loop(
+        lambda i, x: i < limit,
+        lambda i, x: ([x * 2], [i + 1, x + limit]),
+        [s.Variable("i"), s.Variable("x")],
+        max_iterations=4,
+    )
+    types = dict.fromkeys(("i", "x", "limit"), "float32")
+    return s.Group([*outs, *last]), {"i": (1,), "x": (1,), "limit": (1,)}, types
+
+
+@program
+def branch(mx):
+    s = mx.sym
+    a, b = s.Variable("a"), s.Variable("b")
+    parts = s.contrib.cond(a.sum() < b.sum(), lambda: [a + b, a], lambda: [a - b, b * 2])
+    types = dict.fromkeys(("a", "b"), "float32")
+    return s.Group(parts), {"a": (2,), "b": (2,)}, types

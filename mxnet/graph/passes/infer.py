@@ -15,6 +15,7 @@ from ...ops.attributes import _Refused, parse_shape, to_string
 from ...ops.shapes import UNKNOWN, Shape, unify
 from ..graph import Graph
 from ..node import Entry, Node
+from .infer_subgraphs import SHAPE_AXIS, TYPE_AXIS, Axis, infer_subgraphs
 
 MAX_CACHED = 20_000
 MAX_SIZE = 2**63 - 1
@@ -60,6 +61,7 @@ class _Kind(NamedTuple):
     known: Callable[[Any], bool]
     show: Callable[[Any], str]
     error: type[MXNetError]
+    axis: Axis
 
 
 def infer_shapes(
@@ -86,6 +88,10 @@ def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> 
 
 
 def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
+    return _solve_from(graph, {n: known.get(n.name) for n in graph.variables}, kind)
+
+
+def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred:
     values: dict[Node, list] = {}
     users: dict[Node, list[int]] = {}
     nodes = graph.nodes
@@ -112,7 +118,10 @@ def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
             slots = values[node]
             outs = tuple(slots)
             try:
-                new_ins, new_outs = step(node, ins, outs)
+                if node.subgraphs:
+                    new_ins, new_outs = _through(node, ins, outs, kind)
+                else:
+                    new_ins, new_outs = step(node, ins, outs)
                 changed = []
                 if new_outs != outs:
                     slots[:] = [merge(new, old) for new, old in zip(new_outs, outs, strict=True)]
@@ -145,8 +154,8 @@ def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
     return Inferred(graph, values, complete)
 
 
-def _start(node: Node, known: Mapping[str, Any], kind: _Kind) -> Any:
-    given = known.get(node.name)
+def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
+    given = known.get(node)
     if given is not None and kind.known(given):
         return given
     told = kind.of_variable(node)
@@ -188,6 +197,16 @@ def _made_at(node: Node) -> str:
     return f", made at {node.source[0]}:{node.source[1]}" if node.source else ""
 
 
+def _through(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[tuple, tuple]:
+    """Complete a node that holds graphs."""
+
+    def solve(graph: Graph, known: dict[Node, Any]) -> tuple[list, list]:
+        found = _solve_from(graph, known, kind)
+        return [found.values[n][0] for n in graph.variables], found.heads
+
+    return infer_subgraphs(node, ins, outs, solve, kind.merge, kind.axis)
+
+
 def _cached(
     cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
 ) -> tuple[tuple, tuple]:
@@ -204,9 +223,6 @@ def _cached(
 
 
 def _shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    if node.subgraphs or (not ins and node.op.count is None):
-        found = node.op.infer_shapes(list(ins), list(outs), node.facts.attrs)
-        return tuple(found[0]), tuple(found[1])
     return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
 
 
@@ -301,6 +317,7 @@ _SHAPES = _Kind(
     _is_known_shape,
     _show_shape,
     ShapeError,
+    SHAPE_AXIS,
 )
 _LEGACY_SHAPES = _SHAPES._replace(
     of_variable=lambda node: unknown_for_zero(variable_shape(node)), step=_legacy_shape_step
@@ -313,4 +330,5 @@ _TYPES = _Kind(
     lambda t: t is not None,
     lambda t: "unknown" if t is None else to_string(t),
     DTypeError,
+    TYPE_AXIS,
 )

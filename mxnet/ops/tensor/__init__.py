@@ -20,6 +20,7 @@ from . import (
     scattering,
     shape_changing,
     slicing,
+    storage,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "scattering",
     "shape_changing",
     "slicing",
+    "storage",
 ]

@@ -100,7 +100,10 @@ def embedding(
             f"Shape inconsistent in Embedding: weight is {list(weight.shape)}, but input_dim="
             f"{input_dim} and output_dim={output_dim} need {[input_dim, output_dim]}."
         )
-    return _embedding(weight, data.long().clamp(0, input_dim - 1))
+    rows = data.long().clamp(0, input_dim - 1)
+    # A sparse gradient is for leaves: what lies behind other tensors may not understand it.
+    sparse = sparse_grad and weight.is_leaf and weight.requires_grad
+    return _embedding(weight, rows, -1, False, sparse)
 
 
 embedding.type_pattern = EmbeddingTypes(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from torch import Tensor
@@ -29,6 +30,7 @@ def may_share(op: Op) -> Op:
 
 
 def _copying(function: Callable) -> Callable:
+    @wraps(function)
     def copying(*tensors: Tensor, **attrs: Any) -> Any:
         made = function(*tensors, **attrs)
         if type(made) is tuple:

@@ -63,6 +63,10 @@ def alike(*keys: Sequence) -> Iterator[tuple[tuple, list[int]]]:
     yield from groups.items()
 
 
+def _all_plain(tensors: Sequence[Tensor]) -> bool:
+    return all(map(Tensor.is_contiguous, tensors))
+
+
 def _is_dense(tensor: Tensor) -> bool:
     return tensor.is_contiguous() or (
         tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
@@ -71,6 +75,8 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def can_fuse(weights: Sequence[Tensor], *states: Sequence[Tensor]) -> bool:
     """Return whether fused kernels may run: they walk memory and do not look at strides."""
+    if _all_plain(weights) and all(map(_all_plain, states)):
+        return True
     for weight, *own in zip(weights, *states, strict=True):
         if not _is_dense(weight):
             return False
@@ -81,8 +87,10 @@ def can_fuse(weights: Sequence[Tensor], *states: Sequence[Tensor]) -> bool:
     return True
 
 
-def _laid_out(grads: Sequence[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
+def _laid_out(grads: Sequence[Tensor], weights: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return the gradients with the strides of their weights."""
+    if _all_plain(grads) and _all_plain(weights):
+        return grads
     return [
         g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
         for g, w in zip(grads, weights, strict=True)

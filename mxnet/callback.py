@@ -1,0 +1,149 @@
+"""Callbacks of training: speed and metrics in the log, checkpoints on disk.
+
+Batch callbacks get a record with ``epoch``, ``nbatch`` and ``eval_metric``. The log lines are
+MXNet's to the letter: programs read them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "LogValidationMetricsCallback",
+    "ProgressBar",
+    "Speedometer",
+    "do_checkpoint",
+    "log_train_metric",
+    "module_checkpoint",
+]
+
+
+def module_checkpoint(
+    mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
+) -> Callable[..., None]:
+    """Return an epoch callback that saves a module every `period` epochs."""
+    period = max(1, int(period))
+
+    def save(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+        if (iter_no + 1) % period == 0:
+            mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
+
+    return save
+
+
+def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
+    """Return an epoch callback that saves network and parameters every `period` epochs."""
+    period = max(1, int(period))
+
+    def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
+        from .model import save_checkpoint  # the door to the room above
+
+        if (iter_no + 1) % period == 0:
+            save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
+
+    return save
+
+
+def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], None]:
+    """Return a batch callback that logs the metric every `period` batches."""
+
+    def log(param: Any) -> None:
+        metric = param.eval_metric
+        if param.nbatch % period or metric is None:
+            return
+        for name, value in metric.get_name_value():
+            logging.info(
+                "Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value
+            )
+        if auto_reset:
+            metric.reset_local()
+
+    return log
+
+
+class Speedometer:
+    """A batch callback that logs samples per second, and the metric, now and then.
+
+    Parameters
+    ----------
+    batch_size : int
+    frequent : int
+        How many batches lie between two lines.
+    auto_reset : bool
+        Whether each line tells the metric of its own batches, or of all since the beginning.
+    """
+
+    def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True) -> None:
+        self.batch_size = batch_size
+        self.frequent = frequent
+        self.init = False
+        self.tic = 0.0
+        self.last_count = 0
+        self.auto_reset = auto_reset
+
+    def __call__(self, param: Any) -> None:
+        """Take note of a batch."""
+        count = param.nbatch
+        if self.last_count > count:  # a new epoch
+            self.init = False
+        self.last_count = count
+        if not self.init:
+            self.init = True
+            self.tic = time.time()
+        elif count % self.frequent == 0:
+            elapsed = time.time() - self.tic
+            speed = self.frequent * self.batch_size / elapsed if elapsed else math.inf
+            self._log(param, count, speed)
+            self.tic = time.time()
+
+    def _log(self, param: Any, count: int, speed: float) -> None:
+        metric = param.eval_metric
+        if metric is None:
+            logging.info(
+                "Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed
+            )
+            return
+        values = metric.get_name_value()
+        if self.auto_reset:
+            metric.reset_local()
+        first = count - self.frequent if self.auto_reset else 0
+        message = "Epoch[%d] Batch [%d-%d]\tSpeed: %.2f samples/sec" + "\t%s=%f" * len(values)
+        logging.info(message, param.epoch, first, count, speed, *sum(values, ()))
+
+
+class ProgressBar:
+    """A batch callback that logs a bar of the batches done.
+
+    Parameters
+    ----------
+    total : int
+        How many batches there are.
+    length : int
+        How many characters the bar has.
+    """
+
+    def __init__(self, total: int, length: int = 80) -> None:
+        self.bar_len = length
+        self.total = total
+
+    def __call__(self, param: Any) -> None:
+        """Show how far the batches have come."""
+        done = param.nbatch / float(self.total)
+        filled = round(self.bar_len * done)
+        bar = "=" * filled + "-" * (self.bar_len - filled)
+        logging.info("[%s] %s%s\r", bar, math.ceil(100.0 * param.nbatch / self.total), "%")
+
+
+class LogValidationMetricsCallback:
+    """An evaluation callback that logs the metric at the end of an epoch."""
+
+    def __call__(self, param: Any) -> None:
+        """Log the metric, if there is one."""
+        if not param.eval_metric:
+            return
+        for name, value in param.eval_metric.get_name_value():
+            logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)

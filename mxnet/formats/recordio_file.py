@@ -1,0 +1,299 @@
+"""RecordIO, the container of MXNet's data sets: records one after the other, found again by magic.
+
+A record is u32 magic, u32 (flag << 29 | length), the payload, zeros up to the next multiple of 4.
+Where the magic itself stands in a payload, at a multiple of 4, it is cut out and the record goes on
+as a new part: flags 1 (first), 2 (middle), 3 (last) in place of 0. So each magic at a multiple of 4
+begins a part, which is how the next whole record is found behind a damaged one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from ..error import FormatError, MXNetError
+from .location import existing_file, local_path
+
+MAGIC = 0xCED7230A
+MAGIC_BYTES = struct.pack("<I", MAGIC)
+WHOLE, FIRST, MIDDLE, LAST = 0, 1, 2, 3
+LENGTH_BITS = 29
+LONGEST = (1 << LENGTH_BITS) - 1  # bytes in a record
+HEAD = struct.Struct("<II")
+PADDING = b"\0\0\0"
+WRITE_BUFFER = 1 << 20
+
+
+class Damage(NamedTuple):
+    """A stretch of a file that holds no whole record, and what was wrong where it begins."""
+
+    start: int
+    end: int
+    error: FormatError
+
+
+def encode(payload: bytes | bytearray | memoryview) -> bytes:
+    """Return a payload as the bytes of one record.
+
+    >>> encode(b"abc").hex(" ", 4)
+    '0a23d7ce 03000000 61626300'
+    """
+    payload = bytes(payload)
+    if len(payload) > LONGEST:
+        raise FormatError(
+            f"A record takes up to {LONGEST} bytes, and this one has {len(payload)}: split it."
+        )
+    parts = _parts(payload)
+    if len(parts) == 1:
+        return _part(WHOLE, payload)
+    flags = [FIRST, *[MIDDLE] * (len(parts) - 2), LAST]
+    return b"".join(map(_part, flags, parts))
+
+
+def _parts(payload: bytes) -> list[bytes]:
+    """Cut the payload at each magic that stands at a multiple of 4."""
+    parts, start = [], 0
+    found = payload.find(MAGIC_BYTES)
+    while found >= 0:
+        if found % 4 == 0:
+            parts.append(payload[start:found])
+            start = found + 4
+            found = payload.find(MAGIC_BYTES, start)
+        else:
+            found = payload.find(MAGIC_BYTES, found + 1)
+    return [*parts, payload[start:]]
+
+
+def _part(flag: int, content: bytes) -> bytes:
+    length = len(content)
+    return HEAD.pack(MAGIC, flag << LENGTH_BITS | length) + content + PADDING[: -length % 4]
+
+
+class RecordWriter:
+    """Writes a new file record by record; `position` is where the next one will begin.
+
+    Bytes wait in memory of this process alone, so that a forked child never writes them again.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self.path = local_path(place)
+        self.position = 0
+        self._waiting = bytearray()
+        self._process = os.getpid()
+        try:
+            self._file = self.path.open("wb", buffering=0)
+        except OSError as error:
+            raise MXNetError(f"Cannot write {str(self.path)!r}: {error.strerror}.") from error
+
+    def write(self, payload: bytes | bytearray | memoryview) -> None:
+        """Add one record."""
+        if self._process != os.getpid():
+            raise MXNetError(
+                f"Forbidden operation in multiple processes: {str(self.path)!r} was opened for "
+                "writing by another process; let that one write."
+            )
+        record = encode(payload)
+        self._waiting += record
+        self.position += len(record)
+        if len(self._waiting) >= WRITE_BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        waiting = memoryview(self._waiting)
+        while waiting:
+            waiting = waiting[self._file.write(waiting) :]
+        self._waiting = bytearray()
+
+    def close(self) -> None:
+        """Write what waits and close the file; in a forked child, only close."""
+        if self._file.closed:
+            return
+        try:
+            if self._process == os.getpid():
+                self.flush()
+        finally:
+            self._file.close()
+
+
+class RecordReader:
+    """Reads records of a memory-mapped file, or of bytes, at any offset.
+
+    The position is the caller's: one reader serves several threads and forked children. The file
+    must not be cut short while it is mapped.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | bytes, name: str = "<bytes>") -> None:
+        self.path: Path | None = None
+        self.name = name
+        if isinstance(place, bytes | bytearray | memoryview):
+            self.data: bytes | mmap.mmap = bytes(place)
+        else:
+            self.path = existing_file(place)
+            self.name = str(self.path)
+            self.data = _mapped(self.path)
+        self.size = len(self.data)
+        # For each offset modulo 4: (from, to), no magic begins between them, one does at `to`.
+        self._next_magic = [(0, -1)] * 4
+
+    def read(self, at: int) -> tuple[bytes | None, int]:
+        """Return the record at an offset and the offset behind it; None at the end of the file.
+
+        >>> RecordReader(encode(b"abc")).read(0)
+        (b'abc', 12)
+        """
+        if at >= self.size and not self._grown(at):
+            return None, at
+        return self._record(at)
+
+    def whole_records(self, at: int = 0) -> Iterator[tuple[int, bytes | Damage]]:
+        """Give (offset, record) for all whole records, (offset, `Damage`) for what lies between.
+
+        A record that is not followed by another is dropped only if a whole one begins inside it:
+        then bytes were lost or added, and its length is not to be believed.
+        """
+        damage_from, reason = -1, None
+        while at < self.size:
+            head = at if self._is_magic(at) else self.data.find(MAGIC_BYTES, at)
+            if head != at and reason is None:
+                damage_from, reason = (
+                    at,
+                    self._error(at, "the magic 0a 23 d7 ce of a record", self._hex(at)),
+                )
+            if head < 0:
+                break
+            try:
+                record, end = self._record(head, strictly=True)
+                following = self._inside(head, end)
+            except FormatError as error:
+                if reason is None:
+                    damage_from, reason = head, error
+                at = head + 4
+                continue
+            if following is not None and self._goes_on(following):
+                if reason is None:
+                    reason = self._error(head, "one record", f"another inside it at {following}")
+                    damage_from = head
+                at = following
+                continue
+            if reason is not None:
+                yield damage_from, Damage(damage_from, head, reason)
+                reason = None
+            yield head, record
+            at = end if following is None else following
+        if reason is not None:
+            yield damage_from, Damage(damage_from, self.size, reason)
+
+    def close(self) -> None:
+        """Unmap the file; views that were handed out stay valid until they are dropped."""
+        data, self.data, self.size = self.data, b"", 0
+        if isinstance(data, mmap.mmap):
+            with contextlib.suppress(BufferError):  # a view is in use; the map goes with it
+                data.close()
+
+    # One record. No length is believed before it is held against the bytes that remain.
+
+    def _record(self, at: int, strictly: bool = False) -> tuple[bytes, int]:
+        """Return the record at an offset and the offset behind it."""
+        flag, content, end = self._part(at, strictly)
+        if flag == WHOLE:
+            return self.data[content], end
+        if flag != FIRST:
+            self._fail(at, "the beginning of a record", f"a later part of one (flag {flag})")
+        contents = [content]
+        while flag != LAST:
+            at = end
+            flag, content, end = self._part(at, strictly)
+            if flag not in (MIDDLE, LAST):
+                self._fail(at, "the next part of the record (flag 2 or 3)", f"flag {flag}")
+            contents.append(content)
+        return MAGIC_BYTES.join([self.data[c] for c in contents]), end
+
+    def _part(self, at: int, strictly: bool) -> tuple[int, slice, int]:
+        """Return (flag, where the content lies, offset behind the padding) of a part."""
+        if not 0 <= at <= self.size - HEAD.size:
+            self._fail(at, "the 8 bytes of a record's head", f"{max(0, self.size - at)} bytes")
+        magic, word = HEAD.unpack_from(self.data, at)
+        if magic != MAGIC:
+            self._fail(at, "the magic 0a 23 d7 ce of a record", self._hex(at))
+        flag, length = word >> LENGTH_BITS, word & LONGEST
+        if flag > LAST:
+            self._fail(at + 4, "flag 0, 1, 2 or 3", f"flag {flag}")
+        start = at + HEAD.size
+        end = start + length + -length % 4
+        if length > self.size - start:
+            self._fail(at + 4, f"{length} bytes of content", f"{self.size - start} bytes")
+        if strictly and self._magic_after(start) < end:
+            self._fail(at + 4, f"{length} bytes of content", "another part inside them")
+        return flag, slice(start, start + length), end
+
+    # Looking for records after damage.
+
+    def _is_magic(self, at: int) -> bool:
+        return self.data[at : at + 4] == MAGIC_BYTES
+
+    def _goes_on(self, at: int) -> bool:
+        """Whether the record at an offset is followed by another, or by the end."""
+        _, end = self._record(at, strictly=True)
+        return end >= self.size or self._is_magic(end)
+
+    def _inside(self, head: int, end: int) -> int | None:
+        """Return where a record begins inside one that nothing follows, or None."""
+        if end >= self.size or self._is_magic(end):
+            return None
+        at = self.data.find(MAGIC_BYTES, head + 4, end + 3)
+        while at >= 0:
+            try:
+                self._record(at, strictly=True)
+                return at
+            except FormatError:
+                at = self.data.find(MAGIC_BYTES, at + 1, end + 3)
+        return None
+
+    def _magic_after(self, start: int) -> int:
+        """Return the first magic from ``start`` on at the same offset modulo 4, or the size."""
+        phase = start % 4
+        begin, found = self._next_magic[phase]
+        if begin <= start <= found:
+            return found
+        found = self.data.find(MAGIC_BYTES, start)
+        while found >= 0 and found % 4 != phase:
+            found = self.data.find(MAGIC_BYTES, found + 1)
+        found = self.size if found < 0 else found
+        self._next_magic[phase] = (start, found)
+        return found
+
+    def _grown(self, at: int) -> bool:
+        """Map the file anew if it has become longer since."""
+        if self.path is None:
+            return False
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            return False
+        if size <= max(self.size, at):
+            return False
+        self.data = _mapped(self.path)
+        self.size = len(self.data)
+        return at < self.size
+
+    def _hex(self, at: int) -> str:
+        return self.data[at : at + 4].hex(" ") or "nothing"
+
+    def _error(self, at: int, expected: str, found: str) -> FormatError:
+        return FormatError(f"{self.name}: at byte {at} expected {expected}, found {found}.")
+
+    def _fail(self, at: int, expected: str, found: str) -> NoReturn:
+        raise self._error(at, expected, found)
+
+
+def _mapped(path: Path) -> mmap.mmap | bytes:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""  # nothing cannot be mapped
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

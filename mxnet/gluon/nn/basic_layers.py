@@ -1,0 +1,320 @@
+"""Containers, dense layers, dropout, embedding and functions as layers.
+
+The normalisation layers show here too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ... import ndarray as nd
+from ... import symbol as sym
+from ..block import Block, HybridBlock
+from ..utils import _indent
+from .activations import Activation
+from .norm_layers import *
+from .norm_layers import _BatchNorm  # noqa: F401 other packages build on it from here
+
+__all__ = [
+    "BatchNorm",
+    "BatchNormReLU",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "HybridLambda",
+    "HybridSequential",
+    "InstanceNorm",
+    "Lambda",
+    "LayerNorm",
+    "Sequential",
+]
+
+
+class _Stack:
+    """What the two sequential containers share: a list of children in order."""
+
+    def add(self, *blocks: Block) -> None:
+        """Put blocks on top of the stack."""
+        for block in blocks:
+            self.register_child(block)
+
+    def __repr__(self) -> str:
+        lines = (f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._children.items())
+        return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
+
+    def __getitem__(self, key: int | slice) -> Block:
+        layers = list(self._children.values())[key]
+        if not isinstance(layers, list):
+            return layers
+        part = type(self)(prefix=self._prefix)
+        with part.name_scope():
+            part.add(*layers)
+        return part
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+
+class Sequential(_Stack, Block):
+    """Run blocks one after the other.
+
+    >>> net = mx.gluon.nn.Sequential()
+    >>> net.add(mx.gluon.nn.Lambda("relu"), mx.gluon.nn.Lambda("negative"))
+    >>> net(nd.array([-1, 2])).asnumpy()
+    array([-0., -2.], dtype=float32)
+    """
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+
+    def forward(self, x: Any) -> Any:
+        """Hand the output of each block to the next."""
+        for block in self._children.values():
+            x = block(x)
+        return x
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Hybridize each child on its own; `HybridSequential` makes one graph of them all."""
+        children = self._children.values()
+        if children and all(isinstance(child, HybridBlock) for child in children):
+            warnings.warn(
+                f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. "
+                "Consider using HybridSequential for the best performance.",
+                stacklevel=2,
+            )
+        super().hybridize(active, **kwargs)
+
+
+class HybridSequential(_Stack, HybridBlock):
+    """Run hybrid blocks one after the other, as one graph once hybridized.
+
+    >>> net = mx.gluon.nn.HybridSequential()
+    >>> net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.Dense(2))
+    >>> net.initialize()
+    >>> net(nd.ones((4, 5))).shape
+    (4, 2)
+    """
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Hand the output of each block to the next."""
+        for block in self._children.values():
+            x = block(x)
+        return x
+
+
+class Dense(HybridBlock):
+    """Transform linearly, then bend: ``activation(x W^T + b)``.
+
+    Every axis but the first is flattened, unless ``flatten=False`` keeps all but the last.
+
+    >>> layer = mx.gluon.nn.Dense(1, weight_initializer="ones", in_units=3)
+    >>> layer.initialize()
+    >>> layer(nd.array([[1, 2, 3]])).asnumpy()
+    array([[6.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: str | None = None,
+        use_bias: bool = True,
+        flatten: bool = True,
+        dtype: Any = "float32",
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_units: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._flatten = flatten
+        with self.name_scope():
+            self._units = units
+            self._in_units = in_units
+            self.weight = self.params.get(
+                "weight",
+                shape=(units, in_units),
+                init=weight_initializer,
+                dtype=dtype,
+                allow_deferred_init=True,
+            )
+            self.bias = None
+            if use_bias:
+                self.bias = self.params.get(
+                    "bias",
+                    shape=(units,),
+                    init=bias_initializer,
+                    dtype=dtype,
+                    allow_deferred_init=True,
+                )
+            self.act = None
+            if activation is not None:
+                self.act = Activation(activation, prefix=activation + "_")
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        """Transform the input."""
+        out = F.FullyConnected(
+            x,
+            weight,
+            bias,
+            no_bias=bias is None,
+            num_hidden=self._units,
+            flatten=self._flatten,
+            name="fwd",
+        )
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self) -> str:
+        units, in_units = self.weight.shape
+        act = self.act if self.act else "linear"
+        return f"{type(self).__name__}({in_units if in_units else None} -> {units}, {act})"
+
+
+class Dropout(HybridBlock):
+    """Set each value to 0 with probability `rate` while training, and scale up the others.
+
+    Along `axes` all values share one decision.
+
+    >>> mx.gluon.nn.Dropout(0.5)(nd.array([1, 2])).asnumpy()  # nothing falls outside training
+    array([1., 2.], dtype=float32)
+    """
+
+    def __init__(self, rate: float, axes: tuple[int, ...] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._rate = rate
+        self._axes = axes
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Drop values."""
+        if self._rate > 0:
+            return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
+        return F.identity(x)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p = {self._rate}, axes={self._axes})"
+
+
+class Embedding(HybridBlock):
+    """Replace each index by its row of a learned table.
+
+    >>> layer = mx.gluon.nn.Embedding(10, 3)
+    >>> layer.initialize()
+    >>> layer(nd.array([[1, 4]])).shape
+    (1, 2, 3)
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        dtype: Any = "float32",
+        weight_initializer: Any = None,
+        sparse_grad: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._kwargs = {
+            "input_dim": input_dim,
+            "output_dim": output_dim,
+            "dtype": dtype,
+            "sparse_grad": sparse_grad,
+        }
+        self.weight = self.params.get(
+            "weight",
+            shape=(input_dim, output_dim),
+            init=weight_initializer,
+            dtype=dtype,
+            allow_deferred_init=True,
+            grad_stype="row_sparse" if sparse_grad else "default",
+        )
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+        """Look the indices up."""
+        return F.Embedding(x, weight, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        return "{}({input_dim} -> {output_dim}, {dtype})".format(
+            type(self).__name__, **self._kwargs
+        )
+
+
+class Flatten(HybridBlock):
+    """Keep the first axis and join all others.
+
+    >>> mx.gluon.nn.Flatten()(nd.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Flatten the input."""
+        return F.Flatten(x)
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class Lambda(Block):
+    """A function on arrays as a block: a callable, or the name of a function of `mx.nd`.
+
+    >>> mx.gluon.nn.Lambda("tanh")(nd.array([0])).asnumpy()
+    array([0.], dtype=float32)
+    """
+
+    def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
+        super().__init__(prefix=prefix)
+        if isinstance(function, str):
+            assert hasattr(nd, function), f"Function name {function} is not found in ndarray."
+            self._func_impl = getattr(nd, function)
+        elif callable(function):
+            self._func_impl = function
+        else:
+            raise ValueError(_not_a_function(function))
+
+    def forward(self, *args: Any) -> Any:
+        """Call the function."""
+        return self._func_impl(*args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._func_impl.__name__})"
+
+
+class HybridLambda(HybridBlock):
+    """A function ``f(F, x, ...)`` as a hybrid block, or the name of an operator.
+
+    >>> mx.gluon.nn.HybridLambda(lambda F, x: F.square(x))(nd.array([3])).asnumpy()
+    array([9.], dtype=float32)
+    """
+
+    def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
+        super().__init__(prefix=prefix)
+        if isinstance(function, str):
+            assert hasattr(nd, function) and hasattr(sym, function), (
+                f"Function name {function} is not found in symbol/ndarray."
+            )
+            self._func = lambda F, *args: getattr(F, function)(*args)
+            self._func_name = function
+        elif callable(function):
+            self._func = function
+            self._func_name = function.__name__
+        else:
+            raise ValueError(_not_a_function(function))
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
+        """Call the function."""
+        return self._func(F, x, *args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._func_name})"
+
+
+def _not_a_function(given: Any) -> str:
+    return f"Unrecognized function in lambda: {given} of type {type(given)}"

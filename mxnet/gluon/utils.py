@@ -1,0 +1,356 @@
+"""Small public tools of Gluon: splitting batches, clipping gradients, downloads, hooks."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+import warnings
+import weakref
+from collections.abc import Iterable, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import ndarray
+from ..context import Context
+from ..error import MXNetError
+from ..formats.atomic import replacing
+from ..ndarray import NDArray
+from ..ndarray.storage import plain
+from ..shape_mode import is_np_shape
+from ..symbol import Symbol
+
+__all__ = [
+    "HookHandle",
+    "check_sha1",
+    "clip_global_norm",
+    "download",
+    "replace_file",
+    "shape_is_known",
+    "split_and_load",
+    "split_data",
+]
+
+_CHUNK = 1 << 20
+_REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+def split_data(
+    data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True
+) -> list[NDArray]:
+    """Cut an array into slices along the batch axis.
+
+    Parameters
+    ----------
+    data : NDArray
+    num_slice : int, how many slices.
+    batch_axis : int, the axis to cut.
+    even_split : bool, refuse sizes that `num_slice` does not divide.
+
+    >>> [part.shape for part in mx.gluon.utils.split_data(mx.nd.ones((5, 2)), 2, even_split=False)]
+    [(3, 2), (2, 2)]
+    """
+    size = data.shape[batch_axis]
+    if even_split and size % num_slice:
+        raise ValueError(
+            f"data with shape {data.shape} cannot be evenly split into {num_slice} slices along "
+            f"axis {batch_axis}. Use a batch size that is a multiple of {num_slice}, or set "
+            "even_split=False for slices of different sizes."
+        )
+    # The first slices are one longer, as np.array_split has it.
+    step, longer = divmod(size, num_slice)
+    ends = [0]
+    for i in range(num_slice):
+        ends.append(ends[-1] + step + (i < longer))
+    if batch_axis == 0:
+        return [data[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    before = (slice(None),) * (batch_axis % data.ndim)
+    return [data[(*before, slice(b, e))] for b, e in zip(ends, ends[1:], strict=False)]
+
+
+def split_and_load(
+    data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
+) -> list[NDArray]:
+    """Cut a batch into one slice for each context, and put it there.
+
+    >>> parts = mx.gluon.utils.split_and_load(mx.nd.ones((4, 2)), [mx.cpu(0), mx.cpu(1)])
+    >>> [(p.shape, p.context) for p in parts]
+    [((2, 2), cpu(0)), ((2, 2), cpu(1))]
+    """
+    if not isinstance(data, NDArray):
+        data = ndarray.array(data, ctx=ctx_list[0])
+    if len(ctx_list) == 1:
+        return [data.as_in_context(ctx_list[0])]
+    slices = split_data(data, len(ctx_list), batch_axis, even_split)
+    return [s.as_in_context(ctx) for s, ctx in zip(slices, ctx_list, strict=True)]
+
+
+def clip_global_norm(
+    arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True
+) -> float | NDArray:
+    """Scale arrays in place so that the 2-norm of all of them together is at most `max_norm`.
+
+    Returns the norm before; without `check_isfinite` as an array, for which nothing waits.
+
+    >>> grads = [mx.nd.array([3.0]), mx.nd.array([4.0])]
+    >>> mx.gluon.utils.clip_global_norm(grads, 1.0)
+    5.0
+    >>> grads[1].round().asscalar() < 1.1
+    np.True_
+    """
+    if not arrays:
+        raise ValueError("clip_global_norm needs at least one array.")
+    tensors = [plain(a) for a in arrays]
+    device = tensors[0].device
+    norms = torch._foreach_norm([t.float() if t.dtype.itemsize < 4 else t for t in tensors])
+    total = torch.linalg.vector_norm(torch.stack([n.to(device, torch.float32) for n in norms]))
+    if check_isfinite and not bool(torch.isfinite(total)):
+        warnings.warn(
+            "nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2
+        )
+    scale = (max_norm / (total + 1e-8)).clamp(max=1.0)
+    if not check_isfinite or not float(scale) >= 1.0:
+        for tensor in tensors:
+            tensor.mul_(scale.to(tensor.device))
+    if check_isfinite:
+        return float(total)
+    return NDArray(total.reshape(1))
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
+    """Return whether the content of a file has this SHA-1 hash."""
+    digest = hashlib.sha1()
+    with Path(filename).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest() == sha1_hash
+
+
+def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
+    """Move a file over another one in one step."""
+    Path(src).replace(dst)
+
+
+def download(
+    url: str,
+    path: str | None = None,
+    overwrite: bool = False,
+    sha1_hash: str | None = None,
+    retries: int = 5,
+    verify_ssl: bool = True,
+) -> str:
+    """Fetch a file and return where it is. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    url : str
+    path : str, a file or an existing folder; by default the URL's last part, here.
+    overwrite : bool, fetch it even if it is there.
+    sha1_hash : str, what the content must hash to; a file that does not is fetched again.
+    retries : int, how often to try again after a failure.
+    verify_ssl : bool, whether the server must prove who it is.
+    """
+    target = _download_target(url, path)
+    if retries < 0:
+        raise ValueError(f"Number of retries should be at least 0, currently it's {retries}")
+    if not verify_ssl:
+        warnings.warn(
+            f"The server of {url} is not asked to prove who it is (verify_ssl=False); give "
+            "sha1_hash to be sure of the content.",
+            stacklevel=2,
+        )
+    there = target.exists() and not overwrite
+    if there and (not sha1_hash or check_sha1(target, sha1_hash)):
+        return str(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for left in range(retries, -1, -1):
+        try:
+            sys.stdout.write(f"Downloading {target} from {url}...\n")
+            _fetch(url, target, sha1_hash, verify_ssl)
+            return str(target)
+        except (OSError, MXNetError, urllib.error.URLError) as error:
+            if left == 0:
+                raise
+            sys.stdout.write(f"download failed due to {error!r}, retrying, {left} left\n")
+            time.sleep(min(1.0, 0.1 * 2 ** (retries - left)))
+    raise AssertionError("unreachable")
+
+
+def _download_target(url: str, path: str | None) -> Path:
+    name = url.split("/")[-1]
+    if path is None:
+        if not name:
+            raise ValueError(
+                "Can't construct file-name from this URL. Please set the `path` option manually."
+            )
+        return Path(name)
+    target = Path(path).expanduser()
+    return target / name if target.is_dir() else target
+
+
+def _fetch(url: str, target: Path, sha1_hash: str | None, verify_ssl: bool) -> None:
+    secure = None if verify_ssl else ssl._create_unverified_context()
+    digest = hashlib.sha1()
+    with urllib.request.urlopen(url, context=secure, timeout=60) as answer:
+        promised = answer.headers.get("Content-Length")
+        with replacing(target) as file:
+            size = 0
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+            if promised is not None and size != int(promised):
+                raise MXNetError(f"{url} sent {size} of {promised} bytes.")
+            if sha1_hash and digest.hexdigest() != sha1_hash:
+                raise MXNetError(
+                    f"File {target} is downloaded but the content hash does not match: "
+                    f"{digest.hexdigest()} instead of {sha1_hash}. The repo may be outdated or "
+                    "download may be incomplete; try again."
+                )
+
+
+def _get_repo_url() -> str:
+    """Return where models and datasets are fetched from (``MXNET_GLUON_REPO``)."""
+    url = os.environ.get("MXNET_GLUON_REPO", _REPOSITORY)
+    return url if url.endswith("/") else url + "/"
+
+
+def _get_repo_file_url(namespace: str, filename: str) -> str:
+    """Return the address of one file of the repository."""
+    return f"{_get_repo_url()}{namespace}/{filename}"
+
+
+# -- hooks ------------------------------------------------------------------------------------
+
+
+class HookHandle:
+    """Holds a registered hook; `detach` it, or use it as a scope.
+
+    >>> net = mx.gluon.nn.HybridSequential()
+    >>> with net.register_forward_hook(lambda block, inputs, output: None):
+    ...     len(net._forward_hooks)
+    1
+    >>> len(net._forward_hooks)
+    0
+    """
+
+    def __init__(self) -> None:
+        self._hooks_dict_ref: Any = None
+        self._id: int | None = None
+
+    def attach(self, hooks_dict: MutableMapping[int, Any], hook: Any) -> None:
+        """Put the hook into a dictionary of hooks."""
+        if self._hooks_dict_ref is not None:
+            raise MXNetError("The same handle cannot be attached twice.")
+        self._id = id(hook)
+        hooks_dict[self._id] = hook
+        self._hooks_dict_ref = weakref.ref(hooks_dict)
+
+    def detach(self) -> None:
+        """Take the hook out again; a second time does nothing."""
+        hooks = self._hooks_dict_ref() if self._hooks_dict_ref is not None else None
+        if hooks is not None:
+            hooks.pop(self._id, None)
+
+    def __getstate__(self) -> tuple:
+        hooks = self._hooks_dict_ref() if self._hooks_dict_ref is not None else None
+        return hooks, self._id
+
+    def __setstate__(self, state: tuple) -> None:
+        hooks, self._id = state
+        self._hooks_dict_ref = None if hooks is None else weakref.ref(hooks)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.detach()
+
+
+# -- shapes and text --------------------------------------------------------------------------
+
+
+def shape_is_known(shape: Sequence[int] | None) -> bool:
+    """Return whether every size is told; in classic shapes 0 and () mean unknown.
+
+    >>> mx.gluon.utils.shape_is_known((3, 0)), mx.gluon.utils.shape_is_known((3, 4))
+    (False, True)
+    """
+    if shape is None:
+        return False
+    unknown = -1 if is_np_shape() else 0
+    if len(shape) == 0:
+        return unknown == -1
+    for size in shape:
+        if size == unknown:
+            return False
+        if size < unknown:
+            raise ValueError(
+                f"shape dimension size cannot be less than {unknown}, while received {size}"
+            )
+    return True
+
+
+def _indent(text: str, spaces: int) -> str:
+    """Return the text with all lines but the first moved to the right."""
+    return text.replace("\n", "\n" + " " * spaces)
+
+
+def _brief_print_list(names: Iterable[str], limit: int = 7) -> str:
+    """Return quoted names, with dots for those in the middle when there are many.
+
+    >>> _brief_print_list("abcdefghij", 4)
+    "'a', ..., 'i', 'j'"
+    """
+    names = list(names)
+    if len(names) > limit:
+        first = _brief_print_list(names[: limit // 2], limit) if limit // 2 else ""
+        if limit == 4:
+            first = f"'{names[0]}'"
+        last = _brief_print_list(names[-limit // 2 :], limit)
+        return f"{first}, ..., {last}"
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _check_same_symbol_type(symbols: Sequence[Symbol]) -> type[Symbol]:
+    """Return the class of the symbols, which must be one."""
+    first = type(symbols[0])
+    if any(type(s) is not first for s in symbols):
+        raise TypeError(
+            "Classic symbols and NumPy symbols cannot be the outputs of one block: "
+            f"{[type(s).__name__ for s in symbols]}. Convert with as_nd_ndarray() or "
+            "as_np_ndarray()."
+        )
+    return first
+
+
+def _check_all_np_ndarrays(outputs: Any) -> None:
+    """Refuse classic arrays among (nested) outputs; NumPy mode asks for this."""
+    from ..numpy import ndarray as np_ndarray
+
+    if isinstance(outputs, list | tuple):
+        for item in outputs:
+            _check_all_np_ndarrays(item)
+    elif isinstance(outputs, NDArray) and not isinstance(outputs, np_ndarray):
+        raise TypeError(
+            f"Block's output has type {type(outputs).__name__}; in NumPy mode it must be "
+            "mx.np.ndarray. Convert with as_np_ndarray()."
+        )
+
+
+def is_finite(array: NDArray) -> bool:
+    """Return whether an array has neither nan nor infinity."""
+    return bool(np.isfinite(array.asnumpy()).all())

@@ -1,0 +1,91 @@
+"""Inference through operators that hold graphs: bodies are solved with what is known outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..graph import Graph
+from ..node import Node
+
+Solve = Callable[[Graph, dict[Node, Any]], tuple[list, list]]
+Merge = Callable[[Any, Any], Any]
+
+
+class Axis(NamedTuple):
+    """How one slice and the stack of all slices are related, for shapes or for types."""
+
+    first: Callable[[Any], int]
+    slice: Callable[[Any], Any]
+    stack: Callable[[Any, int], Any]
+
+
+SHAPE_AXIS = Axis(
+    lambda shape: shape[0] if shape else -1,
+    lambda shape: (shape[1:] or (1,)) if shape else None,  # a slice of a vector has one element
+    lambda shape, length: None if shape is None else (length, *shape),
+)
+TYPE_AXIS = Axis(lambda dtype: -1, lambda dtype: dtype, lambda dtype, length: dtype)
+
+
+def infer_subgraphs(
+    node: Node, ins: tuple, outs: tuple, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Complete what is known of a loop's or branch's inputs and outputs.
+
+    `solve` takes a graph and what is known of its variables, and returns what it finds of its
+    variables and heads.
+    """
+    rule = _RULES.get(node.op.name)
+    if rule is None:
+        return ins, outs
+    return rule(node, list(ins), solve, merge, axis)
+
+
+def _run(
+    graph: Graph, places: Sequence[int], ins: list, solve: Solve, merge: Merge
+) -> tuple[list, list]:
+    """Solve one body whose variables stand at `places` among the inputs."""
+    variables = graph.variables
+    given = {v: ins[p] for v, p in zip(variables, places, strict=True) if ins[p] is not None}
+    found, heads = solve(graph, given)
+    for value, place in zip(found, places, strict=True):
+        ins[place] = merge(value, ins[place])
+    return ins, heads
+
+
+def _foreach(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+    attrs, (body,) = node.typed, node.subgraphs
+    n_data, n_out = len(attrs["in_data_locs"]), attrs["num_out_data"]
+    order = [*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"]]
+    places = [order.index(i) for i in range(len(order))]
+    length = max((axis.first(s) for s in ins[:n_data]), default=-1)
+    inner = [axis.slice(s) if i < n_data else s for i, s in enumerate(ins)]
+    inner, heads = _run(body, places, inner, solve, merge)
+    for i, state in enumerate(heads[n_out:], n_data):  # a state keeps its shape over the steps
+        inner[i] = merge(state, inner[i])
+    told = [axis.stack(s, length) if i < n_data else s for i, s in enumerate(inner)]
+    stacked = [axis.stack(s, length) for s in heads[:n_out]]
+    return tuple(told), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
+
+
+def _while_loop(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    attrs, (test, body) = node.typed, node.subgraphs
+    ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
+    ins, heads = _run(body, attrs["func_input_locs"], ins, solve, merge)
+    n_out = attrs["num_out_data"]
+    stacked = [axis.stack(s, attrs["max_iterations"]) for s in heads[:n_out]]
+    return tuple(ins), (*stacked, *heads[n_out:])
+
+
+def _cond(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+    attrs, (test, then, other) = node.typed, node.subgraphs
+    ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
+    ins, first = _run(then, attrs["then_input_locs"], ins, solve, merge)
+    ins, second = _run(other, attrs["else_input_locs"], ins, solve, merge)
+    return tuple(ins), tuple(merge(b, a) for a, b in zip(first, second, strict=True))
+
+
+_RULES = {"_foreach": _foreach, "_while_loop": _while_loop, "_cond": _cond}

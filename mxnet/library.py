@@ -1,0 +1,23 @@
+"""Libraries of operators in C++, which MXNet could load while running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .base import MXNetError
+
+_SUFFIXES = (".so", ".dll", ".dylib")
+
+
+def load(path: str, verbose: bool = True) -> None:
+    """Refuse a library of operators: it is made for MXNet's C++ and cannot run on torch."""
+    file = Path(path)
+    if not file.exists():
+        raise MXNetError(f"load path {path} does NOT exist")
+    if file.suffix not in _SUFFIXES:
+        raise MXNetError(f"load path {path} is NOT a library file")
+    raise MXNetError(
+        f"{path} holds operators for MXNet's C++ engine, which MXNext does not have. Write the "
+        "operator in Python (mx.operator.CustomOp), or load a torch extension with "
+        "torch.ops.load_library and call it there."
+    )

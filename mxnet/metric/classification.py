@@ -1,0 +1,399 @@
+"""Metrics of class predictions: right or wrong, confusion, likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..error import ShapeError
+from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
+
+Names = Sequence[str] | None
+Average = Literal["macro", "micro"]
+MAX_CLASSES = 8192  # a confusion matrix of doubles for that many takes 512 MB
+
+
+def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return labels and predicted classes as flat integers; scores give their best class."""
+    if pred.shape != label.shape:
+        if not -pred.ndim <= axis < pred.ndim:
+            raise ShapeError(
+                f"Predictions of shape {tuple(pred.shape)} have no axis {axis} of classes "
+                f"for labels of shape {tuple(label.shape)}"
+            )
+        pred = pred.argmax(axis)
+    label, pred = label.reshape(-1).long(), pred.reshape(-1).long()
+    check_label_shapes(label, pred)
+    return label, pred
+
+
+@register
+@alias("acc")
+class Accuracy(EvalMetric):
+    """The share of right predictions: class ids, or scores along `axis`.
+
+    >>> metric = mx.metric.Accuracy()
+    >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
+    >>> round(metric.get()[1], 4)
+    0.6667
+    """
+
+    def __init__(
+        self,
+        axis: int = 1,
+        name: str = "accuracy",
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        super().__init__(name, output_names, label_names, axis=axis, has_global_stats=True)
+        self.axis = axis
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of labels and predictions."""
+        for label, pred in pairs(labels, preds):
+            label, chosen = class_ids(label, pred, self.axis)
+            self._tally((label == chosen).sum(), label.numel())
+
+
+def f1_score(tp: float, fp: float, tn: float, fn: float) -> float:
+    """Return the harmonic mean of precision and recall; 0 where they are not defined."""
+    return 2 * tp / (2 * tp + fp + fn) if tp else 0.0
+
+
+def matthews(tp: float, fp: float, tn: float, fn: float) -> float:
+    """Return Matthews' correlation; an empty row or column of the table gives 0."""
+    rows_and_columns = (tp + fp, tp + fn, tn + fp, tn + fn)
+    scale = math.sqrt(math.prod(float(n) or 1.0 for n in rows_and_columns))
+    return (tp * tn - fp * fn) / scale
+
+
+class _BinaryMetric(EvalMetric):
+    """A score of the four counts, averaged over batches (macro) or taken of all (micro)."""
+
+    _score = staticmethod(f1_score)
+
+    def __init__(self, name: str, output_names: Names, label_names: Names, average: Average):
+        if average not in ("macro", "micro"):
+            raise ValueError(f"average must be 'macro' or 'micro', got {average!r}")
+        self.average = self._average = average
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of labels 0 or 1, and scores of the two classes."""
+        counts = [0, 0, 0, 0]
+        for label, pred in pairs(labels, preds):
+            counts = _added(counts, self._count(label, pred))
+        if self.average == "macro":
+            self._add(self._score(*counts), 1)
+            return
+        self._counts = _added(self._counts, counts)
+        self._global_counts = _added(self._global_counts, counts)
+        self.num_inst, self.global_num_inst = sum(self._counts), sum(self._global_counts)
+        self.sum_metric = self._score(*self._counts) * self.num_inst
+        self.global_sum_metric = self._score(*self._global_counts) * self.global_num_inst
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._global_counts = [0, 0, 0, 0]
+        self._counts = [0, 0, 0, 0]
+        super().reset()
+
+    def reset_local(self) -> None:
+        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        self._counts = [0, 0, 0, 0]
+        super().reset_local()
+
+    def _count(self, label: Tensor, pred: Tensor) -> list[int]:
+        """Return true positives, false positives, true negatives, false negatives."""
+        if pred.ndim < 2:
+            raise ShapeError(
+                f"{type(self).__name__} needs scores of shape (batch, 2), "
+                f"got predictions of shape {tuple(pred.shape)}"
+            )
+        chosen, label = pred.argmax(1).reshape(-1), label.reshape(-1).long()
+        check_label_shapes(label, chosen)
+        if not label.numel():
+            return [0, 0, 0, 0]
+        others = ((label != label.min()) & (label != label.max())).sum()
+        yes, no, found, left = label == 1, label == 0, chosen == 1, chosen == 0
+        table = (found & yes, found & no, left & no, left & yes)
+        *counts, others = torch.stack([*(cell.sum() for cell in table), others]).tolist()
+        if others:
+            raise ValueError(
+                f"{type(self).__name__} currently only supports binary classification: "
+                "the labels have more than two values."
+            )
+        return counts
+
+
+def _added(first: list[int], second: list[int]) -> list[int]:
+    return [a + b for a, b in zip(first, second, strict=True)]
+
+
+@register
+class F1(_BinaryMetric):
+    """The F1 score of a binary classifier: ``2 p r / (p + r)`` of precision and recall.
+
+    Parameters
+    ----------
+    average : {'macro', 'micro'}
+        The mean of the batches' scores, or the score of all samples together.
+
+    >>> metric = mx.metric.F1()
+    >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
+    >>> round(metric.get()[1], 4)
+    0.8
+    """
+
+    def __init__(
+        self,
+        name: str = "f1",
+        output_names: Names = None,
+        label_names: Names = None,
+        average: Average = "macro",
+    ) -> None:
+        super().__init__(name, output_names, label_names, average)
+
+
+@register
+class MCC(_BinaryMetric):
+    """Matthews' correlation coefficient of a binary classifier, from -1 to 1.
+
+    >>> metric = mx.metric.MCC()
+    >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.7, 0.3], [0, 1], [0.6, 0.4]]))
+    >>> metric.get()
+    ('mcc', 0.5)
+    """
+
+    _score = staticmethod(matthews)
+
+    def __init__(
+        self,
+        name: str = "mcc",
+        output_names: Names = None,
+        label_names: Names = None,
+        average: Average = "macro",
+    ) -> None:
+        super().__init__(name, output_names, label_names, average)
+
+
+@register
+class PCC(EvalMetric):
+    """Pearson's correlation of labels and predicted classes: Matthews' for any number of classes.
+
+    It is computed from the confusion matrix of all samples, which grows with the classes seen.
+
+    >>> metric = mx.metric.PCC()
+    >>> metric.update(nd.array([0, 1, 2]), nd.array([[9, 0, 0], [0, 9, 0], [0, 9, 0]]))
+    >>> round(metric.get()[1], 4)
+    0.6124
+    """
+
+    def __init__(
+        self,
+        name: str = "pcc",
+        output_names: Names = None,
+        label_names: Names = None,
+        has_global_stats: bool = True,
+    ) -> None:
+        self.k = 2
+        super().__init__(name, output_names, label_names, has_global_stats=has_global_stats)
+
+    @property
+    def sum_metric(self) -> float:
+        """The coefficient times the number of batches."""
+        return multiclass_correlation(self.lcm) * self.num_inst
+
+    @property
+    def global_sum_metric(self) -> float:
+        """The coefficient since `reset` times the number of batches."""
+        return multiclass_correlation(self.gcm) * self.global_num_inst
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of labels and predictions."""
+        for label, pred in pairs(labels, preds):
+            label, chosen = class_ids(label, pred, 1)
+            if not label.numel():
+                continue
+            self._grow(int(torch.maximum(label.max(), chosen.max())) + 1)
+            # A negative class counts from the end, as an index does.
+            cells = chosen.remainder(self.k) * self.k + label.remainder(self.k)
+            counts = torch.bincount(cells, minlength=self.k**2)
+            batch = counts.reshape(self.k, self.k).cpu().numpy()
+            self.lcm += batch
+            self.gcm += batch
+        self.num_inst += 1
+        self.global_num_inst += 1
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.global_num_inst = 0
+        self.gcm = np.zeros((self.k, self.k))
+        self.reset_local()
+
+    def reset_local(self) -> None:
+        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        self.num_inst = 0
+        self.lcm = np.zeros((self.k, self.k))
+
+    def _grow(self, classes: int) -> None:
+        more = classes - self.k
+        if more <= 0:
+            return
+        if classes > MAX_CLASSES:
+            raise ValueError(
+                f"PCC met class {classes - 1}; it keeps a confusion matrix, and takes classes "
+                f"below {MAX_CLASSES}."
+            )
+        self.lcm = np.pad(self.lcm, ((0, more), (0, more)))
+        self.gcm = np.pad(self.gcm, ((0, more), (0, more)))
+        self.k = classes
+
+
+def multiclass_correlation(confusion: np.ndarray) -> float:
+    """Return Pearson's correlation of a confusion matrix; NaN if a side has one class only."""
+    n, rows, columns = confusion.sum(), confusion.sum(1), confusion.sum(0)
+    spread = float((rows * (n - rows)).sum() * (columns * (n - columns)).sum())
+    if spread == 0:
+        return math.nan
+    return float((confusion.diagonal() * n - rows * columns).sum()) / math.sqrt(spread)
+
+
+class _LogLoss(EvalMetric):
+    """The mean of ``-log(p + eps)``, where p is the probability given to the right class."""
+
+    def __init__(self, eps: float, name: str, output_names: Names, label_names: Names) -> None:
+        super().__init__(name, output_names, label_names, eps=eps, has_global_stats=True)
+        self.eps = eps
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of class labels, and probabilities of shape (batch, classes)."""
+        for label, pred in pairs(labels, preds):
+            label = label.reshape(-1).long()
+            if pred.ndim < 2 or len(label) != len(pred):
+                raise ShapeError(
+                    f"Shape of labels {tuple(label.shape)} does not match shape of predictions "
+                    f"{tuple(pred.shape)}: {self.name} needs (batch,) and (batch, classes)"
+                )
+            classes = pred.shape[1]
+            if bool(((label < -classes) | (label >= classes)).any()):
+                raise IndexError(
+                    f"{self.name}: labels from {int(label.min())} to {int(label.max())} "
+                    f"for {classes} classes"
+                )
+            given = pred[torch.arange(len(label), device=pred.device), label]
+            self._tally(-torch.log(as_float(given) + self.eps).sum(), len(label))
+
+
+@register
+@alias("ce")
+class CrossEntropy(_LogLoss):
+    """The mean cross entropy: ``-log(p + eps)`` of the probability of the right class.
+
+    >>> metric = mx.metric.CrossEntropy()
+    >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
+    >>> round(metric.get()[1], 4)
+    0.3466
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-12,
+        name: str = "cross-entropy",
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        super().__init__(eps, name, output_names, label_names)
+
+
+@register
+@alias("nll_loss")
+class NegativeLogLikelihood(_LogLoss):
+    """The mean negative log likelihood: ``-log(p + eps)`` of the right class.
+
+    >>> metric = mx.metric.NegativeLogLikelihood()
+    >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
+    >>> round(metric.get()[1], 4)
+    0.3466
+    """
+
+    def __init__(
+        self,
+        eps: float = 1e-12,
+        name: str = "nll-loss",
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        super().__init__(eps, name, output_names, label_names)
+
+
+@register
+class Perplexity(EvalMetric):
+    """``exp`` of the mean of ``-log(p)`` of the right class; 1 is perfect.
+
+    Parameters
+    ----------
+    ignore_label : int or None
+        The label of samples that do not count, such as padding.
+    axis : int
+        Where the classes are in the predictions.
+
+    >>> metric = mx.metric.Perplexity(ignore_label=None)
+    >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
+    >>> round(metric.get()[1], 4)
+    1.4142
+    """
+
+    def __init__(
+        self,
+        ignore_label: int | None,
+        axis: int = -1,
+        name: str = "perplexity",
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        super().__init__(
+            name, output_names, label_names, ignore_label=ignore_label, has_global_stats=True
+        )
+        self.ignore_label = ignore_label
+        self.axis = axis
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of class labels and probabilities."""
+        for label, pred in pairs(labels, preds):
+            classes = pred.shape[self.axis]
+            if label.numel() * classes != pred.numel():
+                raise ShapeError(
+                    f"Shape of labels {tuple(label.shape)} does not match shape of predictions "
+                    f"{tuple(pred.shape)}: perplexity needs one label for the {classes} "
+                    f"probabilities along axis {self.axis}"
+                )
+            scores = pred.movedim(self.axis, -1).reshape(-1, classes)
+            label = label.reshape(-1, 1).long()
+            given = as_float(scores.gather(1, label.clamp(0, classes - 1)))
+            count: Tensor | int = label.numel()
+            if self.ignore_label is not None:
+                ignored = label == self.ignore_label
+                given = given.masked_fill(ignored, 1.0)
+                count = count - ignored.sum()
+            self._tally(-given.clamp(min=1e-10).log().sum(), count)
+
+    def get(self) -> tuple[str, float]:
+        """Return the name and the value since the last reset, local or not; NaN for nothing."""
+        return self.name, _exp(super().get()[1])
+
+    def get_global(self) -> tuple[str, float]:
+        """Return the name and the value since `reset`."""
+        return self.name, _exp(super().get_global()[1])
+
+
+def _exp(value: Any) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

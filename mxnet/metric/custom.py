@@ -1,0 +1,138 @@
+"""Metrics of one's own functions, and the mean of outputs that are losses already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..ndarray.storage import Handle
+from .base import (
+    Arrays,
+    EvalMetric,
+    Feval,
+    _listed,
+    as_float,
+    as_tensor,
+    check_label_shapes,
+    register,
+)
+from .classification import Names
+
+
+@register
+class Loss(EvalMetric):
+    """The mean of all elements of the outputs; labels are not looked at.
+
+    >>> metric = mx.metric.Loss()
+    >>> metric.update(None, [nd.array([1, 2, 6])])
+    >>> metric.get()
+    ('loss', 3.0)
+    """
+
+    def __init__(
+        self, name: str = "loss", output_names: Names = None, label_names: Names = None
+    ) -> None:
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+
+    def update(self, _: Any, preds: Arrays) -> None:
+        """Take a batch of losses."""
+        for pred in _listed(preds):
+            losses = as_tensor(pred)
+            self._tally(as_float(losses).sum(), losses.numel())
+
+
+@register
+class Torch(Loss):
+    """`Loss` under the name 'torch'."""
+
+    def __init__(
+        self, name: str = "torch", output_names: Names = None, label_names: Names = None
+    ) -> None:
+        super().__init__(name, output_names, label_names)
+
+
+@register
+class Caffe(Loss):
+    """`Loss` under the name 'caffe'."""
+
+    def __init__(
+        self, name: str = "caffe", output_names: Names = None, label_names: Names = None
+    ) -> None:
+        super().__init__(name, output_names, label_names)
+
+
+@register
+class CustomMetric(EvalMetric):
+    """A metric from a function of NumPy arrays ``feval(label, pred)``.
+
+    The function returns the value of a batch, or a pair (sum, count).
+
+    Parameters
+    ----------
+    feval : callable
+    name : str, optional
+        By default the function's own name.
+    allow_extra_outputs : bool
+        Whether there may be more predictions than labels; the first ones are taken then.
+
+    >>> metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).max(), name="worst")
+    >>> metric.update(nd.array([1, 2]), nd.array([1, 5]))
+    >>> metric.get()
+    ('worst', 3.0)
+    """
+
+    def __init__(
+        self,
+        feval: Feval,
+        name: str | None = None,
+        allow_extra_outputs: bool = False,
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        if name is None:
+            name = getattr(feval, "__name__", type(feval).__name__)
+            if "<" in name:
+                name = f"custom({name})"
+        super().__init__(
+            name,
+            output_names,
+            label_names,
+            feval=feval,
+            allow_extra_outputs=allow_extra_outputs,
+            has_global_stats=True,
+        )
+        self._feval = feval
+        self._allow_extra_outputs = allow_extra_outputs
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of labels and predictions."""
+        if not self._allow_extra_outputs:
+            check_label_shapes(labels, preds)
+        for label, pred in zip(_listed(labels), _listed(preds), strict=False):
+            found = self._feval(_on_host(label), _on_host(pred))
+            total, count = found if isinstance(found, tuple) else (found, 1)
+            self._add(total, count)
+
+    def get_config(self) -> dict[str, Any]:
+        """Refuse: a function cannot be told as a configuration."""
+        raise NotImplementedError("CustomMetric cannot be serialized")
+
+
+def _on_host(array: Any) -> numpy.ndarray:
+    return array.asnumpy() if isinstance(array, Handle) else numpy.asarray(array)
+
+
+def np(
+    numpy_feval: Feval, name: str | None = None, allow_extra_outputs: bool = False
+) -> CustomMetric:
+    """Make a metric from a function of NumPy arrays ``numpy_feval(label, pred)``.
+
+    >>> def share_of_ones(label, pred):
+    ...     return (pred == 1).mean()
+    >>> mx.metric.np(share_of_ones).name
+    'share_of_ones'
+    """
+    feval: Callable[..., Any] = numpy_feval
+    return CustomMetric(feval, name, allow_extra_outputs)

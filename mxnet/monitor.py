@@ -1,0 +1,104 @@
+"""`Monitor`: statistics of what flows through executors, every so many batches."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .ndarray import NDArray, norm
+
+__all__ = ["Monitor"]
+
+Stat = Callable[[NDArray], "NDArray | list[NDArray]"]
+
+
+def root_mean_square(x: NDArray) -> NDArray:
+    """Return ``|x| / sqrt(size)``, the statistic that is taken by default."""
+    return norm(x) / math.sqrt(x.size)
+
+
+class Monitor:
+    """Watches the outputs and arguments of executors.
+
+    Parameters
+    ----------
+    interval : int
+        How many batches lie between two that are watched.
+    stat_func : callable, optional
+        Makes a statistic, an NDArray or a list of them, from an array; by default
+        ``|x| / sqrt(size)``.
+    pattern : str
+        A regular expression that the names of watched arrays begin with.
+    sort : bool
+        Whether `toc` sorts by name.
+    monitor_all : bool
+        Whether the inputs of operators are watched as well as their outputs.
+    """
+
+    def __init__(
+        self,
+        interval: int,
+        stat_func: Stat | None = None,
+        pattern: str = ".*",
+        sort: bool = False,
+        monitor_all: bool = False,
+    ) -> None:
+        self.stat_func = stat_func or root_mean_square
+        self.interval = interval
+        self.activated = False
+        self.queue: list[tuple[int, str, Any]] = []
+        self.step = 0
+        self.exes: list[Any] = []
+        self.re_prog = re.compile(pattern)
+        self.sort = sort
+        self.monitor_all = monitor_all
+
+    def stat_helper(self, name: str, array: NDArray) -> None:
+        """Take the statistic of an array, if this batch is watched and the name is wanted."""
+        if self.activated and self.re_prog.match(name):
+            self.queue.append((self.step, name, self.stat_func(array)))
+
+    def install(self, exe: Any) -> None:
+        """Watch an executor too."""
+        exe.set_monitor_callback(self.stat_helper, self.monitor_all)
+        self.exes.append(exe)
+
+    def tic(self) -> None:
+        """Begin a batch; call it before forward."""
+        if self.step % self.interval == 0:
+            self.queue = []
+            self.activated = True
+        self.step += 1
+
+    def toc(self) -> list[tuple[int, str, str]]:
+        """End a batch; return (batch, name, statistic as text) of all that was watched."""
+        if not self.activated:
+            return []
+        for exe in self.exes:
+            for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
+                self.stat_helper(name, array)
+        self.activated = False
+        rows = sorted(self.queue, key=lambda row: row[1]) if self.sort else self.queue
+        self.queue = []
+        return [(step, name, _text(name, stat)) for step, name, stat in rows]
+
+    def toc_print(self) -> None:
+        """End a batch, and log what was watched."""
+        for step, name, stat in self.toc():
+            logging.info("Batch: %7d %30s %s", step, name.ljust(30), stat)
+
+
+def _text(name: str, stat: Any) -> str:
+    """Return a statistic as text: numbers followed by tabs."""
+    stats = stat if isinstance(stat, list) else [stat]
+    if not all(isinstance(part, NDArray) for part in stats):
+        raise TypeError(
+            f"stat_func must return an NDArray or a list of them; for {name!r} it returned "
+            f"{type(stat).__name__}."
+        )
+    return "".join(
+        f"{part.asscalar() if part.shape == (1,) else part.asnumpy()}\t" for part in stats
+    )

@@ -1,1 +1,0 @@
-"""`mx.nd.sparse`: row_sparse and csr arrays."""

@@ -1,0 +1,233 @@
+"""What `invoke` does when an input is sparse: a sparse kernel, or the dense one and a warning.
+
+A kernel takes a `Call` and returns an array, or None for storage types that it does not know.
+Graph: a kernel that is not told to `record` for itself gets its gradient from the dense operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...error import MXNetError, ShapeError
+from ...ops import registry
+from ...ops.declare import Op, OpContext, operator_error
+from ..core import NDArray
+from ..invoke import KERNEL_ERRORS, assign
+from ..state import state
+from ..storage import current, plain, wrap
+from .arrays import CSRNDArray, RowSparseNDArray, from_dense
+from .base import BaseSparseNDArray, make
+from .fallback import tell_operator
+
+CLASSES = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
+
+
+class Call(NamedTuple):
+    """One operator call on arrays of which some are sparse."""
+
+    op: Op
+    inputs: Sequence[NDArray | None]
+    attrs: dict[str, Any]  # complete
+    stypes: tuple[str, ...]
+    out: NDArray | None
+
+
+Kernel = Callable[[Call], Any]
+_kernels: dict[str, tuple[Kernel, bool]] = {}
+
+
+def kernel(*names: str, records: bool = False) -> Callable[[Kernel], Kernel]:
+    """Declare the sparse kernel of operators; with `records` it makes its own graph."""
+
+    def declare(function: Kernel) -> Kernel:
+        for name in names:
+            _kernels[registry.get(name).name] = (function, records)
+        return function
+
+    return declare
+
+
+class _Filled(torch.autograd.Function):
+    """The dense form of a sparse leaf: its gradient goes to the leaf as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, ghost: Tensor, dense: Tensor) -> Tensor:
+        return dense.view_as(dense)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return grad, None
+
+
+def in_graph(array: NDArray | None) -> bool:
+    """Return whether a recorded computation reaches the array."""
+    if isinstance(array, BaseSparseNDArray):
+        return array._ghost is not None
+    return array is not None and array._tracked is not None
+
+
+def dense_now(array: NDArray | None) -> Tensor | None:
+    """Return the dense form that an operator takes now: in the graph while recording."""
+    if array is None:
+        return None
+    if not isinstance(array, BaseSparseNDArray):
+        return current(array)
+    ghost = array._ghost
+    if ghost is None or not state.recording:
+        return array._dense()
+    return _Filled.apply(ghost, array._dense()) if ghost.is_leaf else ghost
+
+
+def run(
+    op: Op,
+    inputs: Sequence[NDArray | None],
+    attrs: Mapping[str, Any],
+    out: Any,
+    cls: type[NDArray],
+) -> Any:
+    """Run an operator of which an input is sparse; as `invoke`, with parsed attributes."""
+    cls = NDArray if issubclass(cls, BaseSparseNDArray) else cls
+    stypes = tuple("none" if a is None else a.stype for a in inputs)
+    single = out[0] if isinstance(out, list | tuple) and len(out) == 1 else out
+    call = Call(op, inputs, op.complete(attrs), stypes, single)
+    function, records = _kernels.get(op.name, (None, False))
+    recording = state.recording and any(map(in_graph, inputs))
+    made = None
+    if function is not None:
+        try:
+            made = function(call)
+        except MXNetError:
+            raise
+        except KERNEL_ERRORS as error:
+            tensors = [None if a is None else dense_of(a) for a in inputs]
+            raise operator_error(op.name, tensors, error) from error
+    if made is None:
+        made = _dense_result(call, attrs, cls)
+    elif recording and not records:
+        made = _with_graph(call, attrs, made, cls)
+    if out is None or made is single:
+        return made if out is None else out
+    return _write(op.name, out, made)
+
+
+def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
+    """Return what the dense operator makes, and the tensors it was given."""
+    op, tensors = call.op, [dense_now(a) for a in call.inputs]
+    for i in _changed(call):  # rows that are all stored share memory: change a copy
+        if call.stypes[i] != "default":
+            tensors[i] = tensors[i].clone()
+    attrs = dict(call.attrs)
+    if op.context_parameter is not None:
+        device = next(t.device for t in tensors if t is not None)
+        attrs[op.context_parameter] = OpContext(state.training, device)
+    try:
+        return op.kernel(*tensors, **attrs), tensors
+    except MXNetError:
+        raise
+    except KERNEL_ERRORS as error:
+        raise operator_error(op.name, tensors, error) from error
+
+
+def _changed(call: Call) -> list[int]:
+    """Return the inputs that the operator changes in place."""
+    op = call.op
+    return [i for i, p in enumerate(op.inputs) if p.aux or p.name in op.mutates]
+
+
+def _stypes_of(out: Any, count: int) -> list[str]:
+    if out is None:
+        return ["default"] * count
+    return [a.stype for a in (out if isinstance(out, list | tuple) else [out])]
+
+
+def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> Any:
+    """Fall back to the dense operator; what it changed in place goes back to sparse inputs."""
+    result, tensors = _run_dense(call)
+    single = isinstance(result, Tensor)
+    made = _stypes_of(call.out, 1 if single else len(result))
+    tell_operator(call.op.name, [s for s in call.stypes if s != "none"], made, given)
+    for i in _changed(call):
+        if call.stypes[i] not in ("default", "none"):
+            call.inputs[i]._take_dense(tensors[i])
+    ctx = next((a._ctx for a in call.inputs if a is not None), None)
+    return wrap(cls, result, ctx) if single else [wrap(cls, t, ctx) for t in result]
+
+
+def _with_graph(call: Call, given: Mapping[str, Any], made: NDArray, cls: type[NDArray]) -> NDArray:
+    """Give a result its place in the graph, by way of the dense operator."""
+    result, _ = _run_dense(call)
+    if not isinstance(result, Tensor) or not result.requires_grad:
+        return made
+    stypes = [s for s in call.stypes if s != "none"]
+    if not isinstance(made, BaseSparseNDArray):
+        return wrap(cls, result, made._ctx)
+    tell_operator(f"_backward_{call.op.name}", ["default", *stypes], stypes, given)
+    made._ghost = result
+    return made
+
+
+def _write(name: str, out: Any, made: Any) -> Any:
+    """Write results into the arrays that the user gave, of whatever storage type."""
+    targets = list(out) if isinstance(out, list | tuple) else [out]
+    results = made if isinstance(made, list) else [made]
+    for target, result in zip(targets, results, strict=False):
+        write_one(name, target, result)
+    return out
+
+
+def write_one(name: str, target: NDArray, result: NDArray) -> None:
+    """Write one result into an array that the user gave."""
+    if target.shape != result.shape:
+        raise ShapeError(
+            f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="
+            f"{list(result.shape)}, in operator {name} with out=."
+        )
+    if type(target) is type(result) and isinstance(target, BaseSparseNDArray):
+        target._set(result._shape, *result._parts())
+        target._ghost = result._ghost
+    elif isinstance(target, BaseSparseNDArray):
+        target._take_dense(dense_of(result))
+    elif isinstance(result, BaseSparseNDArray):
+        tell_operator(name, [result.stype], ["default"], {})
+        assign(name, target, dense_of(result))
+    else:
+        assign(name, target, current(result))
+
+
+def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
+    """Write a dense operator's result into a sparse array, and say so."""
+    if target.shape != tuple(tensor.shape):
+        raise ShapeError(
+            f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="
+            f"{list(tensor.shape)}, in operator {name} with out=."
+        )
+    tell_operator(name, ["default"], [target.stype], {})
+    target._take_dense(tensor)
+
+
+def sparse_gradient(variable: NDArray, found: Tensor) -> NDArray:
+    """Return a gradient that is sparse, or that of a sparse array, as an array."""
+    if found.layout is torch.strided:
+        return wrap(NDArray, found, variable._ctx)
+    found = found.coalesce()
+    rows, values = found.indices()[0], found.values()
+    return make(RowSparseNDArray, variable.shape, values, rows, ctx=variable._ctx)
+
+
+def dense_of(array: NDArray) -> Tensor:
+    """Return an array's dense form outside any graph."""
+    return array._dense() if isinstance(array, BaseSparseNDArray) else plain(array)
+
+
+def to_storage(tensor: Tensor, stype: str, ctx: Any = None) -> NDArray:
+    """Return a dense tensor as an array of a storage type."""
+    if stype == "default":
+        return wrap(NDArray, tensor, ctx)
+    made = from_dense(CLASSES[stype], tensor.detach(), ctx)
+    if tensor.requires_grad:
+        made._ghost = tensor
+    return made

@@ -1,0 +1,234 @@
+"""Sparse kernels of element-by-element operators: functions, scalars, sums and products."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...error import DTypeError, MXNetError, ShapeError
+from ..core import NDArray
+from ..storage import wrap, wrap_plain
+from . import layout
+from .arrays import CSRNDArray, RowSparseNDArray
+from .base import BaseSparseNDArray, make
+from .dispatch import Call, dense_now, dense_of, kernel
+
+CSR, ROWS, DENSE = "csr", "row_sparse", "default"
+
+
+@kernel(
+    *("abs", "sign", "square", "relu", "sqrt", "cbrt", "expm1", "log1p", "negative"),
+    *("sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh"),
+    *("degrees", "radians", "floor", "ceil", "trunc", "fix", "rint", "round"),
+    *("_contrib_round_ste", "_contrib_sign_ste"),
+    *("_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar"),
+)
+def on_values(call: Call) -> BaseSparseNDArray:
+    """Use a function that keeps zeros on what is stored."""
+    (array,) = call.inputs
+    return array._like(call.op.kernel(array._values, **call.attrs))
+
+
+@kernel("_copy", "BlockGrad", "make_loss")
+def pass_on(call: Call) -> BaseSparseNDArray:
+    """Return a copy."""
+    (array,) = call.inputs
+    return array._like(array._values.clone())
+
+
+@kernel("zeros_like")
+def no_values(call: Call) -> BaseSparseNDArray:
+    """Return an array of the same kind that stores nothing."""
+    (array,) = call.inputs
+    values, indices, *pointers = array._parts()
+    parts = (values[:0].clone(), indices[:0].clone(), *(torch.zeros_like(p) for p in pointers))
+    return make(type(array), array._shape, *parts, ctx=array._ctx)
+
+
+@kernel(
+    *("_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar"),
+    *("_lesser_scalar", "_lesser_equal_scalar"),
+)
+def compared(call: Call) -> BaseSparseNDArray | None:
+    """Compare what is stored with a number, if zero compared with it gives zero."""
+    (array,) = call.inputs
+    zero = call.op.kernel(array._values.new_zeros(1), **call.attrs)
+    return None if zero.item() else on_values(call)
+
+
+@kernel("_plus_scalar", "_minus_scalar")
+def shifted(call: Call) -> NDArray:
+    """Add a number: 0 keeps the array sparse, any other makes it dense."""
+    if call.attrs["scalar"] == 0:
+        return pass_on(call)
+    (array,) = call.inputs
+    return wrap_plain(NDArray, call.op.kernel(array._dense(), **call.attrs), array._ctx)
+
+
+@kernel("clip")
+def clipped(call: Call) -> BaseSparseNDArray:
+    """Clip what is stored; zero must be within the limits."""
+    a_min, a_max = call.attrs["a_min"], call.attrs["a_max"]
+    if not a_min <= 0 <= a_max:
+        raise MXNetError(
+            f"clip of a sparse array needs a_min <= 0 <= a_max, got {a_min} and {a_max}. For other "
+            "limits convert it: x.tostype('default')."
+        )
+    return on_values(call)
+
+
+def check_same(call: Call) -> None:
+    """Raise unless both arrays have one shape and dtype."""
+    lhs, rhs = call.inputs
+    if lhs.shape != rhs.shape:
+        raise ShapeError(
+            f"Shape inconsistent in {call.op.name}: lhs is {lhs.shape}, rhs is {rhs.shape}; they "
+            "must be equal."
+        )
+    if lhs.dtype is not rhs.dtype:
+        raise DTypeError(
+            f"Incompatible attr in {call.op.name}: lhs is {lhs.dtype.__name__}, rhs is "
+            f"{rhs.dtype.__name__}; they must be equal."
+        )
+
+
+def dense_quietly(call: Call) -> NDArray:
+    """Return the dense result, which is what MXNet defines here: no fallback, no warning."""
+    lhs, rhs = call.inputs
+    return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
+
+
+@kernel("elemwise_add", "elemwise_sub")
+def summed(call: Call) -> NDArray | None:
+    """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
+    check_same(call)
+    lhs, rhs = call.inputs
+    sign = -1 if call.op.name == "elemwise_sub" else 1
+    if call.stypes == (ROWS, ROWS):
+        values = [lhs._values, rhs._values * sign]
+        parts = layout.sum_rows(values, [lhs._indices, rhs._indices])
+        return make(RowSparseNDArray, lhs._shape, *parts, ctx=lhs._ctx)
+    if call.stypes == (CSR, CSR):
+        return _sum_csr(lhs, rhs, sign)
+    return dense_quietly(call) if DENSE in call.stypes else None
+
+
+def _keys(array: CSRNDArray) -> Tensor:
+    return layout.csr_keys(array._shape[1], array._indices, array._indptr)
+
+
+def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
+    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    values = lhs._values.new_zeros(len(keys))
+    values.index_add_(0, places, torch.cat([lhs._values, rhs._values * sign]))
+    return make(
+        CSRNDArray, lhs._shape, values, *layout.csr_from_keys(lhs._shape, keys), ctx=lhs._ctx
+    )
+
+
+def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
+    """Return the product, stored where both are."""
+    left, right = _keys(lhs), _keys(rhs)
+    order = torch.argsort(right)
+    places = torch.searchsorted(right[order], left).clamp_(max=max(len(right) - 1, 0))
+    if len(right):
+        hits = torch.nonzero(right[order[places]] == left).reshape(-1)
+    else:
+        hits = places[:0]
+    values = lhs._values[hits] * rhs._values[order[places[hits]]]
+    parts = layout.csr_from_keys(lhs._shape, left[hits])
+    return make(CSRNDArray, lhs._shape, values, *parts, ctx=lhs._ctx)
+
+
+@kernel("elemwise_mul")
+def multiplied(call: Call) -> NDArray | None:
+    """Multiply: what a sparse factor does not store is zero in the product."""
+    check_same(call)
+    lhs, rhs = call.inputs
+    if call.stypes == (CSR, CSR):
+        return _multiply_csr(lhs, rhs)
+    if call.stypes == (ROWS, ROWS):
+        rows = torch.unique(torch.cat([lhs._indices, rhs._indices]))
+        left, right = (layout.rows_at(a._values, a._indices, rows) for a in (lhs, rhs))
+        return make(RowSparseNDArray, lhs._shape, left * right, rows, ctx=lhs._ctx)
+    if DENSE not in call.stypes:
+        return None
+    sparse, dense = (rhs, lhs) if call.stypes[0] == DENSE else (lhs, rhs)
+    return sparse._like(sparse._values * _at_places(sparse, dense_of(dense)))
+
+
+def _at_places(sparse: BaseSparseNDArray, dense: Tensor) -> Tensor:
+    """Return the elements of a dense tensor (broadcast) where the sparse array stores any."""
+    dense = dense.expand(sparse._shape)
+    if isinstance(sparse, CSRNDArray):
+        return dense[layout.row_numbers(sparse._indptr), sparse._indices]
+    return dense[sparse._indices]
+
+
+@kernel("elemwise_div")
+def divided(call: Call) -> NDArray | None:
+    """Divide: the result is dense, as 0 / 0 is not 0."""
+    check_same(call)
+    dense = call.stypes == (ROWS, ROWS) or DENSE in call.stypes
+    return dense_quietly(call) if dense else None
+
+
+@kernel("_scatter_elemwise_div")
+def divided_where_stored(call: Call) -> NDArray | None:
+    """Divide only what is stored."""
+    check_same(call)
+    lhs, rhs = call.inputs
+    if call.stypes[0] != ROWS or call.stypes[1] == CSR:
+        return None
+    if call.stypes[1] == ROWS:
+        below = layout.rows_at(rhs._values, rhs._indices, lhs._indices)
+    else:
+        below = _at_places(lhs, dense_of(rhs))
+    return lhs._like(lhs._values / below)
+
+
+@kernel("broadcast_add", "broadcast_sub")
+def broadcast_summed(call: Call) -> NDArray | None:
+    """Add or subtract with broadcasting: csr with dense gives dense."""
+    return dense_quietly(call) if set(call.stypes) == {CSR, DENSE} else None
+
+
+@kernel("broadcast_mul", "broadcast_div")
+def broadcast_scaled(call: Call) -> NDArray | None:
+    """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
+    if call.stypes != (CSR, DENSE):
+        return None
+    lhs, rhs = call.inputs
+    if call.op.name == "broadcast_div" and lhs.shape == rhs.shape:
+        raise MXNetError(
+            "broadcast_div: please use elemwise_div for division between csr and dense of the same "
+            "shape: zeros that are not stored would be divided, too."
+        )
+    if torch.broadcast_shapes(lhs.shape, rhs.shape) != torch.Size(lhs.shape):
+        return None
+    below = _at_places(lhs, dense_of(rhs))
+    scale = torch.mul if call.op.name == "broadcast_mul" else torch.div
+    return lhs._like(scale(lhs._values, below))
+
+
+@kernel("add_n")
+def added(call: Call) -> NDArray | None:
+    """Add row_sparse arrays."""
+    if set(call.stypes) != {ROWS}:
+        return None
+    first = call.inputs[0]
+    for other in call.inputs[1:]:
+        check_same(call._replace(inputs=(first, other)))
+    values, indices = zip(*(a._parts() for a in call.inputs), strict=True)
+    return make(RowSparseNDArray, first._shape, *layout.sum_rows(values, indices), ctx=first._ctx)
+
+
+@kernel("where", records=True)
+def chosen(call: Call) -> NDArray | None:
+    """Choose between dense arrays by a csr condition."""
+    if call.stypes != (CSR, DENSE, DENSE):
+        return None
+    condition, x, y = call.inputs
+    tensors = condition._dense(), dense_now(x), dense_now(y)
+
+    return wrap(NDArray, call.op.kernel(*tensors), x._ctx)

@@ -1,0 +1,155 @@
+"""Sparse kernels of `dot` and `Embedding`: they make their own graph, with sparse gradients.
+
+A csr matrix times a dense one is torch's embedding_bag: each row is a bag of weighted rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...error import DTypeError, MXNetError
+from ...ops.tensor.products import dot_shape
+from ..core import NDArray
+from ..state import state
+from ..storage import wrap
+from . import layout
+from .arrays import CSRNDArray, RowSparseNDArray
+from .base import make
+from .dispatch import Call, dense_now, kernel, to_storage
+from .fallback import tell_operator
+
+CSR, ROWS, DENSE = "csr", "row_sparse", "default"
+# What MXNet stores the result as, where it has a kernel of its own:
+# (lhs, rhs, transpose_a, transpose_b): storage types, the first by default.
+RESULTS = {
+    (CSR, DENSE, False, False): (DENSE,),
+    (CSR, DENSE, True, False): (ROWS, DENSE),
+    (CSR, ROWS, False, False): (DENSE,),
+    (CSR, ROWS, True, False): (ROWS,),
+    (DENSE, CSR, False, False): (CSR, DENSE),
+    (DENSE, CSR, False, True): (None, DENSE),
+}
+# What a result becomes if it is made by way of dense arrays and nobody says otherwise.
+CONVERTED = {(DENSE, CSR, False, True): CSR}
+
+
+def wants_sparse_gradient(array: NDArray) -> bool:
+    """Return whether the array is a leaf whose gradient array is row_sparse."""
+    record = array._grad
+    return record is not None and record.array is not None and record.array.stype == ROWS
+
+
+def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False) -> Tensor:
+    """Return csr (values, indices, indptr) times dense."""
+    values, indices, indptr = parts
+    if not values.dtype.is_floating_point or not len(values):
+        rows = layout.row_numbers(indptr)
+        terms = values[:, None] * dense[indices]
+        return terms.new_zeros((len(indptr) - 1, dense.shape[1])).index_add(0, rows, terms)
+    return functional.embedding_bag(
+        indices,
+        dense,
+        indptr,
+        mode="sum",
+        sparse=sparse_gradient,
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
+
+
+@kernel("dot", records=True)
+def product(call: Call) -> NDArray:
+    """Multiply matrices of which one is csr; other storage types go by way of dense arrays."""
+    lhs, rhs = call.inputs
+    left, right = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    wanted = call.attrs["forward_stype"]
+    case = (*call.stypes, left, right)
+    if lhs.dtype is not rhs.dtype:
+        raise DTypeError(
+            f"dot: lhs is {lhs.dtype.__name__}, rhs is {rhs.dtype.__name__}; they must be equal."
+        )
+    dot_shape(lhs.shape, rhs.shape, transpose_a=left, transpose_b=right)
+    possible = RESULTS.get(case, ())
+    if case[0] == CSR and possible and rhs.ndim != 2:
+        raise MXNetError(
+            f"sparse dot only supports 2 dimensional rhs, got {rhs.ndim} axes: reshape it to "
+            f"{(*rhs.shape, 1)}."
+        )
+    chosen = possible[0] if wanted is None and possible else wanted
+    if chosen is None or chosen not in possible or rhs.ndim != 2 or lhs.ndim != 2:
+        return _by_dense(call, wanted or CONVERTED.get(case, DENSE))
+    if call.stypes[0] == DENSE:
+        return _dense_times_csr(lhs, rhs, right, chosen)
+    return _transposed_csr_times(lhs, rhs, chosen) if left else _csr_times(lhs, rhs)
+
+
+def _by_dense(call: Call, stype: str) -> NDArray:
+    given = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
+    tell_operator("dot", call.stypes, [stype], given)
+    lhs, rhs = call.inputs
+    made = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
+    return to_storage(made, stype, lhs._ctx)
+
+
+def _csr_times(lhs: CSRNDArray, rhs: NDArray) -> NDArray:
+    if lhs._ghost is not None and state.recording:
+        return to_storage(dense_now(lhs) @ dense_now(rhs), DENSE, lhs._ctx)
+    made = bags(lhs._parts(), dense_now(rhs), wants_sparse_gradient(rhs))
+    return wrap(NDArray, made, lhs._ctx)
+
+
+def _transposed_csr_times(lhs: CSRNDArray, rhs: NDArray, stype: str) -> NDArray:
+    dense = dense_now(rhs)
+    if lhs._ghost is not None and state.recording:
+        return to_storage(dense_now(lhs).t() @ dense, stype, lhs._ctx)
+    parts = layout.transposed(lhs._shape, *lhs._parts())
+    shape = (lhs._shape[1], dense.shape[1])
+    if stype == DENSE or dense.requires_grad:
+        made = bags(parts, dense)
+        if stype == DENSE:
+            return wrap(NDArray, made, lhs._ctx)
+        rows = torch.nonzero(parts[2].diff()).reshape(-1)
+        result = make(RowSparseNDArray, shape, made.detach()[rows], rows, ctx=lhs._ctx)
+        result._ghost = made
+        return result
+    values, indices, indptr = parts
+    rows = torch.nonzero(indptr.diff()).reshape(-1)
+    bounds = torch.cat([indptr[:1], indptr[rows + 1]])  # empty rows left out
+    made = bags((values, indices, bounds), dense)
+    return make(RowSparseNDArray, shape, made, rows, ctx=lhs._ctx)
+
+
+def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str) -> NDArray:
+    """Multiply from the right: the transposed product of transposed factors."""
+    dense = dense_now(lhs)
+    if rhs._ghost is not None and state.recording:
+        right = dense_now(rhs)
+        return to_storage(dense @ (right.t() if transpose else right), stype, lhs._ctx)
+    parts = rhs._parts() if transpose else layout.transposed(rhs._shape, *rhs._parts())
+    made = bags(parts, dense.t().contiguous()).t()
+    if stype == DENSE:
+        return wrap(NDArray, made.contiguous(), lhs._ctx)
+    # MXNet stores each column of which the csr factor has any value, in every row.
+    columns = torch.nonzero(parts[2].diff()).reshape(-1)
+    count, width = made.shape[0], len(columns)
+    indptr = torch.arange(count + 1, device=columns.device) * width
+    values = made.detach()[:, columns].reshape(-1)
+    result = make(CSRNDArray, made.shape, values, columns.repeat(count), indptr, ctx=lhs._ctx)
+    result._ghost = made if made.requires_grad else None
+    return result
+
+
+@kernel("Embedding", "_contrib_SparseEmbedding", records=True)
+def looked_up(call: Call) -> NDArray | None:
+    """Look up rows of a row_sparse weight."""
+    data, weight = call.inputs
+    if call.stypes != (DENSE, ROWS):
+        return None
+    attrs: dict[str, Any] = dict(call.attrs)
+    attrs["sparse_grad"] = attrs["sparse_grad"] or wants_sparse_gradient(weight)
+    made = call.op.kernel(dense_now(data), dense_now(weight), **attrs)
+    return wrap(NDArray, made, data._ctx)

@@ -1,0 +1,201 @@
+"""Sparse kernels that convert, choose, join and reduce."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...error import MXNetError
+from ..core import NDArray
+from ..storage import plain, wrap_plain
+from . import layout
+from .arrays import CSRNDArray, RowSparseNDArray
+from .base import make
+from .dispatch import Call, dense_now, kernel, to_storage
+
+CSR, ROWS, DENSE = "csr", "row_sparse", "default"
+
+
+@kernel("cast_storage", records=True)
+def converted(call: Call) -> NDArray:
+    """Convert to dense, or copy."""
+    (array,) = call.inputs
+    wanted = call.attrs["stype"]
+    if wanted == array.stype:
+        made = array._like(array._values.clone())
+        made._ghost = array._ghost
+        return made
+    if wanted != DENSE:
+        raise MXNetError(f"cast_storage from {array.stype} to {wanted} is not supported.")
+    dense = dense_now(array)
+    if dense.data_ptr() == array._values.data_ptr():
+        dense = dense.clone()
+    return to_storage(dense, DENSE, array._ctx)
+
+
+@kernel("_sparse_retain")
+def retained(call: Call) -> RowSparseNDArray:
+    """Keep the given rows of a row_sparse array; those not stored are kept as zeros."""
+    data, indices = call.inputs
+    if call.stypes != (ROWS, DENSE):
+        raise MXNetError(
+            f"_sparse_retain takes a row_sparse and a dense array, got {' and '.join(call.stypes)}."
+        )
+    wanted = plain(indices).long().reshape(-1)
+    values = layout.rows_at(data._values, data._indices, wanted)
+    return make(RowSparseNDArray, data._shape, values, wanted, ctx=data._ctx)
+
+
+@kernel("_contrib_getnnz")
+def stored_count(call: Call) -> NDArray:
+    """Count the stored values of a csr matrix, in all or in each row."""
+    (data,) = call.inputs
+    axis = call.attrs["axis"]
+    if call.stypes[0] != CSR:
+        raise MXNetError(f"_contrib_getnnz takes a csr array, got {call.stypes[0]}.")
+    if axis is None:
+        return wrap_plain(NDArray, data._indptr[-1:].clone(), data._ctx)
+    if axis != 1:
+        raise MXNetError(f"getnnz with axis = {axis} is not supported yet: give None or 1.")
+    return wrap_plain(NDArray, data._indptr.diff(), data._ctx)
+
+
+def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
+    """Return the chosen rows of a csr matrix."""
+    counts = array._indptr.diff()[rows]
+    indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    inside = torch.arange(int(indptr[-1]), device=rows.device)
+    inside = inside - torch.repeat_interleave(indptr[:-1], counts)
+    places = torch.repeat_interleave(array._indptr[rows], counts) + inside
+    parts = array._values[places], array._indices[places], indptr
+    return make(CSRNDArray, (len(rows), array._shape[1]), *parts, ctx=array._ctx)
+
+
+@kernel("take")
+def taken(call: Call) -> CSRNDArray | None:
+    """Take rows of a csr matrix."""
+    mode = call.attrs["mode"]
+    if call.stypes != (CSR, DENSE) or call.attrs["axis"] != 0 or mode == "raise":
+        return None
+    array, rows = call.inputs[0], plain(call.inputs[1]).long()
+    if rows.ndim != 1:
+        raise MXNetError(
+            "Take with CSR array only supports one-dimensional indices. "
+            f"{rows.ndim} dimensional input is given instead."
+        )
+    count = array._shape[0]
+    return _rows_of(array, rows % count if mode == "wrap" else rows.clamp(0, count - 1))
+
+
+@kernel("slice")
+def sliced(call: Call) -> CSRNDArray | None:
+    """Cut a block of rows, and of columns, out of a csr matrix."""
+    (array,) = call.inputs
+    steps = call.attrs["step"] or ()
+    if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in steps):
+        return None
+    pairs = list(zip(call.attrs["begin"], call.attrs["end"], strict=True))
+    (top, bottom), *columns = [
+        slice(begin, end).indices(size)[:2]
+        for (begin, end), size in zip(pairs, array._shape, strict=False)
+    ]
+    bottom = max(top, bottom)
+    indptr = array._indptr[top : bottom + 1]
+    first, last = int(indptr[0]), int(indptr[-1])
+    values, indices = array._values[first:last].clone(), array._indices[first:last].clone()
+    indptr = indptr - first
+    width = array._shape[1]
+    if columns:
+        left, right = columns[0]
+        inside = torch.nonzero((indices >= left) & (indices < right)).reshape(-1)
+        indptr = layout.pointers(layout.row_numbers(indptr)[inside], bottom - top)
+        values, indices, width = values[inside], indices[inside] - left, max(right - left, 0)
+    return make(CSRNDArray, (bottom - top, width), values, indices, indptr, ctx=array._ctx)
+
+
+@kernel("Concat")
+def joined(call: Call) -> CSRNDArray | None:
+    """Put csr matrices below each other."""
+    if set(call.stypes) != {CSR} or call.attrs["dim"] != 0:
+        return None
+    arrays = call.inputs
+    width = arrays[0]._shape[1]
+    if any(a._shape[1] != width for a in arrays):
+        raise MXNetError(f"Concat: the csr arrays have shapes {[a._shape for a in arrays]}.")
+    pointers, total = [arrays[0]._indptr[:1]], 0
+    for a in arrays:
+        pointers.append(a._indptr[1:] + total)
+        total += len(a._values)
+    parts = torch.cat([a._values for a in arrays]), torch.cat([a._indices for a in arrays])
+    shape = (sum(a._shape[0] for a in arrays), width)
+    return make(CSRNDArray, shape, *parts, torch.cat(pointers), ctx=arrays[0]._ctx)
+
+
+def _one_axis(call: Call) -> int | None:
+    """Return the axis if it is one of those over which csr matrices are reduced."""
+    axis = call.attrs["axis"]
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    plainly = not call.attrs["keepdims"] and not call.attrs.get("exclude", False)
+    return axis if axis in (0, 1) and isinstance(axis, int) and plainly else None
+
+
+def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
+    """Return the sums of values at the places of a csr matrix, for each column or row."""
+    places = array._indices if axis == 0 else layout.row_numbers(array._indptr)
+    return values.new_zeros(array._shape[1 - axis]).index_add_(0, places, values)
+
+
+@kernel("sum", "mean")
+def totalled(call: Call) -> NDArray | None:
+    """Sum or average the columns or rows of a csr matrix."""
+    (array,) = call.inputs
+    axis = _one_axis(call)
+    if axis is None or call.stypes[0] != CSR:
+        return None
+    total = _sums(array, array._values, axis)
+    if call.op.name == "mean":
+        total = total / array._shape[axis]
+    return wrap_plain(NDArray, total.to(array._values.dtype), array._ctx)
+
+
+@kernel("norm")
+def norm_of(call: Call) -> NDArray | None:
+    """Return the L2 norm of all, or of the columns or rows of a csr matrix."""
+    (array,) = call.inputs
+    attrs = call.attrs
+    if attrs["ord"] != 2 or attrs["out_dtype"] is not None:
+        return None
+    if not attrs["axis"] and not attrs["keepdims"]:
+        made = torch.linalg.vector_norm(array._values).reshape(1)
+        return wrap_plain(NDArray, made, array._ctx)
+    axis = _one_axis(call)
+    if axis is None or call.stypes[0] != CSR:
+        return None
+    return wrap_plain(NDArray, _sums(array, array._values.square(), axis).sqrt_(), array._ctx)
+
+
+@kernel("_square_sum")
+def squares_totalled(call: Call) -> NDArray:
+    """Sum the squares of a row_sparse matrix over an axis; kept row sums stay row_sparse."""
+    (array,) = call.inputs
+    axis = _one_axis(call._replace(attrs={**call.attrs, "keepdims": False}))
+    if axis is None or call.stypes[0] != ROWS or array.ndim != 2:
+        raise MXNetError("_square_sum takes a row_sparse matrix and axis=0 or axis=1.")
+    keep = call.attrs["keepdims"]
+    sums = array._values.square().sum(axis, keepdim=keep)
+    if axis == 1 and keep:
+        shape = (array._shape[0], 1)
+        return make(RowSparseNDArray, shape, sums, array._indices, ctx=array._ctx)
+    if axis == 1:
+        sums = layout.dense_from_rows(array._shape[:1], sums, array._indices)
+    return wrap_plain(NDArray, sums, array._ctx)
+
+
+@kernel("LinearRegressionOutput", "LogisticRegressionOutput", records=True)
+def compared_with_label(call: Call) -> NDArray | None:
+    """Take a csr label; its dense form is what the loss needs."""
+    if call.stypes != (DENSE, CSR):
+        return None
+    data, label = call.inputs
+    made = call.op.kernel(dense_now(data), label._dense(), **call.attrs)
+    return to_storage(made, DENSE, data._ctx)

@@ -1,0 +1,342 @@
+"""Reading and writing RecordIO files, and the header of image records."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import struct
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from .error import FormatError, MXNetError
+from .formats import pictures
+from .formats.location import local_path
+from .formats.record_index import read_index
+from .formats.recordio_file import Damage, RecordReader, RecordWriter
+
+__all__ = [
+    "IRHeader",
+    "MXIndexedRecordIO",
+    "MXRecordIO",
+    "pack",
+    "pack_img",
+    "unpack",
+    "unpack_img",
+]
+
+OnError = Literal["raise", "skip"]
+
+IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
+IRHeader.__doc__ = """What stands before the picture in an image record.
+
+``flag`` is the number of labels if there is an array of them, else 0; ``label`` a number or an
+array; ``id`` the number of the record; ``id2`` is free. Pickles know it as ``HEADER``.
+"""
+HEADER = IRHeader
+LINES_AT_ONCE = 4096
+_IR_FORMAT = "IfQQ"
+_IR_HEAD = struct.Struct("<IfQQ")
+_IR_SIZE = _IR_HEAD.size
+
+
+class MXRecordIO:
+    """Reads or writes the records of a file one after the other.
+
+    Parameters
+    ----------
+    uri : str
+        The path of the record file.
+    flag : 'r' or 'w'
+    on_error : 'raise' or 'skip'
+        What to do where a file that is read is damaged: raise `FormatError`, or go on with the next
+        whole record. `damage` then tells what was left out, and `skipped` how many stretches.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
+    >>> with mx.recordio.MXRecordIO(path, "w") as file:
+    ...     file.write(b"first")
+    ...     file.write(b"second")
+    >>> list(mx.recordio.MXRecordIO(path, "r"))
+    [b'first', b'second']
+    """
+
+    def __init__(
+        self, uri: str | os.PathLike[str], flag: str, *, on_error: OnError = "raise"
+    ) -> None:
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        self.uri = os.fspath(uri)
+        self.flag = flag
+        self.on_error = on_error
+        self.handle: RecordReader | RecordWriter | None = None
+        self.is_open = False
+        self.open()
+
+    def open(self) -> None:
+        """Open the file, at its beginning; for writing it is emptied."""
+        if self.flag not in ("r", "w"):
+            raise ValueError(f"Invalid flag {self.flag}: it is 'r' to read or 'w' to write")
+        self.writable = self.flag == "w"
+        self.handle = (RecordWriter if self.writable else RecordReader)(self.uri)
+        self.pid = os.getpid()
+        self.is_open = True
+        self.damage: list[Damage] = []
+        self._go_to(0)
+
+    def close(self) -> None:
+        """Close the file; what was written is then in it."""
+        if not self.is_open:
+            return
+        self.is_open, self.pid = False, None
+        self._whole = None
+        self.handle.close()
+
+    def reset(self) -> None:
+        """Start again: reading at the first record, writing with an empty file."""
+        self.close()
+        self.open()
+
+    def write(self, buf: bytes | bytearray | memoryview) -> None:
+        """Add a record."""
+        if isinstance(buf, str) or not isinstance(buf, bytes | bytearray | memoryview):
+            raise TypeError(f"A record is made of bytes, not {type(buf).__name__}")
+        self._opened(True).write(buf)
+
+    def read(self) -> bytes | None:
+        """Return the next record, or None after the last one."""
+        reader = self._opened(False)
+        if self.on_error == "skip":
+            return self._next_whole(reader)
+        record, self._at = reader.read(self._at)
+        return record
+
+    @property
+    def skipped(self) -> int:
+        """How many damaged stretches were left out since the file was opened or reset."""
+        return len(self.damage)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (record := self.read()) is not None:
+            yield record
+
+    def __enter__(self) -> MXRecordIO:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "is_open", False):
+            self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.is_open and self.writable:
+            raise MXNetError(
+                f"{self.uri!r} is open for writing and cannot be pickled: opening it again "
+                "elsewhere would empty it. Close it first."
+            )
+        left_out = ("handle", "pid", "_whole", "_at", "damage")
+        return {k: v for k, v in self.__dict__.items() if k not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.handle, self.pid, self.damage = None, None, []
+        was_open, self.is_open = self.is_open, False
+        if was_open:
+            self.open()
+
+    def _opened(self, to_write: bool) -> Any:
+        if not self.is_open:
+            raise MXNetError(f"{self.uri!r} is closed: call open() first.")
+        if self.writable != to_write:
+            done, wanted = ("writing", "read") if self.writable else ("reading", "write to")
+            raise WrongDirection(f"{self.uri!r} was opened for {done}: cannot {wanted} it.")
+        return self.handle
+
+    def _go_to(self, offset: int) -> None:
+        self._at = offset
+        self._whole = None
+
+    def _next_whole(self, reader: RecordReader) -> bytes | None:
+        if self._whole is None:
+            self._whole = reader.whole_records(self._at)
+        for _, found in self._whole:
+            if not isinstance(found, Damage):
+                return found
+            self.damage.append(found)
+        return None
+
+
+class WrongDirection(MXNetError, AssertionError):
+    """A file that was opened for reading is written to, or the other way round."""
+
+
+class MXIndexedRecordIO(MXRecordIO):
+    """Reads or writes records by key; an index file (`.idx`) holds where each lies.
+
+    Parameters
+    ----------
+    idx_path : str
+        The path of the index file.
+    uri : str
+        The path of the record file.
+    flag : 'r' or 'w'
+    key_type : type
+        Makes keys of the text in the index file.
+    on_error : 'raise' or 'skip'
+        As in `MXRecordIO`; lines of the index that make no sense are left out too. `read_idx`
+        raises in either case, for there is no next record to go on with.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
+    >>> with mx.recordio.MXIndexedRecordIO(path.with_suffix(".idx"), path, "w") as file:
+    ...     file.write_idx(3, b"third")
+    ...     file.write_idx(4, b"fourth")
+    >>> mx.recordio.MXIndexedRecordIO(path.with_suffix(".idx"), path, "r").read_idx(4)
+    b'fourth'
+    """
+
+    def __init__(
+        self,
+        idx_path: str | os.PathLike[str],
+        uri: str | os.PathLike[str],
+        flag: str,
+        key_type: Callable[[str], Any] = int,
+        *,
+        on_error: OnError = "raise",
+    ) -> None:
+        self.idx_path = os.fspath(idx_path)
+        self.idx: dict[Any, int] = {}
+        self.keys: list[Any] = []
+        self.key_type = key_type
+        self.fidx: BinaryIO | None = None
+        super().__init__(uri, flag, on_error=on_error)
+
+    def open(self) -> None:
+        """Open both files."""
+        super().open()
+        self.idx, self.keys, self.skipped_lines = {}, [], 0
+        self._lines: list[str] = []  # they wait here, so that a forked child never writes them
+        try:
+            if self.writable:
+                self.fidx = local_path(self.idx_path).open("wb", buffering=0)
+                return
+            lines = read_index(self.idx_path, self.key_type, self.on_error)
+        except BaseException:
+            super().close()
+            raise
+        self.skipped_lines = lines.skipped
+        self.keys = [key for key, _ in lines]
+        self.idx = dict(lines)
+
+    def close(self) -> None:
+        """Close both files."""
+        if self.fidx is not None:
+            if self.pid == os.getpid():
+                self._write_lines()
+            self.fidx.close()
+            self.fidx = None
+        super().close()
+
+    def seek(self, idx: Any) -> None:
+        """Let the next `read` return the record of this key."""
+        if not self.is_open and not self.writable:
+            self.open()
+        self._opened(False)
+        if idx not in self.idx:
+            raise MissingKey(f"{self.idx_path!r} has no record {idx!r}")
+        self._go_to(self.idx[idx])
+
+    def tell(self) -> int:
+        """Return the offset at which the next record will be written."""
+        return self._opened(True).position
+
+    def read_idx(self, idx: Any) -> bytes:
+        """Return the record of this key."""
+        self.seek(idx)
+        record, self._at = self.handle.read(self._at)
+        if record is None:
+            raise FormatError(
+                f"{self.uri}: at byte {self._at} expected record {idx!r} (so says "
+                f"{self.idx_path}), found the end of the file."
+            )
+        return record
+
+    def write_idx(self, idx: Any, buf: bytes) -> None:
+        """Add a record and note where it lies under this key."""
+        key, at = self.key_type(idx), self.tell()
+        self.write(buf)
+        self._lines.append(f"{key}\t{at}\n")
+        if len(self._lines) >= LINES_AT_ONCE:
+            self._write_lines()
+        self.idx[key] = at
+        self.keys.append(key)
+
+    def _write_lines(self) -> None:
+        self.fidx.write("".join(self._lines).encode())
+        self._lines = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"fidx": None}
+
+
+class MissingKey(MXNetError, KeyError):
+    """The index has no such key."""
+
+    __str__ = MXNetError.__str__  # KeyError's would quote the message
+
+
+def pack(header: IRHeader, s: bytes) -> bytes:
+    """Put the header before the bytes of a picture; an array of labels goes between them.
+
+    >>> mx.recordio.pack(mx.recordio.IRHeader(0, [1, 2], 7, 0), b"x").hex(" ", 4)
+    '02 00000000 00000007 00000000 00000000 00000000 00000000 00803f00 00004078'
+    """
+    header = IRHeader(*header)
+    if isinstance(header.label, numbers.Number):
+        return _IR_HEAD.pack(0, header.label, header.id, header.id2) + s
+    labels = np.asarray(header.label, dtype="<f4")
+    head = _IR_HEAD.pack(labels.size, 0, header.id, header.id2)
+    return head + labels.tobytes() + s
+
+
+def unpack(s: bytes) -> tuple[IRHeader, bytes]:
+    """Split a record into its header and the bytes of the picture.
+
+    >>> mx.recordio.unpack(mx.recordio.pack(mx.recordio.IRHeader(0, 4.0, 7, 0), b"x"))
+    (HEADER(flag=0, label=4.0, id=7, id2=0), b'x')
+    """
+    if len(s) < _IR_SIZE:
+        raise FormatError(f"An image record begins with {_IR_SIZE} bytes, this has {len(s)}.")
+    header = IRHeader(*_IR_HEAD.unpack_from(s))
+    content = s[_IR_SIZE:]
+    if header.flag == 0:
+        return header, content
+    if 4 * header.flag > len(content):
+        raise FormatError(
+            f"Image record {header.id} should have {header.flag} labels of 4 bytes, and only "
+            f"{len(content)} bytes follow its header."
+        )
+    labels = np.frombuffer(content, "<f4", header.flag).astype(np.float32, copy=False)
+    return header._replace(label=labels), content[4 * header.flag :]
+
+
+def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None]:
+    """Split a record into its header and the pixels, blue first; None if there is no picture.
+
+    ``iscolor`` is OpenCV's flag: 1 three channels, 0 grey, -1 as stored.
+    """
+    header, content = unpack(s)
+    cv2 = pictures.opencv()
+    return header, cv2.imdecode(np.frombuffer(content, np.uint8), iscolor) if content else None
+
+
+def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
+    """Put the header before a picture (blue first) that is compressed here.
+
+    ``quality`` is that of JPEG, 1 to 100, or the compression of PNG, 1 to 9.
+    """
+    return pack(header, pictures.encode(img, quality, img_fmt))

@@ -1,0 +1,134 @@
+"""What this installation can do: MXNet's list of features, answered from torch's facts."""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import platform
+
+import torch
+
+from .context import num_gpus
+
+__all__ = ["Feature", "Features", "feature_list"]
+
+
+class Feature:
+    """A feature by name, and whether it is here.
+
+    >>> Feature("LAPACK", True)
+    ✔ LAPACK
+    """
+
+    __slots__ = ("_enabled", "_name")
+
+    def __init__(self, name: str, enabled: bool) -> None:
+        self._name, self._enabled = name, bool(enabled)
+
+    @property
+    def name(self) -> str:
+        """MXNet's name of the feature."""
+        return self._name
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it can be used."""
+        return self._enabled
+
+    def __repr__(self) -> str:
+        return f"{'✔' if self.enabled else '✖'} {self.name}"
+
+
+def _processor() -> dict[str, bool]:
+    """Return which vector instructions torch's kernels use here."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    best = torch.backends.cpu.get_cpu_capability()
+    avx2 = best in ("AVX2", "AVX512")
+    return {
+        "CPU_SSE": x86,
+        "CPU_SSE2": x86,
+        "CPU_SSE3": x86,
+        "CPU_SSE4_1": avx2,
+        "CPU_SSE4_2": avx2,
+        "CPU_SSE4A": False,
+        "CPU_AVX": avx2,
+        "CPU_AVX2": avx2,
+        "OPENMP": torch.backends.openmp.is_available(),
+        "SSE": x86,
+        "F16C": avx2,
+    }
+
+
+def _libraries() -> dict[str, bool]:
+    """Return which numerical libraries torch was built with, and which packages are here."""
+    built = torch.__config__.show().lower()
+    return {
+        "JEMALLOC": False,
+        "BLAS_OPEN": "blas_info=open" in built,
+        "BLAS_ATLAS": "blas_info=atlas" in built,
+        "BLAS_MKL": torch.backends.mkl.is_available(),
+        "BLAS_APPLE": "blas_info=accelerate" in built,
+        "LAPACK": torch._C.has_lapack,
+        "MKLDNN": torch.backends.mkldnn.is_available(),
+        "OPENCV": importlib.util.find_spec("cv2") is not None,
+        "CAFFE": False,
+        "PROFILER": torch.profiler.kineto_available(),
+    }
+
+
+def feature_list() -> list[Feature]:
+    """Return all features of MXNet's list.
+
+    >>> [f for f in feature_list() if f.name == "TENSORRT"]
+    [✖ TENSORRT]
+    """
+    cuda = torch.cuda.is_available() and num_gpus() > 0
+    distributed = torch.distributed.is_available()
+    facts = {
+        "CUDA": cuda,
+        "CUDNN": cuda and torch.backends.cudnn.is_available(),
+        "NCCL": cuda and distributed and torch.distributed.is_nccl_available(),
+        "CUDA_RTC": cuda,
+        "TENSORRT": False,
+        **_processor(),
+        **_libraries(),
+        "DIST_KVSTORE": distributed,
+        "CXX14": False,
+        "INT64_TENSOR_SIZE": True,
+        "SIGNAL_HANDLER": False,
+        "DEBUG": bool(torch.version.debug),
+        "TVM_OP": False,
+    }
+    return [Feature(name, enabled) for name, enabled in facts.items()]
+
+
+class Features(collections.OrderedDict):
+    """All features by name; there is one such object.
+
+    >>> Features().is_enabled("tvm_op")
+    False
+    """
+
+    instance: Features | None = None
+
+    def __new__(cls) -> Features:
+        """Return the one object, made on first use."""
+        if cls.instance is None:
+            cls.instance = super().__new__(cls)
+            collections.OrderedDict.__init__(cls.instance, ((f.name, f) for f in feature_list()))
+        return cls.instance
+
+    def __init__(self) -> None:
+        """Leave the one object as it is."""
+
+    def __repr__(self) -> str:
+        return str(list(self.values()))
+
+    def is_enabled(self, feature_name: str) -> bool:
+        """Return whether a feature is here, whatever the case of its name."""
+        name = feature_name.upper()
+        if name not in self:
+            raise RuntimeError(
+                f"Feature {feature_name!r} is unknown, known features are: {list(self)}"
+            )
+        return self[name].enabled

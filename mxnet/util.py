@@ -1,0 +1,302 @@
+"""Switches between classic and NumPy semantics, and a few questions to the system.
+
+Two switches belong to each thread: the meaning of shapes (`shape_mode` keeps it) and the class of
+new arrays. The second is for `mx.np` and can be turned on only where that package is present.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+
+from . import shape_mode
+from .base import MXNetError, c_str, check_call, py_str  # noqa: F401 (MXNet shows them here)
+from .context import Context, num_gpus
+from .shape_mode import is_np_shape
+
+Thing = TypeVar("Thing", bound=Callable)
+
+
+class _Mode(threading.local):
+    """Class attributes are each new thread's defaults."""
+
+    np_array = False
+
+
+_mode = _Mode()
+
+# -- the switches ------------------------------------------------------------------------------
+
+
+def is_np_array() -> bool:
+    """Return whether blocks make `mx.np.ndarray`s rather than classic arrays in this thread.
+
+    >>> is_np_array()
+    False
+    """
+    return _mode.np_array
+
+
+def set_np_shape(active: bool) -> bool:
+    """Choose NumPy's meaning of shapes, or the classic one; return what was chosen before.
+
+    In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
+    mean "unknown".
+
+    >>> before = set_np_shape(True)
+    >>> mx.nd.ones(()).shape, set_np_shape(before)
+    ((), True)
+    """
+    if not active and is_np_array():
+        raise ValueError(
+            "Deactivating NumPy shape semantics while NumPy array semantics is still active is not "
+            "allowed. Please consider calling `npx.reset_np()` to deactivate both of them."
+        )
+    return shape_mode.set_np_shape(active)
+
+
+def _numpy_is_here() -> bool:
+    return importlib.util.find_spec("mxnet.numpy") is not None
+
+
+def _set_np_array(active: bool) -> bool:
+    """Choose the class of new arrays; return what was chosen before."""
+    if active and not _numpy_is_here():
+        raise MXNetError(
+            "NumPy array semantics needs mx.np, which is not there yet. Shapes alone can have "
+            "NumPy's meaning: mx.util.set_np(shape=True, array=False) or mx.util.np_shape()."
+        )
+    previous, _mode.np_array = _mode.np_array, bool(active)
+    return previous
+
+
+def set_np(shape: bool = True, array: bool = True) -> None:
+    """Choose both meanings at once; arrays of `mx.np` need NumPy's shapes.
+
+    >>> set_np(shape=True, array=False)
+    >>> is_np_shape()
+    True
+    >>> reset_np()
+    """
+    if not shape and array:
+        raise ValueError("NumPy Shape semantics is required in using NumPy array semantics.")
+    _set_np_array(array)
+    set_np_shape(shape)
+
+
+def reset_np() -> None:
+    """Go back to the classic meaning of shapes and to classic arrays."""
+    set_np(shape=False, array=False)
+
+
+@contextmanager
+def _scope(switch: Callable[[bool], bool], active: bool) -> Iterator[None]:
+    previous = switch(active)
+    try:
+        yield
+    finally:
+        switch(previous)
+
+
+def np_shape(active: bool = True) -> Any:
+    """Return a scope in which shapes have NumPy's meaning, or with False the classic one.
+
+    >>> with np_shape():
+    ...     mx.nd.zeros((0, 2)).shape
+    (0, 2)
+    """
+    return _scope(shape_mode.set_np_shape, active)
+
+
+def np_array(active: bool = True) -> Any:
+    """Return a scope in which blocks make arrays of `mx.np`, or with False classic ones."""
+    return _scope(_set_np_array, active)
+
+
+def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:
+    """Return a function that runs in a scope, or a class all of whose methods do."""
+    if inspect.isclass(func):
+        for key, value in list(vars(func).items()):
+            wrapped = _decorated_member(value, name, scope)
+            if wrapped is not None:
+                setattr(func, key, wrapped)
+        return func
+    if not callable(func):
+        raise TypeError(
+            f"{name} can only decorate classes and callable objects, while received a {type(func)}"
+        )
+
+    @functools.wraps(func)
+    def within(*args: Any, **kwargs: Any) -> Any:
+        with scope():
+            return func(*args, **kwargs)
+
+    return within
+
+
+def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
+    if inspect.isfunction(value):
+        return _decorated(value, name, scope)
+    if isinstance(value, staticmethod | classmethod):
+        return type(value)(_decorated(value.__func__, name, scope))
+    if isinstance(value, property):
+        parts = (value.fget, value.fset, value.fdel)
+        return property(*(p and _decorated(p, name, scope) for p in parts), value.__doc__)
+    return None
+
+
+def use_np_shape(func: Thing) -> Thing:
+    """Run a function, or all methods of a class, with NumPy's meaning of shapes.
+
+    >>> @use_np_shape
+    ... def one():
+    ...     return mx.nd.ones(()).shape
+    >>> one(), is_np_shape()
+    ((), False)
+    """
+    return _decorated(func, "use_np_shape", np_shape)
+
+
+def use_np_array(func: Thing) -> Thing:
+    """Run a function, or all methods of a class, with arrays of `mx.np`."""
+    return _decorated(func, "use_np_array", np_array)
+
+
+def use_np(func: Thing) -> Thing:
+    """Run a function, or all methods of a class, with NumPy's shapes and arrays of `mx.np`."""
+    return use_np_shape(use_np_array(func))
+
+
+def set_module(module: str | None) -> Callable[[Thing], Thing]:
+    """Say in which module a function or class is to be shown.
+
+    >>> @set_module("mxnet.numpy")
+    ... def example(): ...
+    >>> example.__module__
+    'mxnet.numpy'
+    """
+
+    def decorate(func: Thing) -> Thing:
+        if module is not None:
+            func.__module__ = module
+        return func
+
+    return decorate
+
+
+# -- arguments that NumPy's universal functions have and MXNet's do not ------------------------
+
+_UFUNC_DEFAULTS = {
+    "where": True,
+    "casting": "same_kind",
+    "order": "K",
+    "dtype": None,
+    "subok": True,
+}
+_UFUNC_VALUES = {
+    "where": (True, False),
+    "casting": ("no", "equiv", "safe", "same_kind", "unsafe"),
+    "order": ("C", "F", "A", "K"),
+    "dtype": ("int8", "uint8", "int32", "int64", "float16", "float32", "float64"),
+    "subok": (True, False),
+}
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Return whether NumPy's universal functions take an argument with this value.
+
+    >>> np_ufunc_legal_option("casting", "unsafe"), np_ufunc_legal_option("casting", "fast")
+    (True, False)
+    """
+    if key == "dtype":
+        value = getattr(value, "__name__", value)
+    return any(value is v or value == v for v in _UFUNC_VALUES.get(key, ()))
+
+
+def _wrap_ufunc(func: Thing) -> Thing:
+    @functools.wraps(func)
+    def checked(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        for key, value in kwargs.items():
+            if key not in _UFUNC_DEFAULTS:
+                raise TypeError(f"{key} is an invalid keyword to function {func.__name__!r}")
+            default = _UFUNC_DEFAULTS[key]
+            if value is not default and value != default:
+                raise NotImplementedError(
+                    f"{key}={value} is not implemented yet for operator {func.__name__}"
+                )
+        return func(*args, out=out)
+
+    return checked
+
+
+def wrap_np_unary_func(func: Thing) -> Thing:
+    """Let a function of one array take NumPy's further arguments, at their defaults only.
+
+    >>> @wrap_np_unary_func
+    ... def double(x, out=None):
+    ...     return 2 * x
+    >>> double(3, where=True)
+    6
+    """
+    return _wrap_ufunc(func)
+
+
+def wrap_np_binary_func(func: Thing) -> Thing:
+    """Let a function of two arrays take NumPy's further arguments, at their defaults only."""
+    return _wrap_ufunc(func)
+
+
+# -- the system --------------------------------------------------------------------------------
+
+
+def getenv(name: str) -> str | None:
+    """Return an environment variable, or None."""
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set an environment variable, for Python and for C libraries; None removes it.
+
+    >>> setenv("MY_SWITCH", "1")
+    >>> getenv("MY_SWITCH"), setenv("MY_SWITCH", None)
+    ('1', None)
+    """
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def get_gpu_count() -> int:
+    """Return how many GPUs can be used."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """Return (free, total) bytes of a GPU's memory."""
+    if not 0 <= gpu_dev_id < num_gpus() or not torch.cuda.is_available():
+        raise MXNetError(
+            f"get_gpu_memory({gpu_dev_id}): this machine has {num_gpus()} GPU(s) whose memory "
+            "torch can tell."
+        )
+    return torch.cuda.mem_get_info(gpu_dev_id)
+
+
+def get_cuda_compute_capability(ctx: Context) -> int:
+    """Return the compute capability of a GPU: 70 for sm_70."""
+    if ctx.device_type != "gpu":
+        raise ValueError(
+            f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}"
+        )
+    if not torch.cuda.is_available():
+        raise MXNetError(f"{ctx} has no compute capability here: torch finds no CUDA GPU.")
+    major, minor = torch.cuda.get_device_capability(ctx.device_id)
+    return 10 * major + minor

@@ -1,0 +1,100 @@
+"""Monitor: the rows that MXNet 1.9.1 gives for forward passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+import mxnet.symbol as sym
+from mxnet.monitor import Monitor
+
+FORWARD = [("fc_output", "7.905694\t"), ("act_output", "7.905694\t")]
+ARGUMENTS = [("data", "1.0\t"), ("fc_weight", "3.0276504\t"), ("fc_bias", "1.0\t")]
+
+
+def executor():
+    out = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc")
+    out = sym.Activation(out, act_type="relu", name="act")
+    exe = out.simple_bind(mx.cpu(), data=(2, 3))
+    exe.arg_dict["fc_weight"][:] = np.arange(6).reshape(2, 3)
+    exe.arg_dict["data"][:] = 1
+    exe.arg_dict["fc_bias"][:] = -1
+    return exe
+
+
+def watched(monitor, batches=1):
+    exe = executor()
+    monitor.install(exe)
+    rows = []
+    for _ in range(batches):
+        monitor.tic()
+        exe.forward(is_train=True)
+        rows.append(monitor.toc())
+    return rows
+
+
+def names_and_stats(rows):
+    return [row[1:] for row in rows]
+
+
+def test_outputs_then_arguments():
+    assert names_and_stats(watched(Monitor(1))[0]) == FORWARD + ARGUMENTS
+
+
+def test_only_every_interval_is_watched():
+    first, second, third = watched(Monitor(2), 3)
+    assert (first[0][0], second, third[0][0]) == (1, [], 3)
+
+
+def test_sorted_by_name():
+    found = names_and_stats(watched(Monitor(1, sort=True))[0])
+    assert found == sorted(FORWARD + ARGUMENTS)
+
+
+def test_a_pattern_picks_names():
+    found = watched(Monitor(1, pattern=".*weight|act.*"))[0]
+    assert [name for _, name, _ in found] == ["act_output", "fc_weight"]
+
+
+def test_inputs_too():
+    found = [name for _, name, _ in watched(Monitor(1, monitor_all=True))[0]]
+    assert found.count("data") == 2  # as an input of fc, and as an argument
+
+
+def test_a_statistic_of_several_numbers():
+    monitor = Monitor(1, stat_func=lambda x: [x.max(), x.min()], pattern="fc_o")
+    assert watched(monitor)[0] == [(1, "fc_output", "11.0\t2.0\t")]
+
+
+def test_a_statistic_that_is_an_array():
+    monitor = Monitor(1, stat_func=lambda x: mx.nd.ones((2,)), pattern="fc_o")
+    assert watched(monitor)[0] == [(1, "fc_output", "[1. 1.]\t")]
+
+
+def test_a_statistic_of_another_kind_is_refused():
+    with pytest.raises(TypeError, match="for 'fc_output' it returned float"):
+        watched(Monitor(1, stat_func=lambda x: 3.0))
+
+
+def test_auxiliary_states_are_watched():
+    exe = sym.BatchNorm(sym.Variable("data"), name="bn").simple_bind(mx.cpu(), data=(2, 3))
+    monitor = Monitor(1, pattern=".*moving")
+    monitor.install(exe)
+    monitor.tic()
+    exe.forward()
+    assert [name for _, name, _ in monitor.toc()] == ["bn_moving_mean", "bn_moving_var"]
+
+
+def test_lines_of_the_log(caplog):
+    caplog.set_level("INFO")
+    monitor, exe = Monitor(1, pattern="fc_o"), executor()
+    monitor.install(exe)
+    monitor.tic()
+    exe.forward()
+    monitor.toc_print()
+    assert caplog.messages == ["Batch:       1 fc_output                      7.905694\t"]
+
+
+def test_toc_without_tic_gives_nothing():
+    assert Monitor(1).toc() == []
