@@ -39,7 +39,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 bench: $(READY)
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(BIN)/python -m benchmarks.run
 
 clean:
 	rm -rf .venv build dist demo_output .pytest_cache .ruff_cache

@@ -18,6 +18,8 @@ from . import symbol, symbol as sym  # noqa: E402
 from . import operator  # noqa: E402 (declares Custom: before the faces are made)
 from . import executor  # noqa: E402
 from . import initializer, initializer as init, lr_scheduler  # noqa: E402
+from . import optimizer, optimizer as opt  # noqa: E402
+from . import kvstore, kvstore as kv  # noqa: E402
 from . import recordio  # noqa: E402
 from .attribute import AttrScope  # noqa: E402
 from .base import MXNetError  # noqa: E402

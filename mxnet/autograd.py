@@ -11,6 +11,7 @@ array([2., 4.], dtype=float32)
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from .base import string_types
 from .error import MXNetError
 from .ndarray import NDArray
 from .ndarray.gradient import attach, differentiate, gradient_array, run_backward
-from .ndarray.state import state
+from .ndarray.state import recording_scopes, state
 from .ndarray.storage import current, plain, wrap, wrap_plain
 
 __all__ = [
@@ -52,14 +53,25 @@ class _Scope:
     def __enter__(self) -> None:
         self._previous = (state.recording, state.training, torch.is_grad_enabled())
         if self._recording is not None:
-            state.recording = self._recording
+            _switch_recording(self._recording)
             torch._C._set_grad_enabled(self._recording)
         if self._training is not None:
             state.training = self._training
 
     def __exit__(self, *exc: object) -> None:
-        state.recording, state.training, enabled = self._previous
+        recording, state.training, enabled = self._previous
+        _switch_recording(recording)
         torch._C._set_grad_enabled(enabled)
+
+
+def _switch_recording(wanted: bool) -> None:
+    if state.recording != wanted:
+        with _counting:
+            recording_scopes[0] += 1 if wanted else -1
+        state.recording = wanted
+
+
+_counting = threading.Lock()
 
 
 def record(train_mode: bool = True) -> _Scope:
@@ -94,7 +106,8 @@ def is_training() -> bool:
 
 def set_recording(is_recording: bool) -> bool:
     """Switch recording and return what it was."""
-    previous, state.recording = state.recording, bool(is_recording)
+    previous = state.recording
+    _switch_recording(bool(is_recording))
     if is_recording:
         torch._C._set_grad_enabled(True)
     return previous

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import env, error, libinfo
+from . import env, error
 from .error import MXNetError, NotImplementedForSymbol, register_error
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
@@ -85,7 +85,7 @@ def _as_list(obj: Any) -> list:
     return list(obj) if isinstance(obj, list | tuple) else [obj]
 
 
-class classproperty:  # noqa: N801 (MXNet's spelling)
+class classproperty:
     """A read-only property of the class itself."""
 
     def __init__(self, getter: Any) -> None:
@@ -206,12 +206,8 @@ def build_param_doc(
 ) -> str:
     """Return the "Parameters" part of a docstring.
 
-    >>> print(build_param_doc(["axis"], ["int"], ["Where to sum."]))
-    Parameters
-    ----------
-    axis : int
-        Where to sum.
-    <BLANKLINE>
+    >>> build_param_doc(["axis"], ["int"], ["Where to sum."]).splitlines()[2:]
+    ['axis : int', '    Where to sum.']
     """
     lines, seen = ["Parameters", "----------"], set()
     for name, kind, text in zip(arg_names, arg_types, arg_descs, strict=True):

@@ -30,6 +30,13 @@ VARIABLES = {
         Variable("MXNET_HOME", str, os.path.join("~", ".mxnet"), "Where models and data sets lie."),
         Variable("MXNET_GLUON_REPO", str, "", "Base address of a mirror of the model zoo."),
         Variable(
+            "MXNET_OPTIMIZER_AGGREGATION_SIZE",
+            int,
+            4,
+            "Optimizers of one's own that take lists get so many parameters at once; MXNext's own "
+            "take all.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,

@@ -59,7 +59,7 @@ def get_logger(
     return logger
 
 
-def getLogger(  # noqa: N802 (MXNet's spelling)
+def getLogger(
     name: str | None = None,
     filename: str | None = None,
     filemode: str | None = None,

@@ -99,6 +99,5 @@ def _text(name: str, stat: Any) -> str:
             f"stat_func must return an NDArray or a list of them; for {name!r} it returned "
             f"{type(stat).__name__}."
         )
-    return "".join(
-        f"{part.asscalar() if part.shape == (1,) else part.asnumpy()}\t" for part in stats
-    )
+    values = [part.asscalar() if part.shape == (1,) else part.asnumpy() for part in stats]
+    return "".join(str(value) + "\t" for value in values)

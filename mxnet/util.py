@@ -20,7 +20,7 @@ import torch
 from . import shape_mode
 from .base import MXNetError, c_str, check_call, py_str  # noqa: F401 (MXNet shows them here)
 from .context import Context, num_gpus
-from .shape_mode import is_np_shape
+from .shape_mode import is_np_shape  # noqa: F401 (the switch's other half)
 
 Thing = TypeVar("Thing", bound=Callable)
 

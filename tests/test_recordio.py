@@ -24,7 +24,7 @@ PAYLOADS = [bytes.fromhex(p) for p in FACTS["payloads"]]
 
 @pytest.fixture
 def damaged(tmp_path):
-    """Ten records, the fifth of which has lost its magic."""
+    """Ten records, the sixth of which has lost its magic."""
     records = [encode(bytes([65 + n]) * (3 * n)) for n in range(10)]
     raw = b"".join(records)
     at = sum(map(len, records[:5]))
@@ -198,9 +198,9 @@ def test_damage_is_named(damaged):
 def test_damage_is_stepped_over(damaged):
     path, at = damaged
     file = MXRecordIO(path, "r", on_error="skip")
-    assert [r[:1] for r in file] == [b"", *(bytes([65 + n]) for n in (1, 2, 3, 5, 6, 7, 8, 9))]
+    assert [r[:1] for r in file] == [b"", *(bytes([65 + n]) for n in (1, 2, 3, 4, 6, 7, 8, 9))]
     assert file.skipped == 1
-    assert file.damage[0][:2] == (at, at + 8 + 12)
+    assert file.damage[0][:2] == (at, at + 8 + 16)
     file.reset()
     assert file.skipped == 0
 

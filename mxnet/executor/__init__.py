@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .. import ndarray
 from . import control_flow
 from .binding import bind, simple_bind
+from .cached_op import CachedOp
 from .executor import Executor
 
-__all__ = ["Executor", "bind", "control_flow", "simple_bind"]
+__all__ = ["CachedOp", "Executor", "bind", "control_flow", "simple_bind"]
+
+ndarray.CachedOp = CachedOp  # where MXNet has it

@@ -150,6 +150,8 @@ class Executor:
 
     def _receive(self, position: int, gradient: Tensor | None) -> None:
         target = self.grad_arrays[position]
+        if gradient is not None and gradient.layout is not torch.strided:  # Embedding(sparse_grad)
+            gradient = gradient.to_dense()
         if self._reqs[position] == "add":
             if gradient is not None:
                 plain(target).add_(gradient)

@@ -101,6 +101,32 @@ def dumps(arrays: Arrays, *, np_shape: bool = False) -> bytes:
     )
 
 
+def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
+    """Return one array as files and pickles hold it, with the type and number of its device.
+
+    >>> len(dump_record(torch.zeros(3)))
+    44
+    """
+    np_shape = isinstance(array, Tensor) and 0 in (array.dim(), *array.shape)
+    pieces = list(_record(array, np_shape))
+    if isinstance(array, Tensor):
+        head = len(pieces[0]) - struct.calcsize("<iii")  # device and data type end the header
+        pieces[0] = pieces[0][:head] + struct.pack("<ii", *device) + pieces[0][head + 8 :]
+    return b"".join(p if isinstance(p, bytes) else bytes(_bytes_of(p)) for p in pieces)
+
+
+def load_record(
+    data: bytes | bytearray | memoryview, name: str = "<bytes>"
+) -> tuple[Array, tuple[int, int]]:
+    """Read what `dump_record` gave: the array, on the CPU, and where it was.
+
+    >>> load_record(dump_record(torch.ones(2), device=(2, 1)))
+    (tensor([1., 1.]), (2, 1))
+    """
+    parser = _Parser(io.BytesIO(data), memoryview(data).nbytes, name)
+    return parser.array(), parser.device
+
+
 # Writing. An array is cut into pieces: headers as bytes, data as the tensors themselves.
 
 
@@ -173,6 +199,7 @@ class _Parser:
         self.size = size
         self.name = name
         self.at = 0  # offset of the next unread byte
+        self.device = (CPU, 0)  # of the last array
 
     def arrays(self) -> list | dict:
         """Return everything in the file; bytes after the names are ignored, as MXNet does."""
@@ -265,7 +292,8 @@ class _Parser:
         return shape
 
     def device_and_type(self) -> DTypeRow:
-        *_device, code = self.numbers("<iii", "device and data type")
+        *device, code = self.numbers("<iii", "device and data type")
+        self.device = tuple(device)
         if code not in BY_CODE:
             known = ", ".join(f"{row.code} ({row.name})" for row in BY_CODE.values())
             self.fail(f"a data type code: {known}", str(code), -4)

@@ -157,37 +157,32 @@ class RecordReader:
         A record that is not followed by another is dropped only if a whole one begins inside it:
         then bytes were lost or added, and its length is not to be believed.
         """
-        damage_from, reason = -1, None
+        damage: tuple[int, FormatError] | None = None  # where it begins, and why
         while at < self.size:
-            head = at if self._is_magic(at) else self.data.find(MAGIC_BYTES, at)
-            if head != at and reason is None:
-                damage_from, reason = (
-                    at,
-                    self._error(at, "the magic 0a 23 d7 ce of a record", self._hex(at)),
-                )
+            head = self.data.find(MAGIC_BYTES, at)
+            if head != at:
+                damage = damage or (at, self._no_magic(at))
             if head < 0:
                 break
             try:
-                record, end = self._record(head, strictly=True)
-                following = self._inside(head, end)
+                contents, end = self._contents(head, strictly=True)
             except FormatError as error:
-                if reason is None:
-                    damage_from, reason = head, error
+                damage = damage or (head, error)
                 at = head + 4
                 continue
-            if following is not None and self._goes_on(following):
-                if reason is None:
-                    reason = self._error(head, "one record", f"another inside it at {following}")
-                    damage_from = head
-                at = following
+            inner = self._inside(head, end)
+            if inner is not None and self._is_whole(self._contents(inner)[1]):
+                error = self._error(head, "one record", f"another inside it at {inner}")
+                damage = damage or (head, error)
+                at = inner
                 continue
-            if reason is not None:
-                yield damage_from, Damage(damage_from, head, reason)
-                reason = None
-            yield head, record
-            at = end if following is None else following
-        if reason is not None:
-            yield damage_from, Damage(damage_from, self.size, reason)
+            if damage is not None:
+                yield damage[0], Damage(damage[0], head, damage[1])
+                damage = None
+            yield head, self._joined(contents)
+            at = end if inner is None else inner
+        if damage is not None:
+            yield damage[0], Damage(damage[0], self.size, damage[1])
 
     def close(self) -> None:
         """Unmap the file; views that were handed out stay valid until they are dropped."""
@@ -198,11 +193,21 @@ class RecordReader:
 
     # One record. No length is believed before it is held against the bytes that remain.
 
-    def _record(self, at: int, strictly: bool = False) -> tuple[bytes, int]:
+    def _record(self, at: int) -> tuple[bytes, int]:
         """Return the record at an offset and the offset behind it."""
+        contents, end = self._contents(at)
+        return self._joined(contents), end
+
+    def _joined(self, contents: list[slice]) -> bytes:
+        if len(contents) == 1:
+            return self.data[contents[0]]
+        return MAGIC_BYTES.join([self.data[c] for c in contents])
+
+    def _contents(self, at: int, strictly: bool = False) -> tuple[list[slice], int]:
+        """Return where the parts of the record at an offset lie, and the offset behind it."""
         flag, content, end = self._part(at, strictly)
         if flag == WHOLE:
-            return self.data[content], end
+            return [content], end
         if flag != FIRST:
             self._fail(at, "the beginning of a record", f"a later part of one (flag {flag})")
         contents = [content]
@@ -212,7 +217,7 @@ class RecordReader:
             if flag not in (MIDDLE, LAST):
                 self._fail(at, "the next part of the record (flag 2 or 3)", f"flag {flag}")
             contents.append(content)
-        return MAGIC_BYTES.join([self.data[c] for c in contents]), end
+        return contents, end
 
     def _part(self, at: int, strictly: bool) -> tuple[int, slice, int]:
         """Return (flag, where the content lies, offset behind the padding) of a part."""
@@ -220,7 +225,7 @@ class RecordReader:
             self._fail(at, "the 8 bytes of a record's head", f"{max(0, self.size - at)} bytes")
         magic, word = HEAD.unpack_from(self.data, at)
         if magic != MAGIC:
-            self._fail(at, "the magic 0a 23 d7 ce of a record", self._hex(at))
+            raise self._no_magic(at)
         flag, length = word >> LENGTH_BITS, word & LONGEST
         if flag > LAST:
             self._fail(at + 4, "flag 0, 1, 2 or 3", f"flag {flag}")
@@ -234,26 +239,21 @@ class RecordReader:
 
     # Looking for records after damage.
 
-    def _is_magic(self, at: int) -> bool:
-        return self.data[at : at + 4] == MAGIC_BYTES
-
-    def _goes_on(self, at: int) -> bool:
-        """Whether the record at an offset is followed by another, or by the end."""
-        _, end = self._record(at, strictly=True)
-        return end >= self.size or self._is_magic(end)
+    def _is_whole(self, at: int) -> bool:
+        """Whether a record can be read at an offset, or the file ends there."""
+        try:
+            return at >= self.size or bool(self._contents(at, strictly=True))
+        except FormatError:
+            return False
 
     def _inside(self, head: int, end: int) -> int | None:
-        """Return where a record begins inside one that nothing follows, or None."""
-        if end >= self.size or self._is_magic(end):
+        """Return where a record begins inside one that no other follows, or None."""
+        if self._is_whole(end):
             return None
         at = self.data.find(MAGIC_BYTES, head + 4, end + 3)
-        while at >= 0:
-            try:
-                self._record(at, strictly=True)
-                return at
-            except FormatError:
-                at = self.data.find(MAGIC_BYTES, at + 1, end + 3)
-        return None
+        while at >= 0 and not self._is_whole(at):
+            at = self.data.find(MAGIC_BYTES, at + 1, end + 3)
+        return None if at < 0 else at
 
     def _magic_after(self, start: int) -> int:
         """Return the first magic from ``start`` on at the same offset modulo 4, or the size."""
@@ -282,8 +282,9 @@ class RecordReader:
         self.size = len(self.data)
         return at < self.size
 
-    def _hex(self, at: int) -> str:
-        return self.data[at : at + 4].hex(" ") or "nothing"
+    def _no_magic(self, at: int) -> FormatError:
+        found = self.data[at : at + 4].hex(" ")
+        return self._error(at, f"the magic {MAGIC_BYTES.hex(' ')} of a record", found)
 
     def _error(self, at: int, expected: str, found: str) -> FormatError:
         return FormatError(f"{self.name}: at byte {at} expected {expected}, found {found}.")

@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, context_of, cpu, torch_device
 from ..error import MXNetError
+from ..formats import params_file
 from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
 from . import indexing
@@ -39,11 +40,15 @@ class NDArray(Handle):
     """
 
     __slots__ = ()
+    __module__ = "mxnet.ndarray.ndarray"  # the name by which pickles know it
     __array_priority__ = 1000.0
     # One element of an array has shape (1,), as MXNet's legacy arrays do.
     _keep_scalar = False
 
-    def __init__(self, handle: Tensor | Handle, writable: bool = True) -> None:
+    def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
+        if handle is None:  # empty, until __setstate__ fills it
+            self._data = self._tracked = self._grad = self._ctx = None
+            return
         tensor = handle if isinstance(handle, Tensor) else plain(handle)
         self._data, self._tracked, self._grad = tensor.detach(), None, None
         self._ctx = None if isinstance(handle, Tensor) else handle._ctx
@@ -265,6 +270,11 @@ class NDArray(Handle):
         >>> mx.nd.zeros((2, 3, 4)).reshape((-1, 0), reverse=True).shape
         (6, 4)
         """
+        if len(shape) == 1 and type(shape[0]) is tuple and not kwargs and 0 < min(shape[0], default=0):
+            try:  # plain sizes: nothing to resolve
+                return wrap(type(self), current(self).reshape(shape[0]), self._ctx)
+            except RuntimeError:
+                pass
         reverse = kwargs.pop("reverse", False)
         if not shape:
             shape = kwargs.pop("shape", None)
@@ -421,7 +431,33 @@ class NDArray(Handle):
         return html(self)
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (type(self), self.asnumpy(), str(self.context))
+        return type(self), (None,), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what MXNet pickles: the array as a record of a params file."""
+        if self._data is None and self._tracked is None:
+            return {"handle": None}
+        ctx = self.context
+        record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))
+        return {"handle": bytearray(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        NDArray.__init__(self, None)
+        if state["handle"] is None:
+            return
+        stored, place = params_file.load_record(state["handle"], "pickled array")
+        if not isinstance(stored, Tensor):
+            from .sparse import from_stored
+
+            stored = from_stored(stored)._dense()
+        ctx = Context(Context.devtype2str.get(place[0], "cpu"), place[1])
+        try:
+            device = torch_device(ctx)
+        except MXNetError:
+            ctx = cpu()
+            device = torch_device(ctx)
+        self._data, self._ctx = stored.to(device), stored_context(ctx)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -436,19 +472,6 @@ class NDArray(Handle):
 def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
     steps = step or (None,) * len(begin)
     return tuple(slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=True))
-
-
-def _unpickle(cls: type[NDArray], values: np.ndarray, context: str) -> NDArray:
-    """Bring a pickled array back; one from a GPU that is not here arrives on the CPU."""
-    from .invoke import parse_context
-
-    ctx = parse_context(context)
-    try:
-        device = torch_device(ctx)
-    except MXNetError:
-        ctx = cpu()
-        device = torch_device(ctx)
-    return wrap_plain(cls, from_host(values).to(device), stored_context(ctx))
 
 
 def from_host(values: np.ndarray) -> Tensor:

@@ -14,7 +14,7 @@ from ..ops import registry
 from ..ops.attributes import to_string
 from ..ops.declare import Op, operator_error
 from .invoke import KERNEL_ERRORS, invoke
-from .state import state
+from .state import recording_scopes
 from .storage import Handle, current, new_object, wrap
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
 def _fixed(op: Op, cls: type[NDArray]) -> Callable:
     """Return the function of an operator with a fixed list of inputs."""
     general = _general(op, cls)
+    if op.raw is not None and len(op.inputs) == 1 and not op.attributes:
+        return _unary(op, cls, general)
     if op.optional or op.context_parameter is not None or not op.inputs:
         return general
     n_inputs, parsed, kernel = len(op.inputs), op.parsed_attributes, op.kernel
@@ -75,13 +77,13 @@ def _fixed(op: Op, cls: type[NDArray]) -> Callable:
             attrs = None
         if attrs is None:
             return general(*args, **kwargs)
-        recording = state.recording
+        recording = recording_scopes[0]
         tensors = []
         for array in args:
             if type(array) is not cls:
                 return general(*args, **kwargs)
             tensor = array._data
-            if tensor is None or (recording and array._tracked is not None):
+            if recording or tensor is None:
                 tensor = current(array)
             tensors.append(tensor)
         try:
@@ -98,6 +100,32 @@ def _fixed(op: Op, cls: type[NDArray]) -> Callable:
         else:
             array._data, array._tracked = out, None
         array._ctx = args[0]._ctx
+        array._grad = None
+        return array
+
+    return function
+
+
+def _unary(op: Op, cls: type[NDArray], general: Callable) -> Callable:
+    """Return the function of an elementwise operator; on floats its bare kernel will do."""
+    kernel = op.raw if op.gradient_rule is None else op.kernel
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs or type(args[0]) is not cls:
+            return general(*args, **kwargs)
+        data = args[0]
+        tensor = data._data
+        if recording_scopes[0] or tensor is None:
+            tensor = current(data)
+        if not tensor.dtype.is_floating_point:
+            return general(data)
+        out = kernel(tensor)
+        array = new_object(cls)
+        if recording_scopes[0] and out.requires_grad:
+            array._data, array._tracked = None, out
+        else:
+            array._data, array._tracked = out, None
+        array._ctx = data._ctx
         array._grad = None
         return array
 

@@ -210,7 +210,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
 
 def waitall() -> None:
     """Wait until all pending work on all devices is done."""
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():  # before that nothing can be pending
         for number in range(torch.cuda.device_count()):
             torch.cuda.synchronize(number)
 

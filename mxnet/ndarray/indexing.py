@@ -26,6 +26,9 @@ def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
     """
     if type(key) is int:
         return _read_row(tensor, key, keep_scalar)
+    if type(key) is slice and key.step is None and tensor.ndim and _are_plain(key):
+        part = tensor[key]
+        return part if part.is_contiguous() else part.contiguous()
     key, flips = normalise(tensor, key)
     part = tensor[key]
     if flips:
@@ -33,6 +36,12 @@ def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
     if not part.ndim and not keep_scalar:
         part = part.reshape(1)
     return part if part.is_contiguous() else part.contiguous()
+
+
+def _are_plain(key: slice) -> bool:
+    return (key.start is None or type(key.start) is int) and (
+        key.stop is None or type(key.stop) is int
+    )
 
 
 def _read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:

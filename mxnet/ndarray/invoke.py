@@ -50,6 +50,8 @@ def invoke(
     try:
         tensors = [None if a is None else current(a) for a in inputs]
     except SparseOperand:
+        tensors = None
+    if tensors is None:
         from .sparse.dispatch import run  # the door to the room above
 
         return run(op, inputs, attrs, out, cls)

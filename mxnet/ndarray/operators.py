@@ -10,7 +10,7 @@ import numpy as np
 from ..ops import registry
 from ..ops.families import BOOL, number
 from .invoke import KERNEL_ERRORS, invoke
-from .state import state
+from .state import recording_scopes
 from .storage import Handle, current, new_object, writable
 
 if TYPE_CHECKING:
@@ -56,23 +56,25 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     name = op.name
 
     def sign(self: NDArray, other: Any) -> NDArray:
-        recording = state.recording
-        x = self._data
-        if x is None or (recording and self._tracked is not None):
-            x = current(self)
-        kind = type(other)
+        x, kind = self._data, type(other)
         if kind is cls:
             y = other._data
-            if y is None or (recording and other._tracked is not None):
-                y = current(other)
-            if x.dtype is not y.dtype or x.dtype is BOOL:
+            if recording_scopes[0] or x is None or y is None:
+                x, y = current(self), current(other)
+            dtype = x.dtype
+            if dtype is not y.dtype or dtype is BOOL:
                 return invoke(op, (self, other), None, cls=cls)
             try:
                 out = kernel(x, y)
             except KERNEL_ERRORS:
                 return invoke(op, (self, other), None, cls=cls)  # says what is wrong, in full
-        elif (kind is float or kind is int) and number_kernel is not None and x.dtype is not BOOL:
-            value = number(other, x.dtype)
+        elif (kind is float or kind is int) and number_kernel is not None:
+            if recording_scopes[0] or x is None:
+                x = current(self)
+            dtype = x.dtype
+            if dtype is BOOL:
+                return invoke(with_number, (self,), {"scalar": other}, cls=cls)
+            value = number(other, dtype)
             out = number_kernel(value, x) if swapped else number_kernel(x, value)
         elif isinstance(other, Handle):
             return invoke(op, (self, other), None, cls=cls)
@@ -81,9 +83,9 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
         else:
             raise _refuse(other)
         if compares:
-            out = out.to(x.dtype)
+            out = out.to(dtype)
         array = new_object(cls)
-        if recording and out.requires_grad:
+        if recording_scopes[0] and out.requires_grad:
             array._data, array._tracked = None, out
         else:
             array._data, array._tracked = out, None

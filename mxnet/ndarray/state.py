@@ -13,3 +13,7 @@ class AutogradState(threading.local):
 
 
 state = AutogradState()
+
+# How many recording scopes are open in all threads together. While there is none, the hottest
+# code need not ask for its thread's own state.
+recording_scopes = [0]

@@ -84,6 +84,7 @@ class Op:
         self.value_dependent = value_dependent
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
+        self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.shared: Callable | None = None  # the same result as a view, where that is possible
         self.output_names = outputs if isinstance(outputs, tuple) else None
         self._outputs = len(outputs) if isinstance(outputs, tuple) else outputs

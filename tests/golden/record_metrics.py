@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import pathlib
 
-import mxnet as mx
 import numpy as np
+
+import mxnet as mx
 
 HERE = pathlib.Path(__file__).parent
 random = np.random.RandomState(7)

@@ -19,7 +19,7 @@ LAYERS = [
     {"graph"},
     {"ndarray", "autograd", "random", "symbol", "util"},
     {"numpy", "numpy_extension"},
-    {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log"},
+    {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
         "callback", "monitor", "visualization", "model",

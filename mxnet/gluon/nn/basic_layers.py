@@ -14,8 +14,14 @@ from ... import symbol as sym
 from ..block import Block, HybridBlock
 from ..utils import _indent
 from .activations import Activation
-from .norm_layers import *
-from .norm_layers import _BatchNorm  # noqa: F401 other packages build on it from here
+from .norm_layers import (
+    BatchNorm,
+    BatchNormReLU,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+    _BatchNorm,  # noqa: F401 other packages build on it from here
+)
 
 __all__ = [
     "BatchNorm",

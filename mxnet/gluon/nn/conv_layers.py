@@ -9,8 +9,21 @@ from ...base import MXNetError
 from ..block import HybridBlock
 from .activations import Activation
 from .axes import Sizes, check_conv_layout, numeric_types, spread
-from .pool_layers import *
-from .pool_layers import _Pooling  # noqa: F401 other packages build on it from here
+from .pool_layers import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    GlobalAvgPool1D,
+    GlobalAvgPool2D,
+    GlobalAvgPool3D,
+    GlobalMaxPool1D,
+    GlobalMaxPool2D,
+    GlobalMaxPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
+    _Pooling,  # noqa: F401 other packages build on it from here
+)
 
 __all__ = [
     "AvgPool1D",

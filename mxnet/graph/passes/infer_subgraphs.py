@@ -64,7 +64,9 @@ def _foreach(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> t
     inner, heads = _run(body, places, inner, solve, merge)
     for i, state in enumerate(heads[n_out:], n_data):  # a state keeps its shape over the steps
         inner[i] = merge(state, inner[i])
-    told = [axis.stack(s, length) if i < n_data else s for i, s in enumerate(inner)]
+    told = list(inner)
+    for i, data in enumerate(ins[:n_data]):
+        told[i] = data if inner[i] == axis.slice(data) else axis.stack(inner[i], length)
     stacked = [axis.stack(s, length) for s in heads[:n_out]]
     return tuple(told), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
 

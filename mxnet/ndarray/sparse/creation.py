@@ -164,7 +164,7 @@ def row_sparse_array(
     if isinstance(arg1, CSRNDArray):
         raise ValueError(f"Unexpected input type: {type(arg1).__name__}")
     dense = _dense_source(arg1, ctx, dtype)
-    if not dense.ndim:
+    if not np.ndim(arg1):
         raise MXNetError("row_sparse_array: a single number has no rows; give an array.")
     _check_shape(shape, dense.shape)
     return from_dense(RowSparseNDArray, dense, stored_context(ctx))

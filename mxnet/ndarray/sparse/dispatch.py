@@ -190,7 +190,7 @@ def write_one(name: str, target: NDArray, result: NDArray) -> None:
         target._set(result._shape, *result._parts())
         target._ghost = result._ghost
     elif isinstance(target, BaseSparseNDArray):
-        target._take_dense(dense_of(result))
+        assign_dense(name, target, dense_of(result))
     elif isinstance(result, BaseSparseNDArray):
         tell_operator(name, [result.stype], ["default"], {})
         assign(name, target, dense_of(result))

@@ -130,11 +130,10 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
     """Return the product, stored where both are."""
     left, right = _keys(lhs), _keys(rhs)
     order = torch.argsort(right)
-    places = torch.searchsorted(right[order], left).clamp_(max=max(len(right) - 1, 0))
-    if len(right):
-        hits = torch.nonzero(right[order[places]] == left).reshape(-1)
-    else:
-        hits = places[:0]
+    places = torch.searchsorted(right[order], left)
+    # A place beyond the last is no hit.
+    inside = torch.nonzero(places < len(right)).reshape(-1)
+    hits = inside[right[order[places[inside]]] == left[inside]]
     values = lhs._values[hits] * rhs._values[order[places[hits]]]
     parts = layout.csr_from_keys(lhs._shape, left[hits])
     return make(CSRNDArray, lhs._shape, values, *parts, ctx=lhs._ctx)

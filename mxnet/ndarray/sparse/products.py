@@ -5,17 +5,15 @@ A csr matrix times a dense one is torch's embedding_bag: each row is a bag of we
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...error import DTypeError, MXNetError
+from ...error import DTypeError, MXNetError, ShapeError
 from ...ops.tensor.products import dot_shape
 from ..core import NDArray
 from ..state import state
-from ..storage import wrap
+from ..storage import plain, wrap
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make
@@ -147,9 +145,14 @@ def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str)
 def looked_up(call: Call) -> NDArray | None:
     """Look up rows of a row_sparse weight."""
     data, weight = call.inputs
+    needed = call.attrs["input_dim"], call.attrs["output_dim"]
     if call.stypes != (DENSE, ROWS):
         return None
-    attrs: dict[str, Any] = dict(call.attrs)
-    attrs["sparse_grad"] = attrs["sparse_grad"] or wants_sparse_gradient(weight)
-    made = call.op.kernel(dense_now(data), dense_now(weight), **attrs)
-    return wrap(NDArray, made, data._ctx)
+    if weight.shape != needed:
+        raise ShapeError(
+            f"Shape inconsistent in {call.op.name}: weight is {weight.shape}, but input_dim and "
+            f"output_dim need {needed}."
+        )
+    rows = plain(data).long().clamp(0, needed[0] - 1)
+    sparse = wants_sparse_gradient(weight)
+    return wrap(NDArray, torch.embedding(dense_now(weight), rows, -1, False, sparse), data._ctx)

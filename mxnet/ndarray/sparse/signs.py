@@ -1,4 +1,4 @@
-"""Arithmetic of sparse arrays: functions of two arrays or numbers, and the signs + - * / and so on."""
+"""Arithmetic of sparse arrays: functions of two arrays or numbers, and the signs ``+ - * /``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators about storage types, as they act on dense tensors; `mx.nd.sparse` has the sparse ones."""
+"""Operators about storage types as they act on dense tensors; `mx.nd.sparse` has the rest."""
 
 from __future__ import annotations
 

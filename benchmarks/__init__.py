@@ -1,0 +1,1 @@
+"""Speed of MXNext beside torch and the original MXNet."""

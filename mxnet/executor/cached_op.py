@@ -1,0 +1,168 @@
+"""`CachedOp`: a graph as one callable operator, prepared once and run on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..context import Context, torch_device
+from ..error import MXNetError, ShapeError
+from ..graph.passes.infer import infer_shapes
+from ..ndarray import NDArray
+from ..ndarray.invoke import assign, stored_context
+from ..ndarray.state import state
+from ..ndarray.storage import plain, wrap, wrap_plain
+from .program import KERNEL_ERRORS, Program, open_sources
+
+if TYPE_CHECKING:
+    from ..symbol import Symbol
+
+Hook = Callable[[str, str, NDArray], None]
+
+
+class CachedOp:
+    """A symbol that is called with arrays, as an operator is.
+
+    Parameters
+    ----------
+    sym : what to compute.
+    flags : pairs of option and value, such as ``static_alloc``; memory is planned the same way
+        whatever they say.
+
+    Inside `autograd.record()` the whole call is recorded.
+
+    >>> x = mx.sym.Variable('x')
+    >>> double = mx.nd.CachedOp(x + x)
+    >>> double(mx.nd.array([1, 2])).asnumpy()
+    array([2., 4.], dtype=float32)
+    """
+
+    __slots__ = ("_flags", "_hook", "_hook_all", "_kernels", "_programs", "_sources", "_sym")
+
+    def __init__(
+        self,
+        sym: Symbol,
+        flags: Iterable[tuple[str, Any]] = (),
+        thread_safe: bool = False,
+    ) -> None:
+        self._sym = sym
+        self._flags = tuple(flags)
+        self._programs: dict[tuple, Program] = {}
+        self._kernels: dict = {}
+        self._sources = open_sources(sym._graph)
+        self._hook: Hook | None = None
+        self._hook_all = False
+
+    def __call__(
+        self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
+    ) -> NDArray | list[NDArray]:
+        """Run on one array for each input, in the order of ``sym.list_inputs()``."""
+        variables = self._sym._graph.variables
+        if len(args) != len(variables):
+            names = ", ".join(n.name for n in variables)
+            raise MXNetError(
+                f"CachedOp expects {len(variables)} inputs ({names}), but got {len(args)}."
+            )
+        heads = self.run(args, default_ctx)
+        if out is not None:
+            targets = out if isinstance(out, list | tuple) else [out]
+            for target, head in zip(targets, heads, strict=True):
+                assign("CachedOp", target, _tensor(head))
+            return out
+        return heads[0] if len(heads) == 1 else heads
+
+    def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
+        """Return the outputs as a list, for inputs that are known to be complete."""
+        if state.recording:
+            feed = [plain(a) if a._tracked is None else a._tracked for a in args]
+        else:
+            feed = [plain(a) if a._data is None else a._data for a in args]
+        if feed:
+            device, ctx = feed[0].device, args[0]._ctx
+        else:
+            device = torch_device(default_ctx or Context.default_ctx)
+            ctx = stored_context(default_ctx)
+        program = self._program(device, feed)
+        made = program.run(feed) if self._hook is None else self._run_hooked(program, feed)
+        cls = type(args[0]) if args else NDArray
+        return [wrap(cls, t, ctx) for t in made]
+
+    def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
+        key = (state.training, device)
+        if self._sources:
+            key += tuple(t.shape for t in feed)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = self._prepare(device, feed)
+        return program
+
+    def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
+        graph = self._sym._graph
+        shapes = {}
+        if self._sources:
+            names = [n.name for n in graph.variables]
+            known = {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)}
+            found = infer_shapes(graph, known)
+            shapes = {node: found.values[node][0] for node in self._sources}
+            for node, shape in shapes.items():
+                if shape is None or -1 in shape:
+                    raise ShapeError(
+                        f"The shape of {node.name!r} ({node.op.name}) cannot be told from the "
+                        f"inputs {known}: give it without zeros."
+                    )
+        return Prepared(graph, state.training, device, None, shapes, self._kernels)
+
+    # -- looking inside -----------------------------------------------------------------------
+
+    def _register_op_hook(self, callback: Hook | None, monitor_all: bool = False) -> None:
+        """Call ``callback(name, operator, array)`` for every result, perhaps every input too."""
+        self._hook, self._hook_all = callback, monitor_all
+
+    def _run_hooked(self, program: Program, feed: Sequence[Tensor]) -> list[Tensor]:
+        values = program._start(feed)
+        for position, (step, node) in enumerate(zip(program.steps, program.nodes, strict=True)):
+            name = node.op.name
+            if self._hook_all:
+                for entry, told in zip(node.inputs, node.input_names, strict=True):
+                    value = values[program._first_slot[entry.node] + entry.index]
+                    self._show(f"{node.name}_{told}", name, value)
+            try:
+                program._do(step._replace(dead=()), values)
+            except KERNEL_ERRORS as error:
+                raise program._explain(position, values, error) from error
+            for i, told in enumerate(node.output_names()):
+                self._show(told, name, values[step.first + i])
+            for slot in step.dead:
+                values[slot] = None
+        return program.finished([values[slot] for slot in program.heads])
+
+    def _show(self, name: str, operator: str, tensor: Tensor) -> None:
+        self._hook(name, operator, wrap_plain(NDArray, tensor.detach()))
+
+    def __reduce__(self) -> tuple:
+        return CachedOp, (self._sym, self._flags)
+
+
+class Prepared(Program):
+    """A program whose outputs are never its inputs themselves: users write into both."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._passed = [i for i, e in enumerate(self.graph.heads) if e.node.op is None]
+
+    def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
+        """Return the heads' values for one tensor per variable."""
+        return self.finished(super().run(feed))
+
+    def finished(self, heads: list[Tensor]) -> list[Tensor]:
+        """Return the heads with copies of those that are inputs."""
+        for i in self._passed:
+            heads[i] = heads[i].clone()
+        return heads
+
+
+def _tensor(array: NDArray) -> Tensor:
+    return array._data if array._tracked is None else array._tracked

@@ -1,0 +1,58 @@
+"""CSV files of numbers: each line a row, commas between."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from .text_blocks import fail, line_blocks
+
+
+def read_rows(
+    place: str | os.PathLike[str], width: int, dtype: type[np.generic]
+) -> Iterator[np.ndarray]:
+    """Yield blocks of rows with `width` numbers each; empty lines are skipped.
+
+    A comma may end a line, as some programs write it.
+    """
+    for first, lines in line_blocks(place):
+        filled = [line for line in lines if line and not line.isspace()]
+        if not filled:
+            continue
+        if filled[0].count(",") == width:
+            filled = [_without_last_comma(line) for line in filled]
+        try:
+            rows = np.loadtxt(filled, dtype, delimiter=",", comments=None, ndmin=2)
+        except (ValueError, OverflowError):
+            rows = None
+        if rows is None or rows.shape[1] != width:
+            _find_mistake(place, first, lines, width, dtype)
+        yield rows
+
+
+def _without_last_comma(line: str) -> str:
+    stripped = line.rstrip()
+    return stripped[:-1] if stripped.endswith(",") else line
+
+
+def _find_mistake(
+    place: str | os.PathLike[str], first: int, lines: list[str], width: int, dtype: type
+) -> None:
+    """Look through a block that could not be read, and name the first line that is wrong."""
+    kind = np.dtype(dtype).name
+    for number, line in enumerate(lines, first):
+        if not line or line.isspace():
+            continue
+        cells = line.split(",")
+        if len(cells) == width + 1 and not cells[-1].strip():
+            cells.pop()
+        if len(cells) != width:
+            fail(place, number, f"{width} numbers between commas", f"{len(cells)}: {line[:80]!r}")
+        for cell in cells:
+            try:
+                np.loadtxt([cell], dtype, delimiter=",", comments=None, ndmin=2)
+            except (ValueError, OverflowError):
+                fail(place, number, f"a number of type {kind}", repr(cell[:80]))
+    fail(place, first, f"rows of {width} numbers of one kind", "rows that cannot be read together")

@@ -1,0 +1,484 @@
+"""`Block`: a part of a network, with parameters and parts of its own, run eagerly.
+
+`HybridBlock`, which can also be traced into a graph, lives in `hybrid`; `SymbolBlock`, made from
+a graph, in `symbol_block`. All three are public here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import ndarray
+from ..context import Context
+from ..error import did_you_mean
+from ..name import NameManager, Prefix
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .parameter import (
+    DeferredInitializationError,
+    Parameter,
+    ParameterDict,
+    ParameterError,
+    named_arrays,
+    without_kind,
+)
+from .summary import summarize
+from .utils import HookHandle, _brief_print_list, _indent
+
+__all__ = ["Block", "HybridBlock", "SymbolBlock"]
+
+
+class _BlockScope:
+    """Names for the children of a block that are made inside its `name_scope`."""
+
+    _current = threading.local()
+
+    def __init__(self, block: Block | None) -> None:
+        self._block = block
+        self._counter: dict[str, int] = {}
+        self._outer: list[tuple[_BlockScope | None, Prefix | None]] = []
+
+    @staticmethod
+    def create(
+        prefix: str | None, params: ParameterDict | None, hint: str
+    ) -> tuple[str, ParameterDict]:
+        """Return prefix and parameters for a new block, as the scope around it asks."""
+        scope = getattr(_BlockScope._current, "value", None)
+        if scope is None:
+            if prefix is None:
+                prefix = NameManager.current.get(None, hint) + "_"
+            inside = outside = prefix
+            shared = None
+        else:
+            if prefix is None:
+                prefix = f"{hint}{scope._next(hint)}_"
+            parent = scope._block.params
+            inside, outside = parent.prefix + prefix, scope._block.prefix + prefix
+            shared = parent._shared
+        if params is not None:
+            return outside, ParameterDict(params.prefix, params)
+        return outside, ParameterDict(inside, shared)
+
+    def _next(self, hint: str) -> int:
+        number = self._counter.get(hint, 0)
+        self._counter[hint] = number + 1
+        return number
+
+    def __enter__(self) -> _BlockScope:
+        names = None
+        previous = getattr(_BlockScope._current, "value", None)
+        if not self._block._empty_prefix:  # a block without prefix leaves naming to those around
+            names = Prefix(self._block.prefix)
+            names.__enter__()
+            _BlockScope._current.value = self
+        self._outer.append((previous, names))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        previous, names = self._outer.pop()
+        if names is not None:
+            names.__exit__(*exc)
+            _BlockScope._current.value = previous
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_block": self._block, "_counter": self._counter, "_outer": []}
+
+
+class Block:
+    """Base of all layers and networks.
+
+    Assign child blocks to attributes and they are found; define `forward`.
+
+    Parameters
+    ----------
+    prefix : str, begins the names of parameters; by default the class name and a number.
+    params : ParameterDict of another block, to share its parameters.
+
+    >>> class Net(mx.gluon.Block):
+    ...     def __init__(self, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         with self.name_scope():
+    ...             self.dense = mx.gluon.nn.Dense(3)
+    ...     def forward(self, x):
+    ...         return mx.nd.relu(self.dense(x))
+    >>> net = Net(prefix="net_")
+    >>> net.initialize()
+    >>> net(mx.nd.ones((2, 4))).shape, list(net.collect_params())
+    ((2, 3), ['net_dense0_weight', 'net_dense0_bias'])
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        self._empty_prefix = prefix == ""
+        self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
+        self._name = self._prefix.removesuffix("_")
+        self._scope = _BlockScope(self)
+        self._children: OrderedDict[str, Block] = OrderedDict()
+        self._reg_params: dict[str, Parameter] = {}
+        self._forward_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+    def __repr__(self) -> str:
+        parts = [
+            f"  ({key}): {_indent(repr(block), 2)}"
+            for key, block in self.__dict__.items()
+            if isinstance(block, Block)
+        ]
+        return f"{type(self).__name__}(\n" + "\n".join(parts) + "\n)"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        existing = self.__dict__.get(name)
+        if isinstance(existing, Parameter | Block) and not isinstance(value, type(existing)):
+            raise TypeError(
+                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                "allowed."
+            )
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            known = self._reg_params.get(name)
+            if known is not None and known is not value:
+                raise ParameterError(
+                    f"Overriding Parameter attribute {name} is not allowed. If you want to share "
+                    "parameters between blocks, please set 'params' at Block construction instead."
+                )
+            self._reg_params[name] = value
+        super().__setattr__(name, value)
+
+    def _alias(self) -> str:
+        """Return the word that automatic names begin with."""
+        return type(self).__name__.lower()
+
+    # -- names and parts ----------------------------------------------------------------------
+
+    @property
+    def prefix(self) -> str:
+        """What the names of this block's parameters begin with."""
+        return self._prefix
+
+    @property
+    def name(self) -> str:
+        """The prefix without its last underscore."""
+        return self._name
+
+    @property
+    def params(self) -> ParameterDict:
+        """This block's own parameters, without those of its children."""
+        return self._params
+
+    def name_scope(self) -> _BlockScope:
+        """Return a scope in which child blocks get names under this block's prefix."""
+        return self._scope
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Make a block a child; assigning it to an attribute does the same."""
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def apply(self, fn: Callable[[Block], Any]) -> Block:
+        """Call a function with every child, theirs first, and with this block."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _check_containers(self) -> None:
+        """Warn of blocks in plain lists and dicts, which nothing can find."""
+        registered = set(map(id, self._children.values()))
+        for name, value in self.__dict__.items():
+            if isinstance(value, list | tuple | dict) and not name.startswith("__"):
+                if name in ("_children", "_reg_params", "_forward_hooks", "_forward_pre_hooks"):
+                    continue
+                if any(id(b) not in registered for b in _blocks_within(value)):
+                    warnings.warn(
+                        f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. '
+                        "Note that Blocks inside the list, tuple or dict will not be registered "
+                        "automatically. Make sure to register them using register_child() or "
+                        "switching to nn.Sequential/nn.HybridSequential instead.",
+                        stacklevel=3,
+                    )
+
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """Return the parameters of this block and all its children.
+
+        Parameters
+        ----------
+        select : str, a regular expression that the beginning of names must match, such as
+            ``".*weight|.*bias"``.
+        """
+        self._check_containers()
+        found = ParameterDict(self._params.prefix)
+        if select is None:
+            found.update(self.params)
+        else:
+            pattern = re.compile(select)
+            found.update({n: p for n, p in self.params.items() if pattern.match(n)})
+        for child in self._children.values():
+            found.update(child.collect_params(select))
+        return found
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Return all parameters by their place in the tree of blocks: ``features.0.weight``."""
+        if prefix:
+            prefix += "."
+        found = {prefix + key: param for key, param in self._reg_params.items()}
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initialize all parameters, by default with ``Uniform(0.07)``.
+
+        Parameters
+        ----------
+        init : Initializer, for parameters without their own.
+        ctx : Context or list of them, where the parameters shall be.
+        verbose : bool, log every one.
+        force_reinit : bool, also those that have values already.
+        """
+        self.collect_params().initialize(init, ctx, verbose, force_reinit)
+
+    def cast(self, dtype: Any) -> None:
+        """Convert the parameters of this block and its children to another type."""
+        for child in self._children.values():
+            child.cast(dtype)
+        for param in self.params.values():
+            param.cast(dtype)
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Let all `HybridBlock` children run as graphs; a plain block has no graph itself."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+        """Save the parameters by their place in the tree of blocks.
+
+        Parameters
+        ----------
+        deduplicate : bool, write shared parameters once.
+        """
+        params = self._collect_params_with_prefix()
+        if deduplicate:
+            last_name = {param: name for name, param in params.items()}
+            params = {name: param for param, name in last_name.items()}
+        ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
+
+    def save_params(self, filename: str) -> None:
+        """Save as old versions did, under full names without the block's prefix."""
+        warnings.warn(
+            "save_params is deprecated. Please use save_parameters; to load the model without its "
+            "class, use export.",
+            stacklevel=2,
+        )
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_parameters(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Load parameters from a file of `save_parameters`.
+
+        Files with the parameters' full names, such as those of `export` and
+        `ParameterDict.save`, are understood too.
+
+        Parameters
+        ----------
+        ctx : where to; by default where the parameters are, or the CPU.
+        allow_missing : bool, leave parameters alone that the file has not.
+        ignore_extra : bool, leave out arrays that are no parameters here.
+        cast_dtype : bool, convert when types differ.
+        dtype_source : {'current', 'saved'}, whose type wins then.
+        """
+        loaded = named_arrays(filename)
+        params = self._collect_params_with_prefix()
+        if not loaded and not params:
+            return
+        if not any("." in name for name in loaded) and not params.keys() & loaded.keys():
+            self._load_by_name(
+                loaded, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source
+            )
+            return
+        self._check_loaded(loaded, params, filename, allow_missing, ignore_extra)
+        for name, array in loaded.items():
+            if name in params:
+                params[name]._load_init(array, ctx, cast_dtype, dtype_source)
+
+    def _load_by_name(self, loaded: dict[str, NDArray], filename: str, *rest: Any) -> None:
+        """Load a file of parameter names, with the block's prefix or without it."""
+        ctx, allow_missing, ignore_extra, cast_dtype, dtype_source = rest
+        mine = self.collect_params()
+        full = any(without_kind(name) in mine for name in loaded)
+        mine.load_dict(
+            loaded,
+            ctx,
+            allow_missing,
+            ignore_extra,
+            "" if full else self.prefix,
+            filename,
+            cast_dtype,
+            dtype_source,
+        )
+
+    def _check_loaded(
+        self,
+        loaded: dict[str, NDArray],
+        params: dict[str, Parameter],
+        filename: str,
+        allow_missing: bool,
+        ignore_extra: bool,
+    ) -> None:
+        if not allow_missing:
+            there = {id(params[name]) for name in loaded if name in params}
+            for name, param in params.items():
+                if id(param) not in there:  # one name of a shared parameter is enough
+                    raise ParameterError(
+                        f"Parameter '{name}' ({param.name}) is missing in file '{filename}', which "
+                        f"contains parameters: {_brief_print_list(loaded)}. "
+                        f"{did_you_mean(name, loaded)} Set allow_missing=True to ignore missing "
+                        "parameters."
+                    )
+        if not ignore_extra:
+            for name in loaded:
+                if name not in params:
+                    raise ValueError(
+                        f"Parameter '{name}' loaded from file '{filename}' is not present in "
+                        f"{type(self).__name__} '{self.name}', which contains parameters "
+                        f"{_brief_print_list(params)}. Set ignore_extra=True to ignore."
+                    )
+
+    def load_params(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> None:
+        """Load parameters; the old name of `load_parameters`."""
+        warnings.warn(
+            "load_params is deprecated. Please use load_parameters.", stacklevel=2
+        )
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def save(self, prefix: str) -> None:
+        """Save parameters and traced graphs to ``prefix-model.json`` and ``prefix-model.params``.
+
+        `load` brings them back into a block of the same structure.
+        """
+        described = self._describe({})
+        with open(f"{prefix}-model.json", "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump(described, file)
+        self.save_parameters(f"{prefix}-model.params")
+
+    def load(self, prefix: str) -> None:
+        """Load what `save` wrote into this block, which must have the same structure."""
+        with open(f"{prefix}-model.json", encoding="utf-8") as file:  # noqa: PTH123
+            described = json.load(file)
+        self._restore(next(iter(described.values())))
+        self.load_parameters(f"{prefix}-model.params")
+
+    def _describe(self, counts: dict[str, int]) -> dict[str, Any]:
+        """Return this block and its children as JSON data, under names unique in the file."""
+        hint = type(self).__name__.lower()
+        number = counts.setdefault("", 0)
+        counts[""] += 1
+        told: dict[str, Any] = {"orig_name": self.name, **self._traced()}
+        told["children"] = {child.name: key for key, child in self._children.items()}
+        for child in self._children.values():
+            told.update(child._describe(counts))
+        return {f"{hint}{number}": told}
+
+    def _traced(self) -> dict[str, Any]:
+        """Return what `save` tells of this block's graph."""
+        return {"hybridized": False}
+
+    def _restore(self, told: dict[str, Any]) -> None:
+        """Take over the graphs that `save` told of."""
+        parts = [v for v in told.values() if isinstance(v, dict) and "orig_name" in v]
+        if len(parts) != len(self._children):
+            raise ParameterError(
+                f"The file tells of {len(parts)} children of '{told.get('orig_name')}', but "
+                f"'{self.name}' has {len(self._children)}."
+            )
+        for part, child in zip(parts, self._children.values(), strict=True):
+            child._restore(part)
+
+    # -- hooks --------------------------------------------------------------------------------
+
+    def register_forward_hook(self, hook: Callable[[Block, tuple, Any], None]) -> HookHandle:
+        """Call ``hook(block, inputs, outputs)`` after every forward; returns a handle."""
+        handle = HookHandle()
+        handle.attach(self._forward_hooks, hook)
+        return handle
+
+    def register_forward_pre_hook(self, hook: Callable[[Block, tuple], None]) -> HookHandle:
+        """Call ``hook(block, inputs)`` before every forward; returns a handle."""
+        handle = HookHandle()
+        handle.attach(self._forward_pre_hooks, hook)
+        return handle
+
+    def register_op_hook(
+        self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False
+    ) -> None:
+        """Call ``callback(name, operator, array)`` for results inside hybridized children.
+
+        Parameters
+        ----------
+        monitor_all : bool, for the operators' inputs too.
+        """
+        for child in self._children.values():
+            child.register_op_hook(callback, monitor_all)
+
+    # -- running ------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any) -> Any:
+        """Run `forward`, with the hooks around it."""
+        if self._forward_pre_hooks:
+            for hook in list(self._forward_pre_hooks.values()):
+                hook(self, args)
+        out = self.forward(*args)
+        if self._forward_hooks:
+            for hook in list(self._forward_hooks.values()):
+                hook(self, args, out)
+        return out
+
+    def forward(self, *args: Any) -> Any:
+        """Compute the outputs; define this."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward(self, *args)")
+
+    def summary(self, *inputs: NDArray) -> None:
+        """Print a table of layers, their outputs and parameters, for these inputs."""
+        summarize(self, inputs)
+
+
+def _blocks_within(value: Any) -> list[Block]:
+    """Return the blocks in nested plain containers."""
+    if isinstance(value, Block):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [block for item in value for block in _blocks_within(item)]
+    return []
+
+
+from .hybrid import HybridBlock, _flatten, _regroup  # noqa: E402 (they are Blocks themselves)
+from .symbol_block import SymbolBlock, _common_prefix  # noqa: E402

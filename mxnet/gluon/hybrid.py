@@ -1,0 +1,490 @@
+"""`HybridBlock`: a block whose forward is written once for arrays and for symbols.
+
+Eagerly it runs on arrays. Hybridized, it is called once with symbols; the graph that comes out is
+prepared and run from then on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import ndarray, symbol
+from ..context import Context
+from ..error import MXNetError, did_you_mean
+from ..executor import CachedOp
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ..symbol.handle import BUILT_IN_BACKENDS
+from .block import Block
+from .parameter import DeferredInitializationError, Generation, Parameter
+from .utils import _check_same_symbol_type
+
+__all__ = ["HybridBlock"]
+
+
+def _flatten(args: Any, inout: str) -> tuple[list, Any]:
+    """Return nested lists of arrays or symbols as one flat list, and their structure.
+
+    In the structure an array is 0, None is -1, and a symbol of n outputs is n.
+    """
+    if isinstance(args, NDArray):
+        return [args], 0
+    if isinstance(args, Symbol):
+        return [args], len(args) if len(args) > 1 else 0
+    if args is None:
+        return [None], -1
+    if not isinstance(args, list | tuple):
+        raise ValueError(
+            f"When hybridized, the {inout} of HybridBlock must be (nested) list of Symbol or "
+            f"NDArray, but got {args} of type {type(args)}"
+        )
+    flat, structure = [], []
+    for item in args:
+        items, part = _flatten(item, inout)
+        flat.extend(items)
+        structure.append(part)
+    return flat, structure
+
+
+def _regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
+    """Return a flat list as nested lists again, and what is left of it."""
+    if isinstance(structure, int):
+        if structure <= 0:
+            return flat[0], list(flat[1:])
+        return list(flat[:structure]), list(flat[structure:])
+    grouped, rest = [], list(flat)
+    for part in structure:
+        item, rest = _regroup(rest, part)
+        grouped.append(item)
+    return grouped, rest
+
+
+def _same_structure(stored: list, given: list) -> bool:
+    """Return whether two structures agree; None at the end counts as not given."""
+    while stored and stored[-1] == -1:
+        stored = stored[:-1]
+    while given and given[-1] == -1:
+        given = given[:-1]
+    return stored == given
+
+
+def check_backend(backend: str | None) -> None:
+    """Refuse the name of a backend that is not here."""
+    if backend is not None and backend not in BUILT_IN_BACKENDS:
+        raise MXNetError(
+            f"Backend {backend!r} cannot be found. {did_you_mean(backend, BUILT_IN_BACKENDS)} "
+            f"Known are {', '.join(BUILT_IN_BACKENDS)}; all of them mean the built-in executor, "
+            "which fuses by itself."
+        )
+
+
+class HybridBlock(Block):
+    """A block that runs eagerly or, after `hybridize()`, as a graph, with the same numbers.
+
+    Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
+    parameters that are attributes of the block come as keywords.
+
+    >>> class Scale(mx.gluon.HybridBlock):
+    ...     def __init__(self, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         self.factor = self.params.get("factor", shape=(1,), init=mx.init.Constant(3))
+    ...     def hybrid_forward(self, F, x, factor):
+    ...         return F.broadcast_mul(x, factor)
+    >>> net = Scale()
+    >>> net.initialize()
+    >>> net.hybridize()
+    >>> net(mx.nd.array([1, 2])).asnumpy()
+    array([3., 6.], dtype=float32)
+    """
+
+    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._cached_graph: tuple = ()
+        self._cached_op: CachedOp | None = None
+        self._cached_op_args: list[tuple[int, Parameter | None]] = []
+        self._held: tuple = ()  # parameter arrays of the last call, with what they depend on
+        self._in_format: Any = None
+        self._out_format: Any = None
+        self._active = False
+        self._flags: list[tuple[str, Any]] = []
+        self._callback: Callable | None = None
+        self._monitor_all = False
+        self._backend: str | None = None
+        self._backend_opts: dict[str, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, HybridBlock):
+            self._clear_cached_op()
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Make a block a child; it must be a HybridBlock."""
+        if not isinstance(block, HybridBlock):
+            raise ValueError(
+                f"Children of HybridBlock must also be HybridBlock, but {block} has type "
+                f"{type(block)}. If you are using Sequential, please try HybridSequential instead."
+            )
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    # -- switches -----------------------------------------------------------------------------
+
+    def hybridize(
+        self,
+        active: bool = True,
+        backend: str | None = None,
+        clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Run as a graph from now on (or, with ``active=False``, eagerly again).
+
+        Parameters
+        ----------
+        active : bool
+        backend : str, a library for parts of the graph; those of MXNet that fuse operators are
+            accepted, and their work is the executor's here.
+        clear : bool, forget a graph traced before.
+        static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size :
+            hints that MXNet takes; they do not change what is computed.
+        """
+        check_backend(backend)
+        self._backend, self._backend_opts = backend, kwargs
+        self._active = active
+        bulk = {"forward_bulk_size": forward_bulk_size, "backward_bulk_size": backward_bulk_size}
+        hints = {
+            "static_alloc": static_alloc,
+            "static_shape": static_shape,
+            "inline_limit": inline_limit,
+            **{key: value for key, value in bulk.items() if value is not None},
+        }
+        self._flags = list(hints.items())
+        if clear:
+            self._clear_cached_op()
+        if active and (self._forward_hooks or self._forward_pre_hooks):
+            warnings.warn(
+                f'"{self}" is being hybridized while still having forward hook/pre-hook. If '
+                f'"{self}" is a child of HybridBlock, the hooks will not take effect.',
+                stacklevel=2,
+            )
+        super().hybridize(active, **hints)
+
+    def optimize_for(
+        self,
+        x: Any,
+        *args: Any,
+        backend: str | None = None,
+        clear: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Trace and prepare the graph for these inputs now; see `hybridize`."""
+        self.hybridize(
+            True,
+            backend,
+            clear,
+            static_alloc,
+            static_shape,
+            inline_limit,
+            forward_bulk_size,
+            backward_bulk_size,
+            **kwargs,
+        )
+        self._initialize_for(x, *args)
+        if self._cached_op is None:
+            self._build_cache(x, *args)
+
+    def cast(self, dtype: Any) -> None:
+        """Convert the parameters to another type."""
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    def _clear_cached_op(self) -> None:
+        self._cached_graph = ()
+        self._cached_op = None
+        self._cached_op_args = []
+        self._held = ()
+
+    def register_op_hook(
+        self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False
+    ) -> None:
+        """Call ``callback(name, operator, array)`` for results inside the hybridized graph."""
+        self._callback, self._monitor_all = callback, monitor_all
+        if self._cached_op is not None:
+            self._cached_op._register_op_hook(callback, monitor_all)
+        super().register_op_hook(callback, monitor_all)
+
+    # -- the graph ----------------------------------------------------------------------------
+
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        """Return input variables and outputs of the graph, tracing it if that was not done."""
+        if not self._cached_graph:
+            flat, self._in_format = _flatten(args, "input")
+            count = sum(item is not None for item in flat)
+            names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
+            variables = [None if item is None else _input_variable(item, names) for item in flat]
+            grouped, _ = _regroup(variables, self._in_format)
+            out = self._trace(grouped)
+            outputs, self._out_format = _flatten(out, "output")
+            outputs = [o for o in outputs if o is not None]
+            kind = _check_same_symbol_type(outputs)
+            inputs = [v for v in variables if v is not None]
+            self._cached_graph = inputs, symbol.Group(outputs, kind)
+        return self._cached_graph
+
+    def _trace(self, inputs: Sequence) -> Any:
+        """Return what the block makes of symbols."""
+        params = {name: param.var() for name, param in self._reg_params.items()}
+        with self.name_scope():
+            return self.hybrid_forward(symbol, *inputs, **params)
+
+    def _build_cache(self, *args: Any) -> None:
+        inputs, out = self._get_graph(*args)
+        places = {v.name: i for i, v in enumerate(inputs)}
+        params = dict(self.collect_params().items())
+        used = out.list_inputs()
+        for name, i in places.items():
+            if name not in used:
+                warnings.warn(
+                    f"The {i}-th input to HybridBlock is not used by any computation. "
+                    "Is this intended?",
+                    stacklevel=6,
+                )
+        for name in params:
+            if name not in used:
+                warnings.warn(
+                    f"Parameter {name} is not used by any computation. Is this intended?",
+                    stacklevel=6,
+                )
+        self._cached_op_args = []
+        for name in used:
+            if name not in places and name not in params:
+                raise ValueError(
+                    f"Unknown input to HybridBlock '{self.name}': {name} is neither an input nor "
+                    f"a parameter. {did_you_mean(name, params)}".rstrip()
+                )
+            self._cached_op_args.append((places.get(name, -1), params.get(name)))
+        self._cached_op = CachedOp(out, self._flags)
+        self._held = ()
+        if self._callback is not None:
+            self._cached_op._register_op_hook(self._callback, self._monitor_all)
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        """Run the prepared graph."""
+        if len(args) == 1 and isinstance(args[0], NDArray):
+            flat, structure = args, [0]
+        else:
+            flat, structure = _flatten(args, "input")
+            flat = [item for item in flat if item is not None]
+        if self._cached_op is None:
+            self._build_cache(*args)
+        if structure != self._in_format and not _same_structure(self._in_format, structure):
+            raise ValueError(
+                "The argument structure of HybridBlock does not match the cached version. Stored "
+                f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
+                "before passing inputs of another structure."
+            )
+        ctx = flat[0].context
+        if self._held and self._held[0] == Generation.number and self._held[1] == ctx:
+            arrays = self._held[2]
+        else:
+            arrays = self._gather(ctx, args)
+        feed = [flat[i] if array is None else array for i, array in arrays]
+        made = self._cached_op.run(feed, ctx)
+        if self._out_format == 0:
+            return made[0]
+        return _regroup(made, self._out_format)[0]
+
+    def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
+        """Return the parameters' arrays on a context, initializing those that wait."""
+        try:
+            arrays = [
+                (i, None if param is None or i >= 0 else param.data(ctx))
+                for i, param in self._cached_op_args
+            ]
+        except DeferredInitializationError:
+            self._deferred_infer_shape(*args)
+            for _, param in self._cached_op_args:
+                if param is not None:
+                    param._finish_deferred_init()
+            return self._gather(ctx, args)
+        self._held = (Generation.number, ctx, arrays)
+        return arrays
+
+    # -- inference ----------------------------------------------------------------------------
+
+    def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
+        """Tell the parameters what their graph says about shapes or types."""
+        inputs, out = self._get_graph(*args)
+        flat = [item for item in _flatten(args, "input")[0] if item is not None]
+        used = set(out.list_inputs())
+        known = {
+            v.name: getattr(item, attribute)
+            for v, item in zip(inputs, flat, strict=False)
+            if v.name in used
+        }
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            arguments, _, auxiliary = getattr(out, function)(**known)
+        if arguments is None:
+            raise ValueError("".join(str(w.message) for w in caught))
+        found = dict(zip(out.list_arguments(), arguments, strict=True))
+        found.update(zip(out.list_auxiliary_states(), auxiliary, strict=True))
+        for name, param in self.collect_params().items():
+            if name in found:
+                setattr(param, attribute, found[name])
+
+    def infer_shape(self, *args: Any) -> None:
+        """Infer the shapes of all parameters from inputs."""
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Infer the data types of all parameters from inputs."""
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        try:
+            self.infer_shape(*args)
+        except (MXNetError, ValueError) as error:
+            raise ValueError(
+                "Deferred initialization failed because shape cannot be inferred in "
+                f"{type(self).__name__} '{self.name}'. {error}"
+            ) from error
+
+    def _initialize_for(self, *args: Any) -> None:
+        """Finish deferred initialization for these inputs."""
+        waiting = [p for p in self.collect_params().values() if p._deferred_init]
+        if waiting:
+            self._deferred_infer_shape(*args)
+            for param in waiting:
+                param._finish_deferred_init()
+
+    # -- running ------------------------------------------------------------------------------
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Run `hybrid_forward` on arrays or symbols, or the graph made of it."""
+        if isinstance(x, NDArray) and not args:
+            contexts = (x.context,)
+        else:
+            found = [item for item in _leaves((x, *args)) if isinstance(item, Symbol | NDArray)]
+            if not found:
+                raise ValueError(
+                    "In HybridBlock, there must be one NDArray or one Symbol in the input of "
+                    f"'{self.name}'. Please check the type of the args: "
+                    f"{[type(a).__name__ for a in (x, *args)]}."
+                )
+            symbols = sum(isinstance(item, Symbol) for item in found)
+            if symbols == len(found):
+                return self._trace((x, *args))
+            if symbols:
+                raise ValueError(
+                    "In HybridBlock, we do not support mixed NDArrays and Symbols types for the "
+                    f"input of '{self.name}': "
+                    f"{[type(a).__name__ for a in (x, *args)]}."
+                )
+            contexts = tuple(dict.fromkeys(item.context for item in found))
+        ctx = contexts[0]
+        if self._active:
+            if len(contexts) > 1:
+                raise ValueError(
+                    "Find multiple contexts in the input, After hybridized, the HybridBlock only "
+                    f"supports one input context. '{self.name}' got {list(contexts)}: move the "
+                    "arrays with as_in_context()."
+                )
+            return self._call_cached_op(x, *args)
+        with ctx:
+            try:
+                params = {name: p.data(ctx) for name, p in self._reg_params.items()}
+            except DeferredInitializationError:
+                self._deferred_infer_shape(x, *args)
+                for param in self._reg_params.values():
+                    param._finish_deferred_init()
+                params = {name: p.data(ctx) for name, p in self._reg_params.items()}
+            return self.hybrid_forward(ndarray, x, *args, **params)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define hybrid_forward(self, F, x, *args, **params)"
+        )
+
+    # -- files --------------------------------------------------------------------------------
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Write the graph and its parameters: ``path-symbol.json`` and ``path-0000.params``.
+
+        `SymbolBlock.imports` and `mx.model.load_checkpoint` read them, in MXNet 1.9 too. The block
+        must have been hybridized and run.
+        """
+        if not self._cached_graph:
+            raise MXNetError(
+                "Please first call block.hybridize() and then run forward with this block at least "
+                f"once before calling export: '{self.name}' has no graph yet."
+            )
+        graph = self._cached_graph[1]
+        graph.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+        arguments, auxiliary = set(graph.list_arguments()), set(graph.list_auxiliary_states())
+        arrays = {}
+        for name, param in self.collect_params().items():
+            if name in arguments:
+                arrays[f"arg:{name}"] = param._reduce()
+            elif name in auxiliary:
+                arrays[f"aux:{name}"] = param._reduce()
+            else:
+                warnings.warn(
+                    f'Parameter "{name}" is not found in the graph and is left out of the files.',
+                    stacklevel=2,
+                )
+        ndarray.save(f"{path}-{epoch:04d}.params", arrays)
+
+    def _traced(self) -> dict[str, Any]:
+        if not self._cached_graph:
+            return {"hybridized": False}
+        inputs, out = self._cached_graph
+        return {
+            "in_format": self._in_format,
+            "out_format": self._out_format,
+            "inputs": [v.tojson() for v in inputs],
+            "symbol": out.tojson(),
+            "hybridized": True,
+        }
+
+    def _restore(self, told: dict[str, Any]) -> None:
+        super()._restore(told)
+        if told.get("hybridized"):
+            inputs = [symbol.load_json(text) for text in told["inputs"]]
+            self._cached_graph = inputs, symbol.load_json(told["symbol"])
+            self._in_format, self._out_format = told["in_format"], told["out_format"]
+            self._active = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Prepared graphs are made again on the first call.
+        fresh = {"_cached_op": None, "_cached_op_args": [], "_held": (), "_cached_graph": ()}
+        return {**self.__dict__, **fresh}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _input_variable(item: Any, names: Any) -> Symbol:
+    made = symbol.var(next(names))
+    if getattr(type(item), "_keep_scalar", False):  # an array of mx.np
+        return made.as_np_ndarray()
+    return made
+
+
+def _leaves(args: Any) -> list:
+    """Return what nested lists hold."""
+    if isinstance(args, list | tuple):
+        return [leaf for item in args for leaf in _leaves(item)]
+    return [args]

@@ -1,0 +1,859 @@
+"""`Parameter`: a named array of a block on one or several devices; `ParameterDict`: many of them.
+
+A parameter whose shape is not fully known waits: `initialize` remembers how to fill it, and the
+first forward pass, which infers the shape, does it (deferred initialization).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd, dtypes, initializer, ndarray, symbol
+from ..base import mx_real_t
+from ..context import Context, cpu, current_context
+from ..error import MXNetError, did_you_mean
+from ..ndarray import NDArray
+from ..ndarray.gradient import attach
+from ..ndarray.storage import plain
+from ..shape_mode import is_np_shape
+from ..symbol import Symbol
+from .utils import _brief_print_list, _indent, shape_is_known
+
+__all__ = [
+    "Constant",
+    "DeferredInitializationError",
+    "Parameter",
+    "ParameterDict",
+    "tensor_types",
+]
+
+tensor_types = (Symbol, NDArray)
+STORAGE_TYPES = ("default", "row_sparse", "csr")
+_NAMING = "Source and target networks must have the same prefix."
+
+
+class DeferredInitializationError(MXNetError):
+    """A parameter was asked for before the first forward pass could tell its shape."""
+
+
+class ParameterError(MXNetError, AssertionError, ValueError):
+    """A parameter cannot be what it is asked to be."""
+
+
+class Generation:
+    """Counts how often any parameter got new arrays; who keeps arrays looks here first."""
+
+    number = 0
+
+
+def _listed(ctx: Context | Sequence[Context] | None) -> list[Context]:
+    if ctx is None:
+        return [current_context()]
+    return [ctx] if isinstance(ctx, Context) else list(ctx)
+
+
+class Parameter:
+    """A container of a block's weights, with one copy on each context.
+
+    Parameters
+    ----------
+    name : str
+    grad_req : {'write', 'add', 'null'}, what backward does with the gradient.
+    shape : tuple of int; sizes of 0 are unknown until the first forward.
+    dtype : data type
+    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
+    init : Initializer or its name; by default that of the whole network.
+    allow_deferred_init : bool, whether the shape may be unknown at `initialize`.
+    differentiable : bool, without it grad_req is always 'null'.
+    stype, grad_stype : {'default', 'row_sparse', 'csr'}, storage of data and gradient.
+
+    >>> p = mx.gluon.Parameter("w", shape=(2, 3), init="ones")
+    >>> p.initialize()
+    >>> p.data().shape, p.grad().shape
+    ((2, 3), (2, 3))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        grad_req: str = "write",
+        shape: int | Sequence[int] | None = None,
+        dtype: Any = mx_real_t,
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        init: Any = None,
+        allow_deferred_init: bool = False,
+        differentiable: bool = True,
+        stype: str = "default",
+        grad_stype: str = "default",
+    ) -> None:
+        for what, given in (("stype", stype), ("grad_stype", grad_stype)):
+            if given not in STORAGE_TYPES:
+                raise ParameterError(
+                    f"{what} for Parameter '{name}' must be one of 'default', 'row_sparse', or "
+                    f"'csr', but got '{given}'"
+                )
+        self._var: Symbol | None = None
+        self._data: list[NDArray] | None = None
+        self._grad: list[NDArray] | None = None
+        self._ctx_list: list[Context] | None = None
+        self._trainer: Any = None
+        self._deferred_init: tuple = ()
+        self._differentiable = differentiable
+        self._allow_deferred_init = allow_deferred_init
+        self._grad_req: str | None = None
+        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self.name = name
+        self._dtype = dtype
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self._stype = stype
+        self._grad_stype = grad_stype
+        self.init = init
+        self.grad_req = grad_req
+
+    def __repr__(self) -> str:
+        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def grad_req(self) -> str:
+        """What backward does with the gradient; it may be changed at any time."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req not in ("write", "add", "null"):
+            raise ParameterError(
+                f"grad_req must be one of 'write', 'add', or 'null', but got '{req}' for "
+                f"Parameter '{self.name}'."
+            )
+        req = req if self._differentiable else "null"
+        if self._grad_req == req:
+            return
+        self._grad_req = req
+        if self._data is not None:
+            self._init_grad()
+
+    @property
+    def dtype(self) -> Any:
+        """The data type, in the form it was given; setting it casts the arrays."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape; unknown sizes are 0 (-1 in NumPy shapes), an unknown shape is None."""
+        if self._shape is None or not is_np_shape():
+            return self._shape
+        return tuple(-1 if size == 0 else size for size in self._shape)
+
+    @shape.setter
+    def shape(self, new_shape: Sequence[int]) -> None:
+        new_shape = tuple(new_shape)
+        old = self._shape
+        if old is not None and (
+            len(old) != len(new_shape)
+            or any(a not in (-1, 0, b) for a, b in zip(old, new_shape, strict=True))
+        ):
+            raise ParameterError(
+                f"Expected shape {new_shape} is incompatible with given shape {old} of "
+                f"Parameter '{self.name}'."
+            )
+        self._shape = new_shape
+
+    def _layer(self) -> str:
+        """Return the layer's name, for messages."""
+        return self.name.rpartition("_")[0]
+
+    # -- initialization -----------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        default_init: Any = None,
+        force_reinit: bool = False,
+    ) -> None:
+        """Make the arrays and fill them, or wait for the shape if it is not known yet.
+
+        Parameters
+        ----------
+        init : Initializer, over the parameter's own.
+        ctx : Context or list of them; by default the current one.
+        default_init : Initializer, where neither `init` nor the parameter's own is told.
+        force_reinit : bool, also when there are values already.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(
+                f"Parameter '{self.name}' is already initialized, ignoring. "
+                "Set force_reinit=True to re-initialize.",
+                stacklevel=2,
+            )
+            return
+        self._data = self._grad = None
+        default_init = initializer.Uniform() if default_init is None else default_init
+        if init is None:
+            init = default_init if self.init is None else self.init
+        known = shape_is_known(self.shape)
+        if not known and not self._allow_deferred_init:
+            raise ValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
+                f"{self.shape}. Give all sizes, or make it with allow_deferred_init=True."
+            )
+        self._deferred_init = (init, _listed(ctx), default_init, None)
+        if known:
+            self._finish_deferred_init()
+
+    def _finish_deferred_init(self) -> None:
+        """Make and fill the arrays that wait for their shape."""
+        if not self._deferred_init:
+            return
+        init, ctx, default_init, data = self._deferred_init
+        if not shape_is_known(self.shape):
+            raise ParameterError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
+                f"{self.shape}. Please specify in_units, in_channels, etc for layer "
+                f"'{self._layer()}'."
+            )
+        self._deferred_init = ()
+        with autograd.pause():
+            if data is None:
+                data = ndarray.zeros(self._shape, ctx=cpu(), dtype=self._dtype)
+                _fill(self.name, data, init, default_init)
+                if self._stype != "default":
+                    data = data.tostype(self._stype)
+            self._init_impl(data, ctx)
+
+    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
+        """Put copies of the data on all contexts."""
+        self._ctx_list = list(ctx_list)
+        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._init_grad()
+
+    def _init_grad(self) -> None:
+        """Make the gradient arrays that grad_req asks for; the data arrays stay the same."""
+        Generation.number += 1
+        if self._grad_req == "null":
+            self._grad = None
+            for array in self._data:
+                array._tracked = array._grad = None
+            return
+        for array in self._data:
+            # Whole numbers have a gradient array that backward never reaches.
+            req = self._grad_req if plain(array).dtype.is_floating_point else "null"
+            attach(array, req, stype=self._grad_stype)
+        self._grad = [array.grad for array in self._data]
+
+    def _load_init(
+        self,
+        data: NDArray,
+        ctx: Context | Sequence[Context] | None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Take values from an array, initialized or not.
+
+        Parameters
+        ----------
+        ctx : where to, if the parameter is nowhere yet.
+        cast_dtype : bool, convert when the types differ.
+        dtype_source : {'current', 'saved'}, whose type wins then.
+        """
+        if dtype_source not in ("current", "saved"):
+            raise ParameterError(
+                f"dtype_source must be 'current' or 'saved', but got {dtype_source!r}."
+            )
+        failed = f"Failed loading Parameter '{self.name}' from saved params:"
+        if self._shape is not None:
+            fits = len(self._shape) == len(data.shape) and all(
+                a in (-1, 0, b) for a, b in zip(self._shape, data.shape, strict=True)
+            )
+            if not fits:
+                raise ParameterError(
+                    f"{failed} shape incompatible expected {self._shape} vs saved {data.shape}."
+                )
+        self._shape = tuple(data.shape)
+        if self._dtype is not None and dtypes.to_torch(self._dtype) != dtypes.to_torch(data.dtype):
+            if not cast_dtype:
+                raise ParameterError(
+                    f"{failed} dtype incompatible expected {self._dtype} vs saved {data.dtype}. "
+                    "Set cast_dtype=True to cast the dtype of saved params."
+                )
+            if dtype_source == "saved":
+                self.cast(data.dtype)
+            else:
+                data = data.astype(self._dtype)
+        if self._stype != data.stype:
+            data = data.tostype(self._stype)
+        wanted = None if ctx is None else _listed(ctx)
+        before = self._deferred_init[1] if self._data is None and self._deferred_init else None
+        before = self._ctx_list if self._data is not None else before
+        if wanted is not None and before is not None and set(wanted) != set(before):
+            raise ParameterError(
+                f"Failed to load Parameter '{self.name}' on {wanted} because it was previous "
+                f"initialized on {before}. Call reset_ctx() first."
+            )
+        self._deferred_init = ()
+        if self._data is None:
+            self._init_impl(data, before or wanted or [cpu()])
+        else:
+            self.set_data(data)
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _missing(self, ctx: Context | None = None) -> MXNetError:
+        """Return the error that tells why there is no array to return."""
+        if self._data is not None:
+            return MXNetError(
+                f"Parameter '{self.name}' was not initialized on context {ctx}. "
+                f"It was only initialized on {self._ctx_list}. Move the data there, or the "
+                "parameters with reset_ctx()."
+            )
+        if self._deferred_init:
+            return DeferredInitializationError(
+                f"Parameter '{self.name}' has not been initialized yet because initialization was "
+                "deferred. Actual initialization happens during the first forward pass. Please "
+                "pass one batch of data through the network before accessing Parameters, or tell "
+                f"layer '{self._layer()}' its input size (in_units, in_channels, ...)."
+            )
+        return MXNetError(
+            f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
+            "first. Note that Block.collect_params() has the parameters of child blocks too; "
+            "Block.params has not: initialize and create a Trainer with the former."
+        )
+
+    def _find(self, arrays: list[NDArray] | None, ctx: Context | None) -> NDArray:
+        if arrays is None:
+            raise self._missing()
+        if ctx is None:
+            if len(arrays) == 1:
+                return arrays[0]
+            ctx = current_context()
+        for array, place in zip(arrays, self._ctx_list, strict=True):
+            if place == ctx:
+                return array
+        raise self._missing(ctx)
+
+    def data(self, ctx: Context | None = None) -> NDArray:
+        """Return the array on a context: the only one, or that of the current context."""
+        if self._stype != "default":
+            raise MXNetError(
+                f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because "
+                f"its storage type is {self._stype}. Please use row_sparse_data() instead."
+            )
+        return self._find(self._data, ctx)
+
+    def list_data(self) -> list[NDArray]:
+        """Return the arrays on all contexts."""
+        if self._stype != "default":
+            raise MXNetError(
+                f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() "
+                f"because its storage type is {self._stype}. Please use row_sparse_data() instead."
+            )
+        if self._data is None:
+            raise self._missing()
+        return list(self._data)
+
+    def _check_grad(self) -> None:
+        if self._data is not None and self._grad is None:
+            raise MXNetError(
+                f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'"
+            )
+
+    def grad(self, ctx: Context | None = None) -> NDArray:
+        """Return the gradient array on a context; backward writes into it."""
+        self._check_grad()
+        return self._find(self._grad, ctx)
+
+    def list_grad(self) -> list[NDArray]:
+        """Return the gradient arrays on all contexts."""
+        self._check_grad()
+        if self._grad is None:
+            raise self._missing()
+        return list(self._grad)
+
+    def list_ctx(self) -> list[Context]:
+        """Return the contexts on which this parameter is, or will be after deferral."""
+        if self._data is not None:
+            return list(self._ctx_list)
+        if self._deferred_init:
+            return list(self._deferred_init[1])
+        raise MXNetError(f"Parameter '{self.name}' has not been initialized")
+
+    def _row_sparse(self, arrays: Sequence[NDArray], row_id: NDArray, call: str) -> list[NDArray]:
+        if self._stype != "row_sparse":
+            raise MXNetError(
+                f"Cannot return a copy of Parameter {self.name} via {call} because its storage "
+                f"type is {self._stype}. Please use data() instead."
+            )
+        if self._trainer is None:
+            raise MXNetError(
+                f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is "
+                "created with it."
+            )
+        self._trainer._row_sparse_pull(self, list(arrays), row_id)
+        return list(arrays)
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """Return the current rows of a row_sparse parameter, on the context of `row_id`."""
+        arrays = [] if self._stype != "row_sparse" else [self._find(self._data, row_id.context)]
+        return self._row_sparse(arrays, row_id, "row_sparse_data()")[0]
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """Return the current rows of a row_sparse parameter, on all contexts."""
+        if self._data is None:
+            raise self._missing()
+        return self._row_sparse(self._data, row_id, "list_row_sparse_data()")
+
+    def set_data(self, data: Any) -> None:
+        """Copy new values to all contexts."""
+        self.shape = data.shape
+        if self._data is None:
+            if not self._deferred_init:
+                raise ParameterError(f"Parameter '{self.name}' has not been initialized")
+            made = data if isinstance(data, NDArray) else ndarray.array(data, dtype=self._dtype)
+            self._deferred_init = (*self._deferred_init[:3], made)
+            self._finish_deferred_init()
+            return
+        if self._trainer is not None:
+            self._trainer._forget_weight(self)
+        for array in self._data:
+            array[:] = data
+
+    def zero_grad(self) -> None:
+        """Set the gradients to zero; without gradients do nothing."""
+        for array in self._grad or ():
+            if array.stype == "default":
+                plain(array).zero_()
+            else:
+                ndarray.sparse.zeros(array.stype, array.shape, ctx=array.context).copyto(array)
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move to other contexts."""
+        ctx = _listed(ctx)
+        if self._data is not None:
+            data = self._reduce()
+            with autograd.pause():
+                self._init_impl(data, ctx)
+        elif self._deferred_init:
+            init, _, default_init, data = self._deferred_init
+            self._deferred_init = (init, ctx, default_init, data)
+        else:
+            raise ValueError(
+                f"Cannot reset context for Parameter '{self.name}' because it has not been "
+                "initialized."
+            )
+
+    def cast(self, dtype: Any) -> None:
+        """Convert data and gradient to another type."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is None:
+            return
+        with autograd.pause():
+            self._data = [array.astype(dtype) for array in self._data]
+            old = self._grad
+            self._init_grad()
+            if old is not None and self._grad is not None:
+                for new, previous in zip(self._grad, old, strict=True):
+                    new[:] = previous.astype(dtype)
+
+    def var(self) -> Symbol:
+        """Return the symbol that stands for this parameter in graphs."""
+        if self._var is None:
+            self._var = symbol.var(
+                self.name,
+                shape=self.shape,
+                dtype=self.dtype,
+                lr_mult=self.lr_mult,
+                wd_mult=self.wd_mult,
+                init=self.init,
+                stype=self._stype,
+            )
+        return self._var
+
+    def _reduce(self) -> NDArray:
+        """Return the mean of all copies, on the CPU."""
+        if self._data is None:
+            raise self._missing()
+        if self._stype != "default":
+            rows = ndarray.arange(0, self._shape[0], dtype="int64", ctx=self._ctx_list[0])
+            return self.row_sparse_data(rows).as_in_context(cpu())
+        copies = [array.detach().as_in_context(cpu()) for array in self._data]
+        if len(copies) == 1:
+            return copies[0]
+        return ndarray.add_n(*copies) / len(copies)
+
+    def _set_trainer(self, trainer: Any) -> None:
+        """Remember who updates this parameter; a row_sparse one has a single trainer."""
+        if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
+            raise MXNetError(
+                f"Failed to set the trainer for Parameter '{self.name}' because it was already "
+                f"set: a {self._stype} Parameter can have one Trainer only."
+            )
+        self._trainer = trainer
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_trainer": None, "_var": None, "_grad": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._data is not None:
+            self._init_grad()
+
+
+def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
+    """Fill a new array by its initializer."""
+    if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
+        init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
+        return
+    if not isinstance(default_init, initializer.Initializer):
+        default_init = initializer.create(default_init)
+    default_init(initializer.InitDesc(name, {"__init__": init}), data)
+
+
+class Constant(Parameter):
+    """A parameter with a fixed value, which training does not change.
+
+    >>> c = mx.gluon.Constant("c", [[1, 2], [3, 4]])
+    >>> c
+    Constant c (shape=(2, 2), dtype=<class 'numpy.float32'>)
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        if not isinstance(value, NDArray):
+            value = ndarray.array(value)
+        self.value = value
+        super().__init__(
+            name,
+            grad_req="null",
+            shape=value.shape,
+            dtype=value.dtype,
+            init=_Value(name, value),
+        )
+
+    def __repr__(self) -> str:
+        return f"Constant {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    @property
+    def grad_req(self) -> str:
+        """Always 'null'."""
+        return "null"
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req != "null":
+            warnings.warn(
+                f"Constant parameter {self.name!r} does not support grad_req other than 'null', "
+                "and new value will be ignored.",
+                stacklevel=2,
+            )
+        self._grad_req = "null"
+
+
+class _Value(initializer.Initializer):
+    """Fills a constant with its value."""
+
+    def __init__(self, name: str, value: NDArray) -> None:
+        super().__init__()
+        self._name, self._value = name, value
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = self._value.astype(arr.dtype, copy=False)
+
+    _init_default = _init_bias = _init_gamma = _init_beta = _init_zero = _init_one = _init_weight
+
+    def dumps(self) -> str:
+        """Return the name that graphs carry; the value is in the parameter file."""
+        return f"Constant_{self._name}_{id(self._value)}"
+
+
+class ParameterDict:
+    """Parameters by name, under a common prefix.
+
+    Parameters
+    ----------
+    prefix : str, put before names in `get`.
+    shared : ParameterDict, whose parameters `get` returns rather than new ones.
+
+    >>> params = mx.gluon.ParameterDict("net_")
+    >>> params.get("w", shape=(2,))
+    Parameter net_w (shape=(2,), dtype=<class 'numpy.float32'>)
+    """
+
+    def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
+        self._prefix = prefix
+        self._params: OrderedDict[str, Parameter] = OrderedDict()
+        self._shared = shared
+
+    def __repr__(self) -> str:
+        name = self._prefix + " " if self._prefix else ""
+        content = "\n".join(_indent(f"  {v}", 2) for v in self.values())
+        return f"{name}(\n{content}\n)"
+
+    def __getitem__(self, key: str) -> Parameter:
+        return self._params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._params
+
+    def items(self) -> Any:
+        """Return names with parameters."""
+        return self._params.items()
+
+    def keys(self) -> Any:
+        """Return the names."""
+        return self._params.keys()
+
+    def values(self) -> Any:
+        """Return the parameters."""
+        return self._params.values()
+
+    @property
+    def prefix(self) -> str:
+        """What `get` puts before names."""
+        return self._prefix
+
+    # -- making and sharing -------------------------------------------------------------------
+
+    def _known(self, name: str) -> Parameter | None:
+        if name not in self._params and self._shared is not None and name in self._shared._params:
+            self._params[name] = self._shared._params[name]
+        return self._params.get(name)
+
+    _get_impl = _known
+
+    def get(self, name: str, **kwargs: Any) -> Parameter:
+        """Return the parameter ``prefix + name``, made with the keywords if it is not there.
+
+        One that is there must agree with the keywords; sizes that it does not know are filled in.
+        """
+        name = self._prefix + name
+        known = self._known(name)
+        if known is None:
+            known = self._params[name] = Parameter(name, **kwargs)
+            return known
+        for key, wanted in kwargs.items():
+            stored = getattr(known, key, None)
+            if stored is None:
+                setattr(known, key, wanted)
+            elif key == "shape" and wanted is not None:
+                known._shape = _merged(known, (wanted,) if isinstance(wanted, int) else wanted)
+            elif key == "dtype" and np.dtype(wanted) == np.dtype(stored):
+                continue
+            elif wanted is not None and wanted != stored:
+                raise _mismatch(name, key, wanted, stored)
+        return known
+
+    def get_constant(self, name: str, value: Any = None) -> Constant:
+        """Return the constant ``prefix + name``, made with the value if it is not there."""
+        name = self._prefix + name
+        known = self._known(name)
+        if known is None:
+            if value is None:
+                raise KeyError(
+                    f"No constant named '{name}'. Please specify value if you want to create a "
+                    "new constant."
+                )
+            known = self._params[name] = Constant(name, value)
+        elif not isinstance(known, Constant):
+            raise ParameterError(f"Parameter '{name}' already exists but it is not a constant.")
+        elif value is not None:
+            value = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+            stored = known.value.asnumpy()
+            if value.shape != stored.shape or not (value == stored).all():
+                raise ParameterError(
+                    f"Constant '{name}' already exists but its value doesn't match new value: "
+                    f"{stored} vs {value}."
+                )
+        return known
+
+    def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
+        """Take in the parameters of another dictionary; equal names must be the same objects."""
+        for name, param in other.items():
+            mine = self._params.setdefault(name, param)
+            if mine is not param:
+                raise ParameterError(
+                    "Cannot update self with other because they have different Parameters with "
+                    f"the same name '{name}'. Give the blocks different prefixes, or share the "
+                    "parameters with params=."
+                )
+
+    # -- all at once --------------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initialize all parameters; those that have an initializer of their own use it."""
+        init = initializer.Uniform() if init is None else init
+        if verbose:
+            init.set_verbosity(verbose=verbose)
+        for param in self.values():
+            param.initialize(None, ctx, init, force_reinit=force_reinit)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        for param in self.values():
+            param.zero_grad()
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move all parameters to other contexts."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self) -> list[Context]:
+        """Return all contexts on which there are parameters."""
+        found: dict[Context, None] = {}
+        for param in self.values():
+            found.update(dict.fromkeys(param.list_ctx()))
+        return list(found)
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Set an attribute of all parameters, such as grad_req or lr_mult.
+
+        >>> params = mx.gluon.ParameterDict()
+        >>> w = params.get("w", shape=(1,))
+        >>> params.setattr("grad_req", "null")
+        >>> w.grad_req
+        'null'
+        """
+        for param in self.values():
+            setattr(param, name, value)
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, filename: str, strip_prefix: str = "") -> None:
+        """Save all parameters under their names, perhaps without a prefix."""
+        arrays = {}
+        for param in self.values():
+            if not param.name.startswith(strip_prefix):
+                raise ValueError(
+                    f"Prefix '{strip_prefix}' is to be stripped before saving, but Parameter's "
+                    f"name '{param.name}' does not start with it. The block may share parameters "
+                    "of another one, or its children were made outside name_scope()."
+                )
+            arrays[param.name[len(strip_prefix) :]] = param._reduce()
+        ndarray.save(filename, arrays)
+
+    def load(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Load parameters from a file of `save`, or one that was exported or checkpointed.
+
+        Parameters
+        ----------
+        ctx : where to; by default where the parameters are, or the CPU.
+        allow_missing : bool, leave parameters alone that the file has not.
+        ignore_extra : bool, leave out arrays that are no parameters here.
+        restore_prefix : str, put before the file's names.
+        cast_dtype : bool, convert when types differ.
+        dtype_source : {'current', 'saved'}, whose type wins then.
+        """
+        loaded = named_arrays(filename)
+        self.load_dict(
+            loaded,
+            ctx,
+            allow_missing,
+            ignore_extra,
+            restore_prefix,
+            filename,
+            cast_dtype,
+            dtype_source,
+        )
+
+    def load_dict(
+        self,
+        param_dict: Mapping[str, NDArray],
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        filename: str | None = None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Load parameters from a dictionary of arrays; see `load`."""
+        source = "the dictionary" if filename is None else f"file: {filename}"
+        for name in self.keys():
+            if not name.startswith(restore_prefix):
+                raise ParameterError(
+                    f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not "
+                    f"start with '{restore_prefix}'."
+                )
+        arrays = {restore_prefix + without_kind(k): v for k, v in param_dict.items()}
+        if not allow_missing:
+            for name in self.keys():
+                if name not in arrays:
+                    raise ParameterError(
+                        f"Parameter '{name}' is missing in {source}, which contains parameters: "
+                        f"{_brief_print_list(arrays)}. {did_you_mean(name, arrays)} {_NAMING} "
+                        "Set allow_missing=True to leave it as it is."
+                    )
+        for name, array in arrays.items():
+            if name in self._params:
+                self._params[name]._load_init(array, ctx, cast_dtype, dtype_source)
+            elif not ignore_extra:
+                raise ParameterError(
+                    f"Parameter '{name}' loaded from {source} is not present in ParameterDict, "
+                    f"choices are: {_brief_print_list(self.keys())}. Set ignore_extra to True to "
+                    f"ignore. {_NAMING}"
+                )
+
+
+def named_arrays(filename: str) -> dict[str, NDArray]:
+    """Read a parameter file; a list without names is refused."""
+    loaded = ndarray.load(filename)
+    if not isinstance(loaded, dict):
+        if not loaded:
+            return {}
+        raise ParameterError(
+            f"{filename} holds {len(loaded)} arrays without names: parameters cannot be told "
+            "apart. Save them as a dictionary."
+        )
+    return loaded
+
+
+def without_kind(name: str) -> str:
+    """Return a name of a checkpoint without its ``arg:`` or ``aux:``."""
+    return name[4:] if name.startswith(("arg:", "aux:")) else name
+
+
+def _merged(param: Parameter, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape in which both know as much as they can; contradictions are errors."""
+    stored = param._shape
+    if len(stored) == len(wanted) and all(
+        a == b or a in (0, -1) or b in (0, -1) for a, b in zip(stored, wanted, strict=True)
+    ):
+        return tuple(b if a in (0, -1) else a for a, b in zip(stored, wanted, strict=True))
+    raise _mismatch(param.name, "shape", tuple(wanted), stored)
+
+
+def _mismatch(name: str, key: str, wanted: Any, stored: Any) -> ParameterError:
+    return ParameterError(
+        f"Cannot retrieve Parameter '{name}' because desired attribute does not match with stored "
+        f"for attribute '{key}': desired '{wanted}' vs stored '{stored}'."
+    )

@@ -1,0 +1,185 @@
+"""`SymbolBlock`: a block around a graph, such as one read from a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes, symbol
+from ..base import mx_real_t
+from ..context import Context
+from ..error import MXNetError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .hybrid import HybridBlock, _flatten, _leaves, _regroup
+from .parameter import ParameterDict, ParameterError
+from .utils import _indent
+
+__all__ = ["SymbolBlock"]
+
+# In half precision these operators keep their statistics and scales in float32.
+_FULL_PRECISION = ("BatchNorm", "SyncBatchNorm", "BatchNorm_v1")
+
+
+class SymbolBlock(HybridBlock):
+    """A block whose forward is a given graph; its other variables are the parameters.
+
+    Parameters
+    ----------
+    outputs : Symbol or (nested) list of them, what it returns.
+    inputs : Symbol or list of them, the variables to feed.
+    params : ParameterDict or dict of Parameters, to share.
+
+    >>> x = mx.sym.Variable("data")
+    >>> net = mx.gluon.SymbolBlock(mx.sym.FullyConnected(x, num_hidden=3, name="fc"), x)
+    >>> net.initialize()
+    >>> net(mx.nd.ones((2, 4))).shape, list(net.collect_params())
+    ((2, 3), ['fc_weight', 'fc_bias'])
+    """
+
+    def __init__(
+        self,
+        outputs: Symbol | Sequence[Symbol],
+        inputs: Symbol | Sequence[Symbol],
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=None, params=None)
+        self._prefix = ""
+        if params is not None and not isinstance(params, ParameterDict):
+            shared = ParameterDict("")
+            shared.update(params)
+            params = shared
+        self._params = ParameterDict("", params)
+        if isinstance(outputs, list | tuple) and len(outputs) == 1:
+            outputs = outputs[0]
+        variables, self._in_format = _flatten(_as_group(inputs), "input")
+        found, self._out_format = _flatten(outputs, "output")
+        for variable in variables:
+            if len(variable) != 1 or variable._heads[0].node.op is not None:
+                raise ParameterError(
+                    f"Input symbols must be variable, but {variable} is an output of operators"
+                )
+        out = symbol.Group(found) if len(found) > 1 or len(found[0]) > 1 else found[0]
+        names = {v.name for v in variables}
+        self._declare(out, names)
+        self._cached_graph = variables, out
+        skip = len(_common_prefix(list(self._params.keys())))
+        self._reg_params = {name[skip:]: param for name, param in self._params.items()}
+
+    def _declare(self, out: Symbol, inputs: set[str]) -> None:
+        """Make a parameter of every variable that is no input."""
+        arguments, _, auxiliary = out.infer_type_partial()
+        rows = [
+            *zip(out.list_arguments(), arguments, ["write"] * len(arguments), strict=True),
+            *zip(out.list_auxiliary_states(), auxiliary, ["null"] * len(auxiliary), strict=True),
+        ]
+        for name, dtype, grad_req in rows:
+            if name not in inputs:
+                told = mx_real_t if dtype is None else dtype
+                floating = dtypes.to_torch(told).is_floating_point
+                shared = self._params._known(name)
+                if shared is None:
+                    self._params.get(
+                        name,
+                        allow_deferred_init=True,
+                        grad_req=grad_req if floating else "null",
+                        dtype=told,
+                    )
+
+    @staticmethod
+    def imports(
+        symbol_file: str | os.PathLike[str],
+        input_names: str | Sequence[str],
+        param_file: str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> SymbolBlock:
+        """Read a block that `HybridBlock.export` or a checkpoint wrote, with MXNet or here.
+
+        Parameters
+        ----------
+        symbol_file : str, the file ``*-symbol.json``.
+        input_names : str or list of str, the variables to feed.
+        param_file : str, the file ``*-0000.params``; without it, call `initialize`.
+        ctx : where the parameters shall be.
+        allow_missing : bool, accept parameters that the file has not.
+        ignore_extra : bool, accept arrays in it that are no parameters.
+        """
+        graph = symbol.load(symbol_file)
+        names = [input_names] if isinstance(input_names, str) else list(input_names)
+        variables = [symbol.var(name) for name in names]
+        made = SymbolBlock(graph, variables)
+        if param_file is not None:
+            made.collect_params().load(
+                param_file,
+                ctx,
+                allow_missing,
+                ignore_extra,
+                cast_dtype=True,
+                dtype_source="saved",
+            )
+        return made
+
+    def __repr__(self) -> str:
+        inputs, out = self._cached_graph
+        told = f"{out} : {len(inputs)} -> {len(out)}"
+        return f"{type(self).__name__}(\n{_indent(told, 2)}\n)"
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Run the graph on arrays, or put it behind symbols."""
+        leaves = [item for item in _leaves((x, *args)) if item is not None]
+        if all(isinstance(item, NDArray) for item in leaves):
+            return self._call_cached_op(x, *args)
+        if not all(isinstance(item, Symbol) for item in leaves):
+            raise MXNetError(
+                "SymbolBlock takes NDArrays or Symbols, not both: "
+                f"{[type(item).__name__ for item in leaves]}."
+            )
+        inputs, out = self._cached_graph
+        if len(leaves) != len(inputs):
+            raise ValueError(
+                f"The graph has {len(inputs)} inputs ({', '.join(v.name for v in inputs)}), "
+                f"but {len(leaves)} were given."
+            )
+        made = out(**{v.name: item for v, item in zip(inputs, leaves, strict=True)})
+        return _regroup(list(made), self._out_format)[0]
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: the graph is the forward."""
+        raise NotImplementedError("A SymbolBlock runs its graph; it has no hybrid_forward.")
+
+    def _clear_cached_op(self) -> None:
+        graph = self.__dict__.get("_cached_graph", ())  # it cannot be traced again
+        super()._clear_cached_op()
+        self._cached_graph = graph
+
+    def cast(self, dtype: Any) -> None:
+        """Convert the parameters; in half precision BatchNorm's stay float32."""
+        self._clear_cached_op()
+        half = dtypes.to_name(dtypes.to_torch(dtype)) in ("float16", "bfloat16")
+        kept = set()
+        for node in self._cached_graph[1]._graph.nodes if half else ():
+            if node.op is not None and node.op.name in _FULL_PRECISION:
+                kept.update(entry.node.name for entry in node.inputs[1:])
+        for name, param in self.params.items():
+            param.cast("float32" if name in kept else dtype)
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move all parameters to other contexts."""
+        self.collect_params().reset_ctx(ctx)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_cached_graph": self._cached_graph}
+
+
+def _as_group(inputs: Any) -> list:
+    if isinstance(inputs, Symbol):
+        return list(inputs)
+    return [part for item in inputs for part in _as_group(item)]
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    """Return what all names begin with."""
+    return os.path.commonprefix(list(names))

@@ -1,0 +1,361 @@
+"""`Trainer`: applies an optimizer to parameters, on one device or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import env
+from .. import optimizer as opt
+from ..context import Context
+from ..error import MXNetError
+from ..formats.atomic import replacing
+from ..ndarray import NDArray
+from .parameter import Generation, Parameter, ParameterError
+
+__all__ = ["Trainer"]
+
+# From this many numbers on, a 'local' store only sums; the devices update by themselves.
+_BIG_ARRAY = 16 * 1024 * 1024
+
+
+class Trainer:
+    """Updates parameters by their gradients, once for every `step`.
+
+    Parameters
+    ----------
+    params : ParameterDict, dict or list of Parameters; of a dict, in the order of the names.
+    optimizer : str or Optimizer
+    optimizer_params : dict, arguments of the optimizer, if it is given by name.
+    kvstore : str, KVStore or None, what sums gradients over devices and machines.
+    compression_params : dict, how gradients are compressed on their way.
+    update_on_kvstore : bool, whether the store updates the weights or only sums gradients.
+
+    >>> w = mx.gluon.Parameter("w", shape=(2,), init="ones")
+    >>> w.initialize()
+    >>> trainer = mx.gluon.Trainer([w], "sgd", {"learning_rate": 0.5})
+    >>> with mx.autograd.record():
+    ...     loss = (w.data() * 2).sum()
+    >>> loss.backward()
+    >>> trainer.step(batch_size=1)
+    >>> w.data().asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Parameter] | Sequence[Parameter],
+        optimizer: str | opt.Optimizer,
+        optimizer_params: Mapping[str, Any] | None = None,
+        kvstore: Any = "device",
+        compression_params: Mapping[str, Any] | None = None,
+        update_on_kvstore: bool | None = None,
+    ) -> None:
+        self._params = _listed(params)
+        self._param2idx = {param.name: i for i, param in enumerate(self._params)}
+        for param in self._params:
+            param._set_trainer(self)
+        self._contains_sparse_weight = any(p._stype != "default" for p in self._params)
+        self._contains_sparse_grad = any(p._grad_stype != "default" for p in self._params)
+        self._compression_params = compression_params
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, dict(optimizer_params or {}))
+        self._scale = self._optimizer.rescale_grad
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._plan: tuple = ()
+        self._reset_kvstore()
+
+    # -- setting up ---------------------------------------------------------------------------
+
+    def _check_contexts(self) -> list[Context]:
+        """Return the contexts of the parameters, which must be the same for all."""
+        contexts: list[Context] | None = None
+        for param in self._params:
+            found = param.list_ctx()
+            if contexts is not None and contexts != found:
+                raise ParameterError(
+                    "All Parameters must be initialized on the same set of contexts, but Parameter "
+                    f"{param.name} is initialized on {found} while previous Parameters are "
+                    f"initialized on {contexts}."
+                )
+            contexts = found
+        return contexts or []
+
+    def _init_optimizer(self, optimizer: str | opt.Optimizer, arguments: dict[str, Any]) -> None:
+        by_index = dict(enumerate(self._params))
+        if isinstance(optimizer, opt.Optimizer):
+            if arguments:
+                raise ParameterError(
+                    "optimizer_params must be None if optimizer is an instance of Optimizer "
+                    "instead of str"
+                )
+            self._optimizer = optimizer
+            self._optimizer.param_dict = by_index
+        else:
+            self._optimizer = opt.create(optimizer, param_dict=by_index, **arguments)
+        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+
+    def _reset_kvstore(self) -> None:
+        """Forget the store; the next step makes a new one from the weights as they are."""
+        self._kvstore: Any = None
+        self._kv_initialized = False
+        self._distributed: bool | None = None
+        self._update_on_kvstore: bool | None = None
+        self._params_to_init = list(self._params)
+
+    def _forget_weight(self, param: Parameter) -> None:
+        """Hear that a parameter is about to be overwritten: a store that updates has its own copy."""
+        if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
+            self._reset_kvstore()
+
+    def _init_kvstore(self) -> None:
+        told, wish = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
+        self._contexts = self._check_contexts()
+        if len(self._updaters) != len(self._contexts):
+            self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+        store = self._make_kvstore(told)
+        if store is None:
+            self._kvstore, self._distributed, self._update_on_kvstore = None, False, False
+            self._kv_initialized = True
+            return
+        self._distributed = "dist" in store.type
+        update = _updates_by_default(store, self._params) if wish is None else wish
+        if self._contains_sparse_weight and not update:
+            raise ValueError(
+                "A row_sparse Parameter is kept by the store, which must update it: "
+                "update_on_kvstore=False cannot be."
+            )
+        if "async" in store.type and not update:
+            raise ValueError("Please set update_on_kvstore=True when training in async mode.")
+        if self._compression_params:
+            store.set_gradient_compression(dict(self._compression_params))
+        if update:
+            store.set_optimizer(self._optimizer)
+        self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
+
+    def _make_kvstore(self, told: Any) -> Any:
+        from .. import kvstore
+
+        if told is None:
+            return None
+        if not isinstance(told, str):
+            return told
+        alone = len(self._contexts) <= 1 and "dist" not in told
+        if alone and not self._contains_sparse_weight:
+            return None
+        return kvstore.create(told)
+
+    def _init_params(self) -> None:
+        """Give the store the first values of parameters that have some by now."""
+        waiting = []
+        for param in self._params_to_init:
+            if param._deferred_init:
+                waiting.append(param)
+            elif self._kvstore is not None:
+                i = self._param2idx[param.name]
+                arrays = param._data if param._data is not None else param.list_data()
+                self._kvstore.init(i, arrays[0])
+                if param._stype == "default":
+                    self._kvstore.pull(i, list(arrays), priority=-i)
+        self._params_to_init = waiting
+
+    def _prepare(self) -> None:
+        if not self._kv_initialized:
+            self._init_kvstore()
+        if self._params_to_init:
+            self._init_params()
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def optimizer(self) -> opt.Optimizer:
+        """The optimizer."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate now."""
+        return self._optimizer.learning_rate
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate; an optimizer with a scheduler refuses."""
+        self._optimizer.set_learning_rate(lr)
+
+    # -- stepping -----------------------------------------------------------------------------
+
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Sum the gradients over devices and update the parameters.
+
+        Call it after `backward` and outside `record`.
+
+        Parameters
+        ----------
+        batch_size : int, gradients are divided by it.
+        ignore_stale_grad : bool, leave parameters alone that backward has not reached since the
+            last step, instead of raising UserWarning.
+        """
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._prepare()
+        self._allreduce_grads()
+        self._update(ignore_stale_grad)
+
+    def allreduce_grads(self) -> None:
+        """Sum the gradients over devices without updating; `update` follows.
+
+        Between the two, gradients can be clipped or looked at.
+        """
+        self._prepare()
+        self._refuse_on_kvstore("allreduce_grads")
+        self._allreduce_grads()
+
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Update the parameters by gradients that `allreduce_grads` summed; see `step`."""
+        self._prepare()
+        self._refuse_on_kvstore("update")
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._update(ignore_stale_grad)
+
+    def _refuse_on_kvstore(self, call: str) -> None:
+        if self._kvstore is not None and self._update_on_kvstore:
+            raise ParameterError(
+                f"{call}() when parameters are updated on kvstore is not supported. Try setting "
+                "`update_on_kvstore` to False when creating trainer."
+            )
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        if self._update_on_kvstore and self._distributed and self._kv_initialized:
+            if self._optimizer.rescale_grad != scale:
+                raise UserWarning(
+                    "Possible change in the `batch_size` from previous `step` detected. The "
+                    "optimizer lives on the servers of the distributed store: the factor of "
+                    "gradients there will not change. Use update_on_kvstore=False."
+                )
+        self._optimizer.rescale_grad = scale
+
+    def _trained(self) -> Iterator[tuple[int, Parameter]]:
+        return ((i, p) for i, p in enumerate(self._params) if p.grad_req != "null")
+
+    def _allreduce_grads(self) -> None:
+        store = self._kvstore
+        if store is None:
+            return
+        keys, grads = [], []
+        for i, param in self._trained():
+            keys.append(i)
+            grads.append(param.list_grad())
+        if not keys:
+            return
+        store.push(keys, grads)
+        if not self._update_on_kvstore:
+            store.pull(keys, grads, ignore_sparse=bool(self._distributed))
+
+    def _update(self, ignore_stale_grad: bool = False) -> None:
+        if self._kvstore is not None and self._update_on_kvstore:
+            pulled = [(i, p.list_data()) for i, p in self._trained() if p._stype == "default"]
+            if pulled:
+                self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])
+            return
+        for updater, (indices, weights, grads) in zip(
+            self._updaters, self._arrays(), strict=True
+        ):
+            records = [w._grad for w in weights]
+            stale = [k for k, r in enumerate(records) if not r.fresh]
+            if stale:
+                if not ignore_stale_grad:
+                    raise self._stale(indices[stale[0]], weights[stale[0]])
+                skipped = set(stale)
+                kept = [k for k in range(len(indices)) if k not in skipped]
+                indices, weights, grads, records = (
+                    [part[k] for k in kept] for part in (indices, weights, grads, records)
+                )
+            updater(indices, grads, weights)
+            for record in records:
+                record.fresh = False
+
+    def _arrays(self) -> list[tuple[list[int], list[NDArray], list[NDArray]]]:
+        """Return indices, weights and gradients of each context; kept while they stay the same."""
+        if self._plan and self._plan[0] == Generation.number:
+            return self._plan[1]
+        rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
+        indices = [i for i, _, _ in rows]
+        plan = [
+            (indices, [data[k] for _, data, _ in rows], [grads[k] for _, _, grads in rows])
+            for k in range(len(self._contexts))
+        ]
+        self._plan = (Generation.number, plan)
+        return plan
+
+    def _stale(self, index: int, weight: NDArray) -> UserWarning:
+        return UserWarning(
+            f"Gradient of Parameter `{self._params[index].name}` on context {weight.context} has "
+            "not been updated by backward since last `step`. This could mean a bug in your model "
+            "that made it only use a subset of the Parameters (Blocks) for this iteration. If you "
+            "are intentionally only using a subset, call step with ignore_stale_grad=True to "
+            "suppress this warning and skip updating of Parameters with stale gradient"
+        )
+
+    def _row_sparse_pull(
+        self, parameter: Parameter, out: Sequence[NDArray], row_id: NDArray, full_idx: bool = False
+    ) -> None:
+        """Bring rows of a row_sparse parameter from the store to the arrays."""
+        self._prepare()
+        i = self._param2idx[parameter.name]
+        self._kvstore.row_sparse_pull(i, out=list(out), row_ids=row_id, priority=-i)
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save_states(self, fname: str) -> None:
+        """Save the optimizer with its states, such as momentum; `load_states` reads it."""
+        self._prepare()
+        if self._kvstore is not None and self._update_on_kvstore:
+            if self._params_to_init:
+                raise MXNetError(
+                    "Cannot save trainer states when some parameters are not yet initialized in "
+                    f"kvstore: {[p.name for p in self._params_to_init]}. Run a step first."
+                )
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+            return
+        with replacing(Path(fname)) as file:
+            file.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str) -> None:
+        """Load optimizer and states that `save_states` saved, here or in MXNet."""
+        self._prepare()
+        if self._kvstore is not None and self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            self._optimizer = self._kvstore._updater.optimizer
+        else:
+            states = Path(fname).read_bytes()
+            for updater in self._updaters:
+                updater.set_states(states)
+                updater.optimizer = self._updaters[0].optimizer
+            self._optimizer = self._updaters[0].optimizer
+        self._optimizer.param_dict = dict(enumerate(self._params))
+
+
+def _listed(params: Any) -> list[Parameter]:
+    """Return the parameters in the order in which they are numbered."""
+    items = getattr(params, "items", None)
+    if items is not None:
+        params = [param for _, param in sorted(items(), key=lambda item: item[0])]
+    if not isinstance(params, list | tuple):
+        raise ValueError(
+            f"First argument must be a list or dict of Parameters, got {type(params)}. "
+            "For a block, give block.collect_params()."
+        )
+    for param in params:
+        if not isinstance(param, Parameter):
+            raise ValueError(
+                "First argument must be a list or dict of Parameters, got list of "
+                f"{type(param)}."
+            )
+    return list(params)
+
+
+def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
+    if not env.get("MXNET_UPDATE_ON_KVSTORE"):
+        return False
+    if store.type != "local":
+        return True
+    return all(p._data is None or p._data[0].size <= _BIG_ARRAY for p in params)

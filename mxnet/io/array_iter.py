@@ -1,0 +1,274 @@
+"""`NDArrayIter`: batches of arrays in memory."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..error import MXNetError, ShapeError
+from ..ndarray import NDArray, array
+from ..ndarray.storage import Handle, plain, wrap_plain
+from ..random import host_rng
+from .batches import DataBatch, DataDesc, DataIter
+
+__all__ = ["NDArrayIter"]
+
+Named = list[tuple[str, NDArray]]
+LastBatch = Literal["pad", "discard", "roll_over"]
+
+
+class NDArrayIter(DataIter):
+    """Batches of arrays in memory.
+
+    Parameters
+    ----------
+    data, label : array, list of arrays, or dict of arrays by name
+        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on; a dict
+        is taken in the order of its names.
+    batch_size : int
+    shuffle : bool
+        Whether each `reset` puts the samples into a new random order.
+    last_batch_handle : {'pad', 'discard', 'roll_over'}
+        What becomes of samples that do not fill the last batch: it is filled from the beginning,
+        they are left out, or they begin the next epoch.
+    data_name, label_name : str
+    layout : str
+        Its letter N tells along which axis the samples lie.
+
+    >>> batches = mx.io.NDArrayIter(np.arange(5), batch_size=2)
+    >>> for batch in batches:
+    ...     print(batch.data[0].asnumpy(), batch.pad)
+    [0. 1.] 0
+    [2. 3.] 0
+    [4. 0.] 1
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        last_batch_handle: LastBatch = "pad",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        layout: str = "NCHW",
+    ) -> None:
+        super().__init__(batch_size)
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise ValueError(
+                "last_batch_handle must be 'pad', 'discard' or 'roll_over', "
+                f"got {last_batch_handle!r}"
+            )
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.data = named_arrays(data, data_name)
+        self.label = named_arrays(label, label_name) if label is not None else []
+        if not self.data:
+            raise ValueError("NDArrayIter needs at least one data array")
+        self.layout = layout
+        self.num_data = self._common_length()
+        if last_batch_handle != "discard" and any(_is_csr(x) for _, x in self.data + self.label):
+            raise NotImplementedError(
+                "`NDArrayIter` only supports ``CSRNDArray`` with `last_batch_handle` set to "
+                "`discard`."
+            )
+        self.idx = np.arange(self.num_data)
+        self.shuffle = shuffle
+        self.last_batch_handle = last_batch_handle
+        self.num_source = len(self.data) + len(self.label)
+        self.cursor = -batch_size
+        self._cache_data: list[Tensor] | None = None
+        self._cache_label: list[Tensor] | None = None
+        self.reset()
+
+    @property
+    def data_list(self) -> list[NDArray]:
+        """All arrays, data before labels, in the order of this epoch."""
+        return [x for _, x in self.data + self.label]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Name, shape, type and layout of each data array of a batch."""
+        return self._described(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Name, shape, type and layout of each label array of a batch."""
+        return self._described(self.label)
+
+    def _described(self, arrays: Named) -> list[DataDesc]:
+        descs = []
+        for name, x in arrays:
+            shape, axis = list(x.shape), self._axis(x)
+            shape[axis] = self.batch_size
+            descs.append(DataDesc(name, tuple(shape), x.dtype, self.layout))
+        return descs
+
+    def _axis(self, x: NDArray) -> int:
+        """Return along which axis the samples of an array lie."""
+        axis = self.layout.find("N")
+        return axis if 0 < axis < x.ndim else 0
+
+    def _common_length(self) -> int:
+        arrays = self.data + self.label
+        lengths = {name: x.shape[self._axis(x)] if x.ndim else 0 for name, x in arrays}
+        if len(set(lengths.values())) > 1:
+            raise ShapeError(f"All arrays must have equally many samples, got {lengths}")
+        count = next(iter(lengths.values()))
+        if not count:
+            raise ShapeError("NDArrayIter needs at least one sample")
+        return count
+
+    def hard_reset(self) -> None:
+        """Go back to the beginning; samples that were to roll over are dropped."""
+        self._forget()
+        if self.shuffle:
+            self._shuffle()
+
+    def reset(self) -> None:
+        """Go back to the beginning, or to the samples that roll over."""
+        rest = self.num_data - self.cursor
+        in_last = 0 <= self.cursor < self.num_data and rest < self.batch_size
+        if self.last_batch_handle == "roll_over" and in_last:
+            self._cache_data = [self._rest(x) for _, x in self.data]
+            self._cache_label = [self._rest(x) for _, x in self.label]
+            self.cursor = -rest - self.batch_size
+        else:
+            self._forget()
+        if self.shuffle:
+            self._shuffle()
+
+    def _rest(self, x: NDArray) -> Tensor:
+        return plain(x).narrow(self._axis(x), self.cursor, self.num_data - self.cursor).clone()
+
+    def _joined(self, x: NDArray, before: Tensor, count: int) -> NDArray:
+        """Return samples followed by `count` from the beginning."""
+        axis = self._axis(x)
+        return _wrapped(x, torch.cat((before, _first(plain(x), axis, count)), axis))
+
+    def _forget(self) -> None:
+        self.cursor = -self.batch_size
+        self._cache_data = self._cache_label = None
+
+    def _shuffle(self) -> None:
+        order = host_rng().permutation(self.num_data)
+        self.idx = self.idx[order]
+        places = torch.from_numpy(order)
+        self.data = [(name, _reordered(x, self._axis(x), places)) for name, x in self.data]
+        self.label = [(name, _reordered(x, self._axis(x), places)) for name, x in self.label]
+
+    def iter_next(self) -> bool:
+        """Go to the next batch; return whether there is one."""
+        self.cursor += self.batch_size
+        if self.last_batch_handle == "discard":
+            return self.cursor + self.batch_size <= self.num_data
+        return self.cursor < self.num_data
+
+    def next(self) -> DataBatch:
+        """Return the next batch, or raise StopIteration."""
+        if not self.iter_next():
+            raise StopIteration
+        is_full = self.cursor < 0 or self.cursor + self.batch_size <= self.num_data
+        if self.last_batch_handle == "roll_over" and not is_full:
+            raise StopIteration  # the cursor stays: from here on samples roll over
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), None)
+
+    def getdata(self) -> list[NDArray]:
+        """Return the data of the current batch."""
+        return self._batch(self.data, self._cache_data)
+
+    def getlabel(self) -> list[NDArray]:
+        """Return the labels of the current batch."""
+        return self._batch(self.label, self._cache_label)
+
+    def getpad(self) -> int:
+        """Return how many samples fill the batch, or how many came over from the last epoch."""
+        if self.last_batch_handle == "pad":
+            return max(0, self.cursor + self.batch_size - self.num_data)
+        if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
+            return -self.cursor
+        return 0
+
+    def _batch(self, arrays: Named, before: list[Tensor] | None) -> list[NDArray]:
+        if not -self.batch_size < self.cursor < self.num_data:
+            raise MXNetError("There is no current batch: call next(), or reset() at the end.")
+        end = self.cursor + self.batch_size
+        if self.cursor < 0:
+            kept = zip(arrays, before or (), strict=True)
+            return [self._joined(x, old, end) for (_, x), old in kept]
+        if end > self.num_data and self.last_batch_handle == "pad":
+            return [self._joined(x, self._rest(x), end - self.num_data) for _, x in arrays]
+        end = min(end, self.num_data)
+        return [_part(x, self._axis(x), self.cursor, end) for _, x in arrays]
+
+
+def named_arrays(source: Any, default_name: str) -> Named:
+    """Return pairs of name and array from an array, a list of arrays or a dict of them."""
+    if isinstance(source, Handle | np.ndarray | Tensor):
+        source = [source]
+    if isinstance(source, list | tuple):
+        one = len(source) == 1
+        names = [default_name if one else f"_{i}_{default_name}" for i in range(len(source))]
+        source = dict(zip(names, source, strict=True))
+    elif isinstance(source, dict):
+        source = dict(sorted(source.items()))
+    else:
+        raise TypeError(
+            "Input must be NDArray, numpy.ndarray, a list of them or dict with them as values, "
+            f"got {type(source).__name__}"
+        )
+    return [(name, _as_array(name, x)) for name, x in source.items()]
+
+
+def _as_array(name: str, source: Any) -> NDArray:
+    if isinstance(source, NDArray):
+        return source
+    try:
+        return array(source)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Invalid type '{type(source)}' for {name}, should be NDArray or numpy.ndarray"
+        ) from error
+
+
+def _is_csr(x: NDArray) -> bool:
+    return x.stype == "csr"
+
+
+def _first(samples: Tensor, axis: int, count: int) -> Tensor:
+    """Return the first samples, starting over if there are fewer."""
+    if count <= samples.shape[axis]:
+        return samples.narrow(axis, 0, count)
+    places = torch.arange(count, device=samples.device) % samples.shape[axis]
+    return samples.index_select(axis, places)
+
+
+def _wrapped(like: NDArray, samples: Tensor) -> NDArray:
+    return wrap_plain(type(like), samples, like._ctx)
+
+
+def _part(x: NDArray, axis: int, begin: int, end: int) -> NDArray:
+    """Return a copy of some samples; of a csr array a dense one, as MXNet does."""
+    if x.stype != "default":
+        return x[begin:end].tostype("default")
+    return _wrapped(x, plain(x).narrow(axis, begin, end - begin).clone())
+
+
+def _reordered(x: NDArray, axis: int, places: Tensor) -> NDArray:
+    if not _is_csr(x):
+        tensor = plain(x)
+        return _wrapped(x, tensor.index_select(axis, places.to(tensor.device)))
+    from ..ndarray.sparse import csr_matrix
+
+    pointers = plain(x.indptr).long().cpu()
+    counts = pointers.diff()[places]
+    ends = counts.cumsum(0)
+    shifts = (pointers[:-1][places] - (ends - counts)).repeat_interleave(counts)
+    entries = shifts + torch.arange(len(shifts))
+    stored = [plain(part).cpu()[entries].numpy() for part in (x.data, x.indices)]
+    stored.append(torch.cat((ends.new_zeros(1), ends)).numpy())
+    return csr_matrix(tuple(stored), shape=x.shape, ctx=x.context, dtype=x.dtype)

@@ -1,0 +1,344 @@
+"""Iterators over files: CSV, LibSVM and MNIST.
+
+They are functions that return an `MXDataIter`. Arguments are keywords, and may be text, as in
+configuration files.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+import typing
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from ..dtypes import to_name, to_numpy
+from ..error import MXNetError, ShapeError
+from ..formats import csv_file, libsvm_file
+from ..formats.idx_file import read_idx
+from ..ndarray import NDArray, array, sparse
+from ..ndarray.storage import wrap_plain
+from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type
+from .batches import DataBatch, DataDesc, DataIter
+from .row_batches import Batch, RowBatches, RowStream, only_part
+
+__all__ = ["CSVIter", "LibSVMIter", "MNISTIter", "MXDataIter"]
+
+Device = Literal["cpu", "gpu"]
+
+
+class Source(Protocol):
+    """What an `MXDataIter` drives."""
+
+    batch_size: int
+
+    def reset(self) -> None:
+        """Begin a new epoch."""
+
+    def next_batch(self) -> Batch | None:
+        """Return the next batch, or None at the end of the epoch."""
+
+
+class MXDataIter(DataIter):
+    """An iterator over a file; `CSVIter` and its like make one.
+
+    Parameters
+    ----------
+    handle : Source
+        What gives the batches.
+    data_name, label_name : str
+    """
+
+    def __init__(
+        self,
+        handle: Source,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        **_: Any,
+    ) -> None:
+        super().__init__(handle.batch_size)
+        self.handle = handle
+        self._current: Batch | None = None
+        self._waits = False  # the first batch has been read, and not been given yet
+        self._debug_skip_load = False
+        if not self._load():
+            raise MXNetError(
+                f"There is no batch of {handle.batch_size} to begin with: fewer samples than "
+                "batch_size."
+            )
+        self._waits = True
+        data, label = self._current.data, self._current.label
+        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
+        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
+
+    def _load(self) -> bool:
+        batch = self.handle.next_batch()
+        if batch is not None:
+            self._current = batch
+        return batch is not None
+
+    def debug_skip_load(self) -> None:
+        """Give the same batch for ever, to measure all but reading."""
+        self._debug_skip_load = True
+        logging.info("Set debug_skip_load to be true, will simply return first batch")
+
+    def reset(self) -> None:
+        """Begin a new epoch."""
+        if not self._waits:
+            self.handle.reset()
+
+    def iter_next(self) -> bool:
+        """Go to the next batch; return whether there is one."""
+        if self._waits or self._debug_skip_load:
+            self._waits = False
+            return True
+        return self._load()
+
+    def next(self) -> DataBatch:
+        """Return the next batch, or raise StopIteration."""
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self) -> NDArray:
+        """Return the data of the current batch."""
+        return self._current.data
+
+    def getlabel(self) -> NDArray:
+        """Return the labels of the current batch."""
+        return self._current.label
+
+    def getpad(self) -> int:
+        """Return how many samples of the current batch only fill it."""
+        return self._current.pad
+
+    def getindex(self) -> np.ndarray:
+        """Return which rows of the file the samples of the current batch are."""
+        return self._current.index
+
+
+def file_iter(make: Callable[..., Source]) -> Callable[..., MXDataIter]:
+    """Turn a function that makes a source into one that reads its arguments and iterates."""
+    hints = typing.get_type_hints(make, include_extras=True)
+    options = {
+        name: Attribute(name, attribute_type(hints[name]), p.default, p.default is p.empty)
+        for name, p in inspect.signature(make).parameters.items()
+    }
+    title = make.__name__
+
+    @functools.wraps(make)
+    def create(**kwargs: Any) -> MXDataIter:
+        names = {key: kwargs.pop(key) for key in ("data_name", "label_name") if key in kwargs}
+        unknown = sorted(set(kwargs) - set(options))
+        if unknown:
+            warnings.warn(f"{title} ignores {', '.join(unknown)}", stacklevel=2)
+        for option in options.values():
+            if option.required and option.name not in kwargs:
+                raise MXNetError(
+                    f"Required parameter {option.name} of {option.type.label} is not presented, "
+                    f"in {title}"
+                )
+        given = {k: options[k].parse(v, title) for k, v in kwargs.items() if k in options}
+        return MXDataIter(make(**given), **names)
+
+    return create
+
+
+def _element_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) -> Any:
+    dtype = torch.float32 if dtype is None else dtype
+    if dtype not in allowed:
+        kinds = ", ".join(map(to_name, allowed))
+        raise MXNetError(f"{to_name(dtype)} is not supported for {title}, only {kinds}")
+    return to_numpy(dtype)
+
+
+@file_iter
+def CSVIter(
+    *,
+    data_csv: str,
+    data_shape: Shape,
+    label_csv: str = "NULL",
+    label_shape: Shape = (1,),
+    batch_size: Count,
+    round_batch: bool = True,
+    prefetch_buffer: Count = 4,
+    ctx: Device = "gpu",
+    dtype: DType | None = None,
+) -> RowBatches:
+    """Iterate over a CSV file: each line is a sample, its numbers in the order of `data_shape`.
+
+    Parameters
+    ----------
+    data_csv : str
+    data_shape : tuple
+        The shape of a sample.
+    label_csv : str, optional
+        A second file with the labels; without it they are 0.
+    label_shape : tuple
+    batch_size : int
+    round_batch : bool
+        Whether the last batch is filled from the beginning of the file, where the next epoch
+        goes on; else it is filled with samples of the batch before.
+    dtype : {'float32', 'int32', 'int64'}, optional
+    """
+    kind = _element_type("CSVIter", dtype, torch.float32, torch.int32, torch.int64)
+
+    def rows(path: str, shape: Shape) -> RowStream:
+        return RowStream(lambda: csv_file.read_rows(path, math.prod(shape), kind))
+
+    streams = [rows(data_csv, data_shape)]
+    if label_csv != "NULL":
+        streams.append(rows(label_csv, label_shape))
+
+    def make(data: np.ndarray, label: np.ndarray | None = None) -> tuple[NDArray, NDArray]:
+        if label is None:
+            label = np.zeros((len(data), math.prod(label_shape)), kind)
+        sizes = () if label_shape == (1,) else label_shape
+        return (
+            array(data.reshape(-1, *data_shape), dtype=kind),
+            array(label.reshape(-1, *sizes), dtype=kind),
+        )
+
+    return RowBatches(f"CSVIter({data_csv!r})", streams, make, batch_size, round_batch)
+
+
+@file_iter
+def LibSVMIter(
+    *,
+    data_libsvm: str,
+    data_shape: Shape,
+    label_libsvm: str = "NULL",
+    label_shape: Shape = (1,),
+    num_parts: int = 1,
+    part_index: int = 0,
+    batch_size: Count,
+    round_batch: bool = True,
+    prefetch_buffer: Count = 4,
+    ctx: Device = "gpu",
+    dtype: DType | None = None,
+) -> RowBatches:
+    """Iterate over a LibSVM file; the data of a batch is a csr array.
+
+    Parameters
+    ----------
+    data_libsvm : str
+        Each line is a label and ``index:value`` of what is not zero; indices begin at 0.
+    data_shape : tuple
+        One number: how long a sample is.
+    label_libsvm : str, optional
+        A second file with the labels, as csr arrays; without it the labels of the first are taken.
+    label_shape : tuple
+    num_parts, part_index : int
+        How many parts the samples are divided into, and which one is meant.
+    batch_size : int
+    """
+    _element_type("LibSVMIter", dtype, torch.float32)
+    if not round_batch:
+        raise MXNetError("LibSVMIter doesn't support round_batch == false")
+    for what, shape in (("data_shape", data_shape), ("label_shape", label_shape)):
+        if len(shape) != 1:
+            raise ShapeError(f"dimension of {what} is expected to be 1 in LibSVMIter, got {shape}")
+    if label_libsvm == "NULL" and label_shape != (1,):
+        raise ShapeError(
+            "label_shape is expected to be (1,) when label_libsvm is NULL, got " + str(label_shape)
+        )
+
+    def rows(path: str, width: int) -> RowStream:
+        read = only_part(lambda: libsvm_file.read_rows(path, width), num_parts, part_index)
+        return RowStream(read, libsvm_file.SparseRows.join)
+
+    streams = [rows(data_libsvm, data_shape[0])]
+    if label_libsvm != "NULL":
+        streams.append(rows(label_libsvm, label_shape[0]))
+
+    def make(data: libsvm_file.SparseRows, label: Any = None) -> tuple[NDArray, NDArray]:
+        if label is None:
+            return _csr(data, data_shape[0]), array(data.labels)
+        return _csr(data, data_shape[0]), _csr(label, label_shape[0])
+
+    return RowBatches(f"LibSVMIter({data_libsvm!r})", streams, make, batch_size)
+
+
+def _csr(rows: libsvm_file.SparseRows, width: int) -> NDArray:
+    parts = rows.values, rows.indices, rows.indptr
+    return sparse.csr_matrix(parts, shape=(len(rows), width), dtype=np.float32)
+
+
+class _ImageBatches:
+    """Batches of images in memory; samples that do not fill the last batch are left out."""
+
+    def __init__(self, images: torch.Tensor, labels: torch.Tensor, batch_size: int) -> None:
+        self.images = images
+        self.labels = labels
+        self.batch_size = batch_size
+        self.at = 0
+
+    def reset(self) -> None:
+        self.at = 0
+
+    def next_batch(self) -> Batch | None:
+        end = self.at + self.batch_size
+        if end > len(self.images):
+            return None
+        images, labels = self.images[self.at : end], self.labels[self.at : end]
+        self.at = end
+        data = wrap_plain(NDArray, images.float() / 256)
+        index = np.zeros(self.batch_size, np.uint64)  # MXNet counts none here
+        return Batch(data, wrap_plain(NDArray, labels.float()), 0, index)
+
+
+@file_iter
+def MNISTIter(
+    *,
+    image: str = "./train-images-idx3-ubyte",
+    label: str = "./train-labels-idx1-ubyte",
+    batch_size: int = 128,
+    shuffle: bool = True,
+    flat: bool = False,
+    seed: int = 0,
+    silent: bool = False,
+    num_parts: int = 1,
+    part_index: int = 0,
+    prefetch_buffer: Count = 4,
+    ctx: Device = "gpu",
+    dtype: DType | None = None,
+) -> _ImageBatches:
+    """Iterate over the MNIST files of images and labels, plain or gzipped; pixels are in [0, 1).
+
+    Parameters
+    ----------
+    image, label : str
+    batch_size : int
+    shuffle : bool
+        Whether the samples are shuffled, once, after `seed`.
+    flat : bool
+        Whether an image is a vector instead of (1, height, width).
+    silent : bool
+        Whether nothing is logged.
+    num_parts, part_index : int
+        How many parts the samples are divided into, and which one is meant.
+    """
+    _element_type("MNISTIter", dtype, torch.float32)
+    if batch_size < 1:
+        raise ValueError(f"MNISTIter: batch_size must be at least 1, got {batch_size}")
+    if not 0 <= part_index < num_parts:
+        raise ValueError(f"part_index must be from 0 to {num_parts - 1}, got {part_index}")
+    images, labels = read_idx(image, 3), read_idx(label, 1)
+    if len(images) != len(labels):
+        raise ShapeError(f"{image} has {len(images)} images, and {label} has {len(labels)} labels")
+    begin, end = (len(images) * i // num_parts for i in (part_index, part_index + 1))
+    images, labels = images[begin:end], labels[begin:end]
+    if shuffle:
+        order = torch.from_numpy(np.random.default_rng(seed % 2**32).permutation(len(images)))
+        images, labels = images[order], labels[order]
+    images = images.flatten(1) if flat else images.unsqueeze(1)
+    if not silent:
+        shape = (batch_size, *images.shape[1:])
+        logging.info("MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape)
+    return _ImageBatches(images, labels, batch_size)

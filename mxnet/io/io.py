@@ -1,0 +1,26 @@
+"""MXNet's spelling of this place: `mxnet.io.io` has all iterators."""
+
+from __future__ import annotations
+
+from ..ndarray import NDArray, array
+from ..ndarray.sparse import CSRNDArray
+from .array_iter import NDArrayIter
+from .batches import DataBatch, DataDesc, DataIter
+from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
+from .wrapping_iters import PrefetchingIter, ResizeIter
+
+__all__ = [
+    "CSRNDArray",
+    "CSVIter",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "LibSVMIter",
+    "MNISTIter",
+    "MXDataIter",
+    "NDArray",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+    "array",
+]

@@ -1,0 +1,18 @@
+"""Key-value stores: arrays that devices share, gradients in and weights out.
+
+>>> kv = mx.kvstore.create("local")
+>>> kv.init(3, mx.nd.ones(2))
+>>> kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+>>> kv.push(3, mx.nd.ones(2))
+>>> out = mx.nd.zeros(2)
+>>> kv.pull(3, out=out)
+>>> out.asnumpy()
+array([0.5, 0.5], dtype=float32)
+"""
+
+from . import base, kvstore, kvstore_server
+from .base import KVStoreBase, create
+from .kvstore import KVStore
+from .kvstore_server import KVStoreServer
+
+__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "create"]

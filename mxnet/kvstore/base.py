@@ -1,0 +1,142 @@
+"""`KVStoreBase`: what a store of shared arrays can do, the registry of stores, and `create`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from ..base import string_types
+from ..error import MXNetError
+
+
+__all__ = ["KVStoreBase", "TestStore", "create"]
+
+Class = TypeVar("Class", bound=type)
+
+
+def _missing(store: KVStoreBase, what: str) -> NotImplementedError:
+    return NotImplementedError(f"{type(store).__name__} does not have {what}")
+
+
+class KVStoreBase:
+    """Base of stores; a subclass tells as much of this as it can."""
+
+    OPTIMIZER = "optimizer"  # the capability to update weights by itself
+    kv_registry: ClassVar[dict[str, type]] = {}
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Give the value of the first worker to all, into `out`."""
+        raise _missing(self, "broadcast")
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sum values over devices and workers, into `out` or back into `value`."""
+        raise _missing(self, "pushpull")
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Let the store update weights itself."""
+        raise _missing(self, "set_optimizer")
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return whether the store can do something; `OPTIMIZER` is what may be asked."""
+        raise NotImplementedError("is_capable is for subclasses to tell")
+
+    def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
+        """Write the states of the optimizer to a file."""
+        raise _missing(self, "save_optimizer_states")
+
+    def load_optimizer_states(self, fname: Any) -> None:
+        """Read the states of the optimizer from a file."""
+        raise _missing(self, "load_optimizer_states")
+
+    @property
+    def type(self) -> str:
+        """The name of the kind of store."""
+        raise _missing(self, "type")
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker, from 0."""
+        raise _missing(self, "rank")
+
+    @property
+    def num_workers(self) -> int:
+        """The number of workers."""
+        raise _missing(self, "num_workers")
+
+    @staticmethod
+    def register(klass: Class) -> Class:
+        """Make a kind of store known to `create` by its name, in lower case.
+
+        >>> @mx.kvstore.KVStoreBase.register
+        ... class MyStore(mx.kvstore.KVStoreBase): ...
+        >>> type(mx.kvstore.create("mystore")).__name__
+        'MyStore'
+        """
+        if not isinstance(klass, type):
+            raise TypeError(f"only classes can be registered as stores, got {klass!r}")
+        KVStoreBase.kv_registry[klass.__name__.lower()] = klass
+        return klass
+
+
+@KVStoreBase.register
+class TestStore(KVStoreBase):
+    """A store that keeps nothing: it copies and sums. For tests of what is around it."""
+
+    __test__ = False  # not a test case
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy a value, or the first of several, to all outputs."""
+        source = value[0] if isinstance(value, list | tuple) else value
+        for place in out if isinstance(out, list | tuple) else [out]:
+            place[:] = source
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sum values into the outputs, or back into the values."""
+        values = list(value) if isinstance(value, list | tuple) else [value]
+        total = values[0].copy()
+        for other in values[1:]:
+            total += other.as_in_context(total.context)
+        places = values if out is None else out
+        for place in places if isinstance(places, list | tuple) else [places]:
+            place[:] = total
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return False for `OPTIMIZER`."""
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return False
+        raise MXNetError(f"Unknown capability: {capability}")
+
+    @property
+    def type(self) -> str:
+        """The name of the kind of store."""
+        return "teststore"
+
+    @property
+    def rank(self) -> int:
+        """Always 0."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """Always 1."""
+        return 1
+
+
+def create(name: str = "local") -> KVStoreBase:
+    """Make a store by its name, in any case.
+
+    'local' sums on the CPU, 'device' where the values are; their old names and 'nccl' mean the
+    same on one machine. Registered classes go by their own names.
+
+    >>> mx.kvstore.create("device").type
+    'device'
+    """
+    if not isinstance(name, string_types):
+        raise TypeError("name must be a string")
+    registered = KVStoreBase.kv_registry.get(name.lower())
+    if registered is not None:
+        return registered()
+    from .kvstore import KVStore
+
+    return KVStore(name)

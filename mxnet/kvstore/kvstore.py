@@ -1,0 +1,295 @@
+"""`KVStore`: arrays by key that the devices of one process share. Gradients go in, weights come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..error import MXNetError, ShapeError, did_you_mean
+from ..formats.atomic import replacing
+from ..formats.location import existing_file, local_path
+from ..ndarray import NDArray
+from ..ndarray.storage import plain, wrap_plain
+from .. import optimizer as opt
+from .base import KVStoreBase
+from .compression import TwoBit, make_compression
+from .keys import Key, grouped
+from .summing import summed
+
+__all__ = ["KVStore"]
+
+LOCAL = ("local", "local_update_cpu", "local_allreduce_cpu")
+DEVICE = ("device", "local_allreduce_device", "nccl")
+
+
+class KVStore(KVStoreBase):
+    """A store of one process; make it with `mx.kvstore.create`.
+
+    Pushed values are summed over devices. Without an updater the sum takes the place of the
+    stored array; with one the updater changes the stored array by the sum.
+
+    >>> kv = mx.kvstore.create("local")
+    >>> kv.init("w", mx.nd.zeros(2))
+    >>> kv.push("w", [mx.nd.ones(2), mx.nd.ones(2)])
+    >>> out = mx.nd.zeros(2)
+    >>> kv.pull("w", out=out)
+    >>> out.asnumpy()
+    array([2., 2.], dtype=float32)
+    """
+
+    def __init__(self, handle: str) -> None:
+        name = handle.lower()
+        if name.startswith("dist") or name in ("horovod", "byteps", "p3"):
+            raise MXNetError(
+                f"kvstore {handle!r} is distributed, and distribution is not there yet: "
+                "use 'local' or 'device' in one process."
+            )
+        if name not in (*LOCAL, *DEVICE):
+            known = (*LOCAL, *DEVICE, *KVStoreBase.kv_registry)
+            hint = did_you_mean(name, known) or f"Known: {', '.join(known)}."
+            raise MXNetError(f"Unknown KVStore type {handle!r}. {hint}")
+        self._name = name
+        self._stored: dict[Key, NDArray] = {}
+        self._updater: Callable | None = None
+        self._compression: TwoBit | None = None
+
+    # -- arrays in and out --------------------------------------------------------------------
+
+    def init(self, key: Any, value: Any) -> None:
+        """Give keys their first values, each once, before they are pushed or pulled.
+
+        Parameters
+        ----------
+        key : str, int or a list of them
+            Keys of one store are all str or all int.
+        value : NDArray, or one for each key
+        """
+        for one, values in grouped("init", key, value):
+            if one in self._stored:
+                raise MXNetError(
+                    f"duplicate init of key {one}. Please double check if you called kv.init or "
+                    "kv.broadcast with this key multiple times"
+                )
+            self._check_kind(one)
+            self._stored[one] = values[0].copy()
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sum the values of each key over devices, and store or apply the sum.
+
+        Parameters
+        ----------
+        key : str, int or a list of them
+        value : NDArray, a list of one for each device, or such a list for each key
+        priority : int
+            Accepted; everything is done at once and in order.
+        """
+        sums: dict[Key, NDArray] = {}
+        for one, values in grouped("push", key, value):
+            stored = self._known(one, values)
+            total = summed(one, values, stored.context, self._compression)
+            if one in sums:  # a key given twice
+                total = total + sums[one]
+            sums[one] = total
+        self._apply(sums)
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        """Copy stored arrays into outputs.
+
+        Parameters
+        ----------
+        key : str, int or a list of them
+        out : NDArray, a list of one for each device, or such a list for each key
+        priority : int
+            Accepted; everything is done at once and in order.
+        ignore_sparse : bool
+            Leave out keys of row_sparse arrays, which are for `row_sparse_pull`.
+        """
+        if out is None:
+            raise MXNetError("pull needs out=: the arrays to fill.")
+        for one, places in grouped("pull", key, out):
+            stored = self._known(one, places)
+            if ignore_sparse and stored.stype != "default":
+                continue
+            _spread(stored, places)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Do `push` of values and `pull` into `out`, or back into the values."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority, ignore_sparse=False)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Do `init` and `pull`: a key is broadcast once."""
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        """Copy some rows of stored row_sparse arrays into row_sparse outputs.
+
+        Parameters
+        ----------
+        key : str, int or a list of them
+        out : RowSparseNDArray, a list of one for each device, or such a list for each key
+        priority : int
+            Accepted; everything is done at once and in order.
+        row_ids : NDArray, or a list of one for each output
+            The rows, in any order; one that comes twice counts once.
+        """
+        if out is None or row_ids is None:
+            raise MXNetError("row_sparse_pull needs out= and row_ids=.")
+        wanted = row_ids
+        if isinstance(row_ids, list | tuple):
+            wanted = row_ids[0] if len(row_ids) == 1 else row_ids
+        if isinstance(wanted, NDArray):
+            for one, places in grouped("row_sparse_pull", key, out):
+                self._pull_rows(one, places, [wanted] * len(places))
+            return
+        pairs = zip(
+            grouped("row_sparse_pull", key, out),
+            grouped("row_sparse_pull", key, wanted),
+            strict=True,
+        )
+        for (one, places), (_, rows) in pairs:
+            if len(rows) == 1:
+                rows = rows * len(places)
+            self._pull_rows(one, places, rows)
+
+    def _pull_rows(self, key: Key, places: list[NDArray], row_ids: list[NDArray]) -> None:
+        if len(places) != len(row_ids):
+            raise MXNetError(
+                f"row_sparse_pull of key {key}: {len(places)} outputs need as many row_ids, "
+                f"got {len(row_ids)}."
+            )
+        stored = self._known(key, places)
+        if stored.stype != "row_sparse":
+            raise MXNetError(
+                f"row_sparse_pull expects a row_sparse array, but key {key} is {stored.stype}; "
+                "use pull."
+            )
+        for place, rows in zip(places, row_ids, strict=True):
+            if place.stype != "row_sparse":
+                raise MXNetError(
+                    "Expected row_sparse storage type for row_sparse_pull values, but detected "
+                    f"storage type {place.stype} in out= of key {key}."
+                )
+            chosen = wrap_plain(NDArray, plain(rows).flatten().long().unique().to(stored._indices))
+            stored.retain(chosen).copyto(place)
+
+    # -- updating -----------------------------------------------------------------------------
+
+    def set_optimizer(self, optimizer: opt.Optimizer) -> None:
+        """Let an optimizer apply pushed gradients to the stored weights."""
+        self._set_updater(opt.get_updater(optimizer))
+
+    def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
+        """Let ``updater(key, sum, stored)`` change the stored array on each push."""
+        self._updater = updater
+
+    @property
+    def updater(self) -> Callable | None:
+        """What applies pushed values, or None."""
+        return self._updater
+
+    def _apply(self, sums: Mapping[Key, NDArray]) -> None:
+        stored = self._stored
+        if self._updater is None:
+            for key, total in sums.items():
+                stored[key] = total
+        elif isinstance(self._updater, opt.Updater):
+            weights = [stored[key] for key in sums]
+            self._updater(list(sums), list(sums.values()), weights)
+        else:
+            for key, total in sums.items():
+                self._updater(key, total, stored[key])
+
+    def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file, with `dump_optimizer` the optimizer too."""
+        with replacing(local_path(fname)) as file:
+            file.write(self._states_of("save").get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname: Any) -> None:
+        """Read what `save_optimizer_states` wrote, here or in MXNet."""
+        updater = self._states_of("load")
+        updater.set_states(Path(existing_file(fname)).read_bytes())
+
+    def _states_of(self, verb: str) -> opt.Updater:
+        if not isinstance(self._updater, opt.Updater):
+            raise MXNetError(f"Cannot {verb} states: set_optimizer has not been called.")
+        return self._updater
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Send two bits a value: ``{'type': '2bit', 'threshold': 0.5}``; only of 'device' stores."""
+        if self._name not in DEVICE:
+            raise MXNetError("Gradient compression is not supported for this type of kvstore")
+        self._compression = make_compression(compression_params)
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return True for `OPTIMIZER`, the one capability that may be asked."""
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return True
+        raise UnknownCapability(f"Unknown capability: {capability}")
+
+    @property
+    def type(self) -> str:
+        """The name that the store was made by."""
+        return self._name
+
+    @property
+    def rank(self) -> int:
+        """0: there is one worker."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """1: there is one worker."""
+        return 1
+
+    def barrier(self) -> None:
+        """Wait for all workers, of which there is one."""
+
+    _barrier = barrier
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        """Do nothing: a store of one process has no servers."""
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _check_kind(self, key: Key) -> None:
+        first = next(iter(self._stored), key)
+        if type(first) is not type(key):
+            raise MXNetError(
+                f"Mixed key types are not allowed: this store has keys like {first!r}, got {key!r}."
+            )
+
+    def _known(self, key: Key, values: Sequence[NDArray]) -> NDArray:
+        """Return the stored array of a key; values that do not fit it are refused."""
+        self._check_kind(key)
+        stored = self._stored.get(key)
+        if stored is None:
+            raise MXNetError(f"key {key} has not been inited")
+        for value in values:
+            if value.shape != stored.shape:
+                raise ShapeError(
+                    f"Key {key} was inited with shape {stored.shape}, got an array of shape "
+                    f"{value.shape}."
+                )
+        return stored
+
+
+class UnknownCapability(MXNetError, ValueError):
+    """A store was asked about something that stores do not know."""
+
+
+def _spread(stored: NDArray, places: Sequence[NDArray]) -> None:
+    for place in places:
+        if stored.stype == "default" and place.stype == "default":
+            plain(place).copy_(plain(stored))
+        else:
+            stored.copyto(place)

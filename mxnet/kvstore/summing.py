@@ -1,0 +1,41 @@
+"""Sums of one array from several devices, of any storage type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..context import Context
+from ..error import MXNetError
+from ..ndarray import NDArray
+from ..ndarray.storage import plain, wrap_plain
+from .compression import TwoBit
+
+
+def summed(
+    key: Any, values: Sequence[NDArray], context: Context, compression: TwoBit | None = None
+) -> NDArray:
+    """Return the sum of arrays as a new array on a device; compression takes each one first."""
+    if len({v.stype for v in values}) > 1:
+        kinds = ", ".join(v.stype for v in values)
+        raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")
+    if values[0].stype != "default":
+        return _summed_sparse(values, context)
+    tensors = [plain(v) for v in values]
+    if compression is not None:
+        tensors = [compression((key, i), t) for i, t in enumerate(tensors)]
+    total = plain(values[0].copyto(context)) if compression is None else tensors[0].clone()
+    for other in tensors[1:]:
+        total += other.to(total.device, total.dtype)
+    if compression is not None:
+        return wrap_plain(NDArray, total).as_in_context(context)
+    return wrap_plain(
+        NDArray, total, context if context != wrap_plain(NDArray, total).context else None
+    )
+
+
+def _summed_sparse(values: Sequence[NDArray], context: Context) -> NDArray:
+    total = values[0].copyto(context)
+    for other in values[1:]:
+        total = total + other.as_in_context(context)
+    return total

@@ -1,0 +1,453 @@
+"""`DataParallelExecutorGroup`: one executor for each device, each on its part of the batch."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import ndarray as nd
+from ..context import Context
+from ..error import MXNetError, ShapeError, did_you_mean
+from ..executor import Executor, simple_bind
+from ..executor_manager import _load_general, _split_input_slice, copy_into
+from ..io import DataDesc
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+KEPT_SHAPES = 8  # executors for this many other batch shapes stay ready
+
+
+class DataParallelExecutorGroup:
+    """Runs a symbol on several devices at once.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    contexts : list of Context
+    workload : list of float
+        How large each device's part of the batch is, in proportion.
+    data_shapes, label_shapes : list of DataDesc
+        What comes with each batch; labels may be missing.
+    param_names : list of str
+        The arguments that are parameters.
+    for_training, inputs_need_grad : bool
+    shared_group : DataParallelExecutorGroup, optional
+        A group whose parameters and input buffers are used.
+    logger : logging.Logger
+    fixed_param_names : list of str, optional
+        Parameters without a gradient.
+    grad_req : str, list or dict
+    state_names : list of str, optional
+        Arguments that are neither parameters nor come with a batch.
+    group2ctxs : dict of str to Context or list of them, or a list of dicts, optional
+        Where each ``ctx_group`` of the symbol runs.
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        contexts: Sequence[Context],
+        workload: Sequence[float],
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        param_names: Sequence[str],
+        for_training: bool,
+        inputs_need_grad: bool,
+        shared_group: DataParallelExecutorGroup | None = None,
+        logger: Any = logging,
+        fixed_param_names: Sequence[str] | None = None,
+        grad_req: Any = "write",
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+    ) -> None:
+        self.symbol, self.contexts, self.workload = symbol, list(contexts), list(workload)
+        self.arg_names = symbol.list_arguments()
+        self.aux_names = symbol.list_auxiliary_states()
+        self.output_names = symbol.list_outputs()
+        self.num_outputs = len(self.output_names)
+        self.param_names = list(param_names)
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self.logger = logger
+        self.fixed_param_names = list(fixed_param_names or ())
+        self.state_names = list(state_names or ())
+        self.group2ctxs = _contexts_of_groups(group2ctxs, len(self.contexts))
+        if not for_training:
+            grad_req = "null"
+        data_names = [desc.name for desc in map(_described, data_shapes)]
+        self.grad_req = self._requirements(grad_req, data_names)
+        self.shared_data_arrays = (
+            [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
+        )
+        self.output_layouts = [
+            DataDesc.get_batch_axis(symbol[name].attr("__layout__")) for name in self.output_names
+        ]
+        self._known = set(self.arg_names)
+        self._monitors: list[Any] = []
+        self._ready: OrderedDict[tuple, list[Executor]] = OrderedDict()
+        self.execs: list[Executor] = []
+        self.batch_size: int | None = None
+        self.bind_exec(data_shapes, label_shapes, shared_group)
+
+    def _requirements(self, grad_req: Any, data_names: Sequence[str]) -> dict[str, str]:
+        """Return the grad_req of every argument: only parameters, and perhaps inputs, have one."""
+        fixed = set(self.fixed_param_names)
+        trained = {name for name in self.param_names if name not in fixed}
+        if self.inputs_need_grad:
+            trained.update(data_names)
+        if isinstance(grad_req, Mapping):
+            return {n: "write" if n in trained else "null" for n in self.arg_names} | grad_req
+        if isinstance(grad_req, str):
+            grad_req = [grad_req] * len(self.arg_names)
+        if len(grad_req) != len(self.arg_names):
+            raise ValueError(
+                f"grad_req has {len(grad_req)} entries, but there are {len(self.arg_names)} "
+                f"arguments: {', '.join(self.arg_names)}."
+            )
+        pairs = zip(self.arg_names, grad_req, strict=True)
+        return {name: req if name in trained else "null" for name, req in pairs}
+
+    # -- binding ------------------------------------------------------------------------------
+
+    def decide_slices(self, data_shapes: Sequence[DataDesc]) -> list[int]:
+        """Set each device's part of the batch; return the batch axis of every input."""
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc in data_shapes]
+        for desc, axis in zip(data_shapes, axes, strict=True):
+            if axis < 0:
+                continue
+            size = desc.shape[axis]
+            if self.batch_size is None:
+                self.batch_size = size
+                self.slices = _split_input_slice(size, self.workload)
+            elif size != self.batch_size:
+                raise ShapeError(
+                    f"all data must have the same batch size: batch_size = {self.batch_size}, but "
+                    f"{desc.name} has shape {tuple(desc.shape)}"
+                )
+        return axes
+
+    def bind_exec(
+        self,
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        shared_group: DataParallelExecutorGroup | None = None,
+        reshape: bool = False,
+    ) -> None:
+        """Make the executors for these shapes, or take those that are ready for them."""
+        self.data_shapes = [_described(desc) for desc in data_shapes]
+        self.label_shapes = [_described(desc) for desc in label_shapes] if label_shapes else None
+        self.batch_size = None
+        self.data_layouts = self.decide_slices(self.data_shapes)
+        self.label_layouts = self.decide_slices(self.label_shapes or [])
+        self.data_names = [desc.name for desc in self.data_shapes]
+        self.label_names = [desc.name for desc in self.label_shapes or []] or None
+        key = self._key()
+        if key not in self._ready:
+            self._ready[key] = [
+                self._reshaped(i) if reshape else self._bound(i, shared_group)
+                for i in range(len(self.contexts))
+            ]
+        self._ready.move_to_end(key)
+        if len(self._ready) > KEPT_SHAPES:
+            self._ready.popitem(last=False)
+        self.execs = self._ready[key]
+        self._collect_arrays()
+
+    def _key(self) -> tuple:
+        descs = [*self.data_shapes, *(self.label_shapes or ())]
+        return tuple((d.name, tuple(d.shape), str(d.dtype), d.layout) for d in descs)
+
+    def reshape(
+        self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
+    ) -> None:
+        """Take batches of another shape from now on; parameters stay."""
+        before = self.data_shapes, self.label_shapes
+        if [_described(d) for d in data_shapes] == before[0] and label_shapes == before[1]:
+            return
+        try:
+            self.bind_exec(data_shapes, label_shapes, reshape=True)
+        except Exception:
+            self.bind_exec(*before, reshape=True)
+            raise
+
+    def _shapes_of(self, device: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of one device's inputs; labels that the symbol lacks are left out."""
+        part = self.slices[device]
+        found = {}
+        for descs, axes in (
+            (self.data_shapes, self.data_layouts),
+            (self.label_shapes or [], self.label_layouts),
+        ):
+            for desc, axis in zip(descs, axes, strict=True):
+                shape = list(desc.shape)
+                if axis >= 0:
+                    shape[axis] = part.stop - part.start
+                if desc.name in self._known:
+                    found[desc.name] = tuple(shape)
+        return found
+
+    def _bound(self, device: int, shared_group: DataParallelExecutorGroup | None) -> Executor:
+        descs = [*self.data_shapes, *(self.label_shapes or ())]
+        shared = None if shared_group is None else shared_group.execs[device]
+        shapes = self._shapes_of(device)
+        if shared is not None:
+            self._check_shared(shared, shapes)
+        made = simple_bind(
+            self.symbol,
+            self.contexts[device],
+            grad_req=self.grad_req,
+            type_dict={d.name: d.dtype for d in descs if d.name in self._known},
+            group2ctx=self.group2ctxs[device],
+            shared_arg_names=self.param_names,
+            shared_exec=shared,
+            shared_buffer=self.shared_data_arrays[device],
+            **shapes,
+        )
+        for monitor in self._monitors:
+            monitor.install(made)
+        return made
+
+    def _check_shared(self, shared: Executor, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise unless the other group has every parameter, in the same shape."""
+        theirs = shared.arg_dict
+        missing = [name for name in self.param_names if name not in theirs]
+        if missing:
+            raise MXNetError(
+                f"The shared module has no parameter {missing[0]!r}: it has "
+                f"{', '.join(sorted(theirs))}. {did_you_mean(missing[0], theirs)} Modules that "
+                "share, such as buckets, must have their parameters in the first one."
+            )
+        found, _, _ = self.symbol.infer_shape_partial(**shapes)
+        for name, shape in zip(self.arg_names, found, strict=True):
+            if name in self.param_names and shape and 0 not in shape:
+                copy_shape = theirs[name].shape
+                if shape != copy_shape:
+                    raise ShapeError(
+                        f"Shape inconsistent: parameter {name!r} is {copy_shape} in the shared "
+                        f"module, but {shape} here. Shared parameters cannot depend on the input "
+                        "shape."
+                    )
+
+    def _reshaped(self, device: int) -> Executor:
+        old = self.execs[device]
+        shapes = self._shapes_of(device)
+        made = old.reshape(partial_shaping=True, allow_up_sizing=True, **shapes)
+        before, after = old.arg_dict, made.arg_dict
+        for name in self.param_names:
+            if after[name] is not before[name]:
+                raise ShapeError(
+                    f"Shape of unspecified arg: {name} changed from {before[name].shape} to "
+                    f"{after[name].shape} with the inputs {shapes}. Parameters keep their shape "
+                    "when a batch has another one: give data of the size that was bound, or bind "
+                    "again with force_rebind=True and new parameters."
+                )
+        for monitor in self._monitors:
+            monitor.install(made)
+        return made
+
+    def _collect_arrays(self) -> None:
+        """Put the executors' arrays side by side: by kind, then by name, then by device."""
+        args = [exe.arg_dict for exe in self.execs]
+        grads = [exe.grad_dict for exe in self.execs]
+        auxes = [exe.aux_dict for exe in self.execs]
+
+        def targets(descs: Sequence[DataDesc] | None) -> list:
+            return [
+                [(part, a[d.name]) for part, a in zip(self.slices, args, strict=True)]
+                if d.name in self._known
+                else []
+                for d in descs or []
+            ]
+
+        self.data_arrays = targets(self.data_shapes)
+        self.label_arrays = targets(self.label_shapes) if self.label_shapes else None
+        self.param_arrays = [[a[name] for a in args] for name in self.param_names]
+        self.state_arrays = [[a[name] for a in args] for name in self.state_names]
+        self.grad_arrays = [[g[name] for g in grads] for name in self.param_names]
+        self.aux_arrays = [[x[name] for x in auxes] for name in self.aux_names]
+        self.input_grad_arrays = (
+            [[g[name] for g in grads] for name in self.data_names] if self.inputs_need_grad else []
+        )
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray] | None,
+        allow_extra: bool = False,
+    ) -> None:
+        """Copy parameters to all devices."""
+        for exe in self.execs:
+            exe.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
+
+    def get_params(self, arg_params: Mapping[str, NDArray], aux_params: Mapping) -> None:
+        """Copy the parameters, averaged over the devices, into these arrays."""
+        for names, blocks, into in (
+            (self.param_names, self.param_arrays, arg_params),
+            (self.aux_names, self.aux_arrays, aux_params),
+        ):
+            for name, block in zip(names, blocks, strict=True):
+                copy_into(into[name], _average(block, into[name]), name)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the states: from arrays as `get_states` gives them, or all to one number."""
+        if (states is None) == (value is None):
+            raise ValueError("set_states needs either states or value, not both and not neither.")
+        if states is not None:
+            _load_general(states, [[(None, x) for x in b] for b in self.state_arrays], [-1] * 99)
+            return
+        for block in self.state_arrays:
+            for array in block:
+                array[:] = value
+
+    def get_states(self, merge_multi_context: bool = True) -> list:
+        """Return the states, of each a list with one array for each device."""
+        if merge_multi_context:
+            raise AssertionError(
+                "merge_multi_context=True is not supported for get_states yet: states need not "
+                "have a batch axis. Use get_states(merge_multi_context=False)."
+            )
+        return self.state_arrays
+
+    # -- running ------------------------------------------------------------------------------
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Copy the batch to the devices and compute the outputs."""
+        self._load(data_batch.data, self.data_arrays, self.data_layouts, self.data_names, "data")
+        if self.label_arrays is not None and data_batch.label:
+            self._load(
+                data_batch.label, self.label_arrays, self.label_layouts, self.label_names, "label"
+            )
+        training = self.for_training if is_train is None else is_train
+        for exe in self.execs:
+            exe.forward(is_train=training)
+
+    def _load(
+        self, given: Sequence, arrays: list, axes: Sequence[int], names: Sequence[str], what: str
+    ) -> None:
+        if len(given) < len(names):
+            raise MXNetError(
+                f"The batch has {len(given)} {what} array(s), but {len(names)} are needed: "
+                f"{', '.join(names)}."
+            )
+        _load_general(given, arrays, axes)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients; `out_grads` are those of the outputs, for the whole batch."""
+        if not self.for_training:
+            raise AssertionError("re-bind with for_training=True to run backward")
+        if out_grads is None or len(self.execs) == 1:
+            for exe in self.execs:
+                exe.backward(out_grads)
+            return
+        out_grads = [out_grads] if isinstance(out_grads, NDArray) else out_grads
+        for exe, part in zip(self.execs, self.slices, strict=True):
+            exe.backward(
+                [
+                    grad if axis < 0 else grad.slice_axis(axis, part.start, part.stop)
+                    for grad, axis in zip(out_grads, self.output_layouts, strict=True)
+                ]
+            )
+
+    # -- results ------------------------------------------------------------------------------
+
+    def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return name and shape of each output, for the whole batch."""
+        shapes = [out.shape for out in self.execs[0].outputs]
+        found = []
+        for name, shape, axis in zip(self.output_names, shapes, self.output_layouts, strict=True):
+            sizes = list(shape)
+            if axis >= 0 and len(self.execs) > 1:
+                sizes[axis] = self.batch_size
+            found.append((name, tuple(sizes)))
+        return found
+
+    def get_outputs(
+        self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
+    ) -> list:
+        """Return the outputs of the last forward, joined over the devices or as lists."""
+        per_device = [exe.outputs[begin:end] for exe in self.execs]
+        outputs = [list(block) for block in zip(*per_device, strict=True)]
+        if not merge_multi_context:
+            return outputs
+        return _merge_multi_context(outputs, self.output_layouts[begin:end])
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list:
+        """Return the gradients of the inputs, joined over the devices or as lists."""
+        if not self.inputs_need_grad:
+            raise AssertionError("bind with inputs_need_grad=True to get gradients of the inputs")
+        if not merge_multi_context:
+            return self.input_grad_arrays
+        return _merge_multi_context(self.input_grad_arrays, self.data_layouts)
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Let a metric take the outputs and labels of the last batch, device by device."""
+        for device, (exe, part) in enumerate(zip(self.execs, self.slices, strict=True)):
+            if pre_sliced:
+                mine = labels[device]
+            elif len(self.execs) == 1:
+                mine = labels or []
+            else:
+                axes = self.label_layouts or [0] * len(labels)
+                mine = [
+                    label if axis < 0 else label.slice_axis(axis, part.start, part.stop)
+                    for label, axis in zip(labels or [], axes, strict=False)
+                ]
+            names = self.label_names or [f"label{i}" for i in range(len(mine))]
+            eval_metric.update_dict(
+                OrderedDict(zip(names, mine, strict=False)),
+                OrderedDict(zip(self.output_names, exe.outputs, strict=True)),
+            )
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor watch all executors, also those for other shapes that come later."""
+        self._monitors.append(mon)
+        for execs in self._ready.values():
+            for exe in execs:
+                mon.install(exe)
+
+
+def _described(desc: Any) -> DataDesc:
+    return desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+
+
+def _average(block: Sequence[NDArray], like: NDArray) -> NDArray:
+    if len(block) == 1:
+        return block[0]
+    return nd.add_n(*(array.as_in_context(like.context) for array in block)) / len(block)
+
+
+def _merge_multi_context(outputs: Sequence[Sequence[NDArray]], major_axis: Sequence[int]) -> list:
+    """Join each output's parts along its batch axis, on the first device; -1 takes the first."""
+    merged = []
+    for parts, axis in zip(outputs, major_axis, strict=True):
+        if axis < 0 or len(parts) == 1:
+            merged.append(parts[0])
+            continue
+        here = parts[0].context
+        merged.append(nd.concat(*(part.as_in_context(here) for part in parts), dim=axis))
+    return merged
+
+
+def _contexts_of_groups(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
+    """Return for each device a dict from the symbol's groups to contexts."""
+    if group2ctxs is None:
+        return [None] * count
+    if isinstance(group2ctxs, list | tuple):
+        if len(group2ctxs) != count:
+            raise ValueError(f"group2ctxs has {len(group2ctxs)} entries for {count} contexts.")
+        return [dict(one) for one in group2ctxs]
+    spread: list[dict[str, Context]] = [{} for _ in range(count)]
+    for group, where in group2ctxs.items():
+        listed = [where] if isinstance(where, Context) else list(where)
+        if len(listed) == 1:
+            listed *= count
+        if len(listed) != count:
+            raise ValueError(
+                f"group2ctxs[{group!r}] has {len(listed)} contexts, the module has {count}."
+            )
+        for one, context in zip(spread, listed, strict=True):
+            one[group] = context
+    return spread

@@ -1,0 +1,202 @@
+"""Optimizers that divide by a size of past gradients: AdaGrad, AdaDelta, RMSProp, Ftrl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..error import MXNetError
+from ..ndarray import NDArray
+from ..ops import registry
+from ..ops.training.list_steps import adadelta_, adagrad_, rmsprop_
+from .base import Index, register
+from .lists import Batch, ListOptimizer, zero_state
+
+
+@register
+class AdaGrad(ListOptimizer):
+    """AdaGrad: ``h += g^2``;  ``w -= lr (g / sqrt(h + eps) + wd w)``;  ``g = clip(rescale_grad g)``.
+
+    A row_sparse gradient changes only the rows that it has, and allows no weight decay.
+
+    Parameters
+    ----------
+    eps : float
+        Keeps the divisor from 0.
+
+    >>> w = mx.nd.array([1.0])
+    >>> adagrad = mx.optimizer.AdaGrad(learning_rate=0.5)
+    >>> adagrad.update(0, w, mx.nd.array([4.0]), adagrad.create_state(0, w))
+    >>> w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    lazy_update = True
+
+    def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def create_state(self, index: Index, weight: NDArray) -> NDArray:
+        """Return the sum of squares."""
+        return zero_state(weight)
+
+    def _update_sparse(self, index: Index, weight: NDArray, grad: NDArray, *rest: Any) -> None:
+        if grad.stype == "row_sparse" and rest[2]:
+            raise MXNetError(
+                f"AdaGrad: parameter {self.idx2name.get(index, index)!r} has a row_sparse gradient "
+                f"and weight decay {rest[2]}; with such gradients decay must be 0."
+            )
+        super()._update_sparse(index, weight, grad, *rest)
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do ``h += g^2``;  ``w -= lr (g / sqrt(h + eps) + wd w)``."""
+        adagrad_(
+            batch.weights,
+            batch.grads,
+            *batch.states,
+            lr=batch.lr,
+            wd=batch.wd,
+            epsilon=self.float_stable_eps,
+            **self._gradient,
+        )
+
+
+@register
+class AdaDelta(ListOptimizer):
+    """AdaDelta, which needs no learning rate: ``w -= d + wd w``;  ``g = clip(rescale_grad g)``.
+
+    ``s = rho s + (1 - rho) g^2``;  ``d = sqrt(a + eps) / sqrt(s + eps) g``;
+    ``a = rho a + (1 - rho) d^2``.
+
+    Parameters
+    ----------
+    rho : float
+        How much of both running squares stays.
+    epsilon : float
+        Keeps the divisor from 0, and the first steps too.
+    """
+
+    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the running squares of gradients and of moves."""
+        return zero_state(weight), zero_state(weight)
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do ``w -= d + wd w``."""
+        adadelta_(
+            batch.weights,
+            batch.grads,
+            *batch.states,
+            wd=batch.wd,
+            rho=self.rho,
+            epsilon=self.epsilon,
+            **self._gradient,
+        )
+
+
+@register
+class RMSProp(ListOptimizer):
+    """RMSProp: ``n = gamma1 n + (1 - gamma1) g^2``;  ``w -= lr g / sqrt(n + eps)``.
+
+    ``g = clip(rescale_grad g + wd w)``. With `centered` the mean of the gradient is taken off its
+    square, and moves have momentum `gamma2`, as `rmspropalex_update` tells it.
+
+    Parameters
+    ----------
+    gamma1 : float
+        How much of the running square stays.
+    gamma2 : float
+        Momentum of the centered form.
+    epsilon : float
+        Keeps the divisor from 0.
+    centered : bool
+        Whether to take Graves' form.
+    clip_weights : float, optional
+        Weights are kept within [-clip_weights, clip_weights].
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        gamma1: float = 0.9,
+        gamma2: float = 0.9,
+        epsilon: float = 1e-8,
+        centered: bool = False,
+        clip_weights: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.centered = centered
+        self.epsilon = epsilon
+        self.clip_weights = clip_weights
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
+        """Return the running square; centered also the running mean and the last move."""
+        return tuple(zero_state(weight) for _ in range(3 if self.centered else 1))
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do `rmsprop_update`, or `rmspropalex_update` when centered."""
+        numbers = {
+            "lr": batch.lr,
+            "wd": batch.wd,
+            "gamma1": self.gamma1,
+            "epsilon": self.epsilon,
+            "clip_weights": self.clip_weights or -1.0,
+            **self._gradient,
+        }
+        if not self.centered:
+            rmsprop_(batch.weights, batch.grads, *batch.states, **numbers)
+            return
+        update = registry.get("rmspropalex_update").function
+        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
+            weight.copy_(update(weight, *others, gamma2=self.gamma2, **numbers))
+
+
+@register
+class Ftrl(ListOptimizer):
+    """Follow the regularized leader, as `ftrl_update` tells it: small weights become exactly 0.
+
+    Parameters
+    ----------
+    lamda1 : float
+        Strength of the pull to 0.
+    learning_rate : float
+        The rate.
+    beta : float
+        Holds the first steps back.
+    """
+
+    create_state = AdaDelta.create_state
+
+    def __init__(
+        self,
+        lamda1: float = 0.01,
+        learning_rate: float = 0.1,
+        beta: float = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.lamda1 = lamda1
+        self.beta = beta
+
+    def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
+        return weight.stype == grad.stype == "row_sparse"  # of a dense weight all rows move
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do `ftrl_update`, weight after weight."""
+        update = registry.get("ftrl_update").function
+        numbers = {
+            "lr": batch.lr,
+            "wd": batch.wd,
+            "lamda1": self.lamda1,
+            "beta": self.beta,
+            **self._gradient,
+        }
+        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
+            weight.copy_(update(weight, *others, **numbers))

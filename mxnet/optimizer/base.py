@@ -1,0 +1,284 @@
+"""`Optimizer`: learning rates, weight decay and their multipliers, counted updates, registry."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from .. import dtypes
+from ..error import did_you_mean
+from ..lr_scheduler import LRScheduler
+from ..ndarray import NDArray
+from ..registry import RegistryError
+
+Index = int | str
+Class = TypeVar("Class", bound=type)
+HALF_TYPES = (np.float16, dtypes.bfloat16)  # those that get a 32-bit copy in mixed precision
+
+
+def is_half(weight: NDArray) -> bool:
+    """Return whether a weight is of a 16-bit floating type."""
+    return weight.dtype in HALF_TYPES
+
+
+def warn_of_half(name: str) -> None:
+    """Say that 16-bit weights are better trained with a 32-bit copy."""
+    warnings.warn(
+        "Accumulating with float16 in optimizer can lead to poor accuracy or slow convergence. "
+        f"Consider using multi_precision=True option of the {name}",
+        stacklevel=3,
+    )
+
+
+class Optimizer:
+    """Base of all optimizers: subclasses tell `create_state` and `update`.
+
+    Parameters
+    ----------
+    rescale_grad : float
+        Factor of all gradients, often 1 / batch size.
+    param_idx2name : dict of int to str, optional
+        Names of the parameters. Those that do not end in ``_weight`` or ``_gamma`` get no decay.
+    wd : float
+        Weight decay: the factor of the weight that is added to its gradient.
+    clip_gradient : float, optional
+        Each gradient is kept within [-clip_gradient, clip_gradient].
+    learning_rate : float, optional
+        The rate, also of `lr_scheduler` if there is one; by default the scheduler's, or 0.01.
+    lr_scheduler : LRScheduler, optional
+        Gives the rate for each number of updates.
+    sym : Symbol, optional
+        Its attributes ``lr_mult`` and ``wd_mult`` are multipliers of its variables.
+    begin_num_update : int
+        The number of updates that are already done.
+    multi_precision : bool
+        Keep a 32-bit copy of 16-bit weights and step on it.
+    param_dict : dict of int to gluon.Parameter, optional
+        Parameters whose ``lr_mult`` and ``wd_mult`` are used; it is not pickled.
+    """
+
+    opt_registry: ClassVar[dict[str, type]] = {}
+    allow_np_array = False
+
+    def __init__(
+        self,
+        rescale_grad: float = 1.0,
+        param_idx2name: dict[int, str] | None = None,
+        wd: float = 0.0,
+        clip_gradient: float | None = None,
+        learning_rate: float | None = None,
+        lr_scheduler: LRScheduler | None = None,
+        sym: Any = None,
+        begin_num_update: int = 0,
+        multi_precision: bool = False,
+        param_dict: dict | None = None,
+    ) -> None:
+        self.rescale_grad = rescale_grad
+        self.lr_scheduler = lr_scheduler
+        if lr_scheduler is None and learning_rate is None:
+            learning_rate = 0.01
+        self.lr = learning_rate
+        if lr_scheduler is not None and learning_rate is not None:
+            if lr_scheduler.base_lr != learning_rate:
+                logging.info(
+                    "learning rate from ``lr_scheduler`` has been overwritten by "
+                    "``learning_rate`` in optimizer."
+                )
+            lr_scheduler.base_lr = learning_rate
+        self.wd = wd
+        self.lr_mult: dict[Index, float] = {}
+        self.wd_mult: dict[Index, float] = {}
+        self.begin_num_update = begin_num_update
+        self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
+        self._index_update_count = self._all_index_update_counts[0]
+        self.clip_gradient = clip_gradient
+        self.multi_precision = multi_precision
+        self.aggregate_num = 0
+        if not isinstance(param_idx2name, dict | None):
+            raise TypeError("param_idx2name should be a dict of param indexes to names.")
+        self.idx2name = dict(param_idx2name or {})
+        self.sym_info = () if sym is None else (sym.attr_dict(), sym.list_arguments())
+        self.param_dict = param_dict or {}
+        self.allow_np_array = False
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    # -- the registry -------------------------------------------------------------------------
+
+    @staticmethod
+    def register(klass: Class) -> Class:
+        """Make a class known by its name, in lower case.
+
+        >>> @mx.optimizer.Optimizer.register
+        ... class Still(mx.optimizer.Optimizer): ...
+        >>> type(mx.optimizer.create("still")).__name__
+        'Still'
+        """
+        if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
+            raise TypeError(f"only subclasses of Optimizer can be registered, got {klass!r}")
+        name = klass.__name__.lower()
+        known = Optimizer.opt_registry.get(name)
+        if known is not None and known is not klass:
+            warnings.warn(
+                f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding "
+                f"existing optimizer {known.__module__}.{known.__name__}",
+                stacklevel=2,
+            )
+        Optimizer.opt_registry[name] = klass
+        return klass
+
+    @staticmethod
+    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+        """Make an optimizer by its name, in any case.
+
+        >>> mx.optimizer.create("sgd", learning_rate=0.5).learning_rate
+        0.5
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"an optimizer's name is a str, got {type(name).__name__}")
+        klass = Optimizer.opt_registry.get(name.lower())
+        if klass is None:
+            known = Optimizer.opt_registry
+            hint = did_you_mean(name.lower(), known) or f"Known: {', '.join(sorted(known))}."
+            raise RegistryError(f"Cannot find optimizer {name}. {hint}")
+        return klass(**kwargs)
+
+    # -- what subclasses tell -----------------------------------------------------------------
+
+    def create_state(self, index: Index, weight: NDArray) -> Any:
+        """Return what the optimizer remembers about a weight: arrays, tuples of them or None."""
+        return None
+
+    def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
+        """Return the state, of a 16-bit weight in mixed precision (32-bit copy, state of it)."""
+        if is_half(weight):
+            if self.multi_precision:
+                copy = weight.astype(np.float32)
+                return copy, self.create_state(index, copy)
+            warn_of_half("optimizer")
+        return self.create_state(index, weight)
+
+    def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Change a weight, and its state, by its gradient."""
+        raise NotImplementedError(f"{type(self).__name__} must override update")
+
+    def update_multi_precision(
+        self, index: Index, weight: NDArray, grad: NDArray, state: Any
+    ) -> None:
+        """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy."""
+        if not (self.multi_precision and is_half(weight)):
+            self.update(index, weight, grad, state)
+            return
+        copy, state = state
+        self.update(index, copy, grad.astype(np.float32), state)
+        weight[:] = copy.astype(weight.dtype)
+
+    # -- learning rates and weight decay ------------------------------------------------------
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate at this number of updates, without multipliers."""
+        if self.lr_scheduler is not None:
+            return self.lr_scheduler(self.num_update)
+        return self.lr
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the rate; with a scheduler that is refused."""
+        if self.lr_scheduler is not None:
+            raise UserWarning(
+                "LRScheduler of the optimizer has already been defined. Note that "
+                "set_learning_rate can mutate the value of the learning rate of the optimizer "
+                "only when the LRScheduler of the optimizer is undefined."
+            )
+        self.lr = lr
+
+    def set_lr_scale(self, args_lrscale: Mapping) -> None:
+        """Refuse; `set_lr_mult` took its place long ago."""
+        raise DeprecationWarning("set_lr_scale is gone; use set_lr_mult.")
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
+        """Set multipliers of the rate by name or index, over those that the symbol has."""
+        self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
+        """Set multipliers of the decay by name or index, over the symbol's and the default 0s."""
+        without = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
+        self.wd_mult = {**without, **self._symbol_multipliers("__wd_mult__"), **args_wd_mult}
+
+    @staticmethod
+    def _decays(name: str) -> bool:
+        return name.endswith(("_weight", "_gamma"))
+
+    def _symbol_multipliers(self, key: str) -> dict[str, float]:
+        if not self.sym_info:
+            return {}
+        attributes, names = self.sym_info
+        return {
+            name: float(attributes[name][key]) for name in names if key in attributes.get(name, ())
+        }
+
+    def _get_lrs(self, indices: Sequence[Index]) -> list[float]:
+        """Return the rates of parameters now."""
+        return self._multiplied(self.learning_rate, indices, "lr_mult")
+
+    def _get_lr(self, index: Index) -> float:
+        """Return the rate of one parameter now."""
+        return self._get_lrs([index])[0]
+
+    def _get_wds(self, indices: Sequence[Index]) -> list[float]:
+        """Return the weight decays of parameters."""
+        return self._multiplied(self.wd, indices, "wd_mult")
+
+    def _get_wd(self, index: Index) -> float:
+        """Return the weight decay of one parameter."""
+        return self._get_wds([index])[0]
+
+    def _multiplied(self, value: float, indices: Sequence[Index], which: str) -> list[float]:
+        """Return a value times each parameter's own multiplier: its Parameter's, else by key."""
+        multipliers, parameters, names = getattr(self, which), self.param_dict, self.idx2name
+        if not parameters and not multipliers:
+            return [value] * len(indices)
+        found = []
+        for index in indices:
+            if index in parameters:
+                factor = getattr(parameters[index], which)
+            elif index in multipliers:
+                factor = multipliers[index]
+            else:
+                factor = multipliers.get(names.get(index), 1.0)
+            found.append(value * factor)
+        return found
+
+    # -- counting -----------------------------------------------------------------------------
+
+    def _set_current_context(self, device_id: int) -> None:
+        """Count the updates of this device from now on."""
+        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Index | Sequence[Index]) -> None:
+        """Count an update of one parameter or of several."""
+        counts, begin, last = self._index_update_count, self.begin_num_update, self.num_update
+        for i in index if isinstance(index, list | tuple) else (index,):
+            count = counts[i] = counts.get(i, begin) + 1
+            if count > last:
+                last = count
+        self.num_update = last
+
+    # -- pickling -----------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop("param_dict", None)  # parameters are the model's, not the optimizer's
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "param_dict": {}}
+
+
+register = Optimizer.register
+create = Optimizer.create_optimizer

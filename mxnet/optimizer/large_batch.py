@@ -1,0 +1,266 @@
+"""Optimizers for large batches: each weight's step is held against the weight's own size."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import env
+from ..ndarray import NDArray
+from ..ops.training.list_steps import lamb_, layer_rates, scaled_sgd_, sgd_step_
+from ..ops.training.steps import all_rescaled
+from .adam import Adam
+from .base import Index, register
+from .lists import Batch, ListOptimizer
+from .sgd import SGD
+
+
+@register
+class LARS(ListOptimizer):
+    """SGD with a rate for each layer: ``lr eta |w| / (|g| + wd |w| + eps)``.
+
+    Biases and the parameters of normalizations (names that end in bias, beta or gamma) keep the
+    plain rate. Weights alone decay by default.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the last move that the next one keeps.
+    lazy_update : bool
+        With a row_sparse gradient change only the rows that it has.
+    eta : float
+        The size of a step as a part of the weight's.
+    eps : float
+        Keeps the divisor from 0.
+    momentum_correction : bool
+        When a scheduler changes the rate, scale momentum along. In 1.9.1 that reaches only the
+        first few parameters of a step; here it reaches all.
+    """
+
+    copy_comes_first = False
+    create_state = SGD.create_state
+    _rate_of_update = -1  # the number of updates that cur_lr is for
+
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        lazy_update: bool = True,
+        eta: float = 0.001,
+        eps: float = 0,
+        momentum_correction: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.momentum = momentum
+        self.momentum_correction = momentum_correction
+        self.lazy_update = lazy_update
+        self.aggregate_num = env.get("MXNET_OPTIMIZER_AGGREGATION_SIZE")
+        self.eta = eta
+        self.eps = eps
+        self.skip = 0
+        self.last_lr: float | None = None
+        self.cur_lr: float | None = None
+
+    @staticmethod
+    def _decays(name: str) -> bool:
+        return name.endswith("_weight")
+
+    def _get_lrs(self, indices: Any) -> list[float]:
+        """Return the plain rates, and note when the common one changes."""
+        if self.num_update != self._rate_of_update:
+            self.last_lr, self.cur_lr = self.cur_lr, self.learning_rate
+            self._rate_of_update = self.num_update
+        return super()._get_lrs(indices)
+
+    def _corrected_momentum(self) -> float:
+        if not (self.momentum_correction and self.last_lr):
+            return self.momentum
+        return self.momentum * self.cur_lr / self.last_lr
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do SGD's step with each layer's own rate."""
+        adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
+        rates = [batch.lr] * len(batch.weights)
+        wds = [batch.wd] * len(batch.weights)
+        if adapted:
+            factors = layer_rates(
+                [batch.weights[i] for i in adapted],
+                [batch.grads[i] for i in adapted],
+                wds=wds,
+                eta=self.eta,
+                epsilon=self.eps,
+                rescale_grad=self.rescale_grad,
+            )
+            for i, factor in zip(adapted, factors, strict=True):
+                rates[i] *= factor
+        grads = all_rescaled(batch.grads, **self._gradient)
+        momentum = self._corrected_momentum()
+        scaled_sgd_(batch.weights, grads, batch.states[0], rates, wds, momentum)
+
+    def _adapts(self, index: Index) -> bool:
+        return not str(self.idx2name.get(index, "")).endswith(("gamma", "beta", "bias"))
+
+
+@register
+class LAMB(ListOptimizer):
+    """Adam's direction, its length set by the weight's norm: ``w -= lr (|w| / |d|) d``.
+
+    ``d = m / (sqrt(v) + eps) + wd w`` with Adam's moments of ``clip(rescale_grad g)``.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How much of the running mean and of the running square stays.
+    epsilon : float
+        Keeps the divisor from 0.
+    lower_bound, upper_bound : float, optional
+        Limits of ``|w|``.
+    bias_correction : bool
+        Whether the moments are corrected for their start at 0.
+    """
+
+    create_state = Adam.create_state
+    _most_at_once = 45
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        bias_correction: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.bias_correction = bias_correction
+        self.aggregate_num = self._most_at_once
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do both phases of LAMB."""
+        lamb_(
+            batch.weights,
+            batch.grads,
+            *batch.states,
+            lr=batch.lr,
+            wd=batch.wd,
+            t=batch.t,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
+            upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
+            bias_correction=self.bias_correction,
+            **self._gradient,
+        )
+
+
+# How much of the way to the full multiplier is gone after a part of the warm-up.
+WARMUPS = {"linear": lambda part: part, "power2": lambda part: part * part, "sqrt": sqrt}
+
+
+@register
+class LBSGD(ListOptimizer):
+    """SGD that sums gradients of `batch_scale` small batches, with warm-up or layer-wise rates.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the last move that the next one keeps.
+    warmup_strategy : {'linear', 'power2', 'sqrt', 'lars'}
+        How the rate grows to `batch_scale` times itself; 'lars' takes ``|w| / |g|`` instead.
+    warmup_epochs : int
+        How long it grows.
+    batch_scale : int
+        How many gradients make a step.
+    updates_per_epoch : int
+        The number of updates in an epoch.
+    begin_epoch : int
+        The epoch at which training begins.
+    num_epochs : int
+        The number of epochs; kept, not used.
+    """
+
+    create_state = SGD.create_state
+    lazy_update = True
+
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        multi_precision: bool = False,
+        warmup_strategy: str = "linear",
+        warmup_epochs: int = 5,
+        batch_scale: int = 1,
+        updates_per_epoch: int = 32,
+        begin_epoch: int = 0,
+        num_epochs: int = 60,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(multi_precision=multi_precision, **kwargs)
+        self.momentum = momentum
+        self.warmup_strategy = warmup_strategy
+        self.warmup_epochs = warmup_epochs
+        self.batch_scale = batch_scale
+        self.updates_per_epoch = updates_per_epoch
+        self.init_updates = begin_epoch * updates_per_epoch
+        self.num_epochs = num_epochs
+        self.lbmult = 1
+        self.cumgrads: dict[Index, dict[str, Any]] = {}
+        self.adaptive = False
+        self.admult = 1
+
+    def _multiplier(self, updates: int) -> float:
+        """Return the factor of the rate after a number of updates."""
+        warmup = self.warmup_epochs * self.updates_per_epoch
+        if updates >= warmup:
+            return self.batch_scale
+        curve = WARMUPS.get(self.warmup_strategy)
+        return 1.0 + (self.batch_scale - 1) * curve(updates / warmup) if curve else 1.0
+
+    @staticmethod
+    def _adaptive_factor(weight: Tensor, grad: Tensor, wd: float) -> float:
+        above, below = weight.square().sum().item(), grad.square().sum().item()
+        return min(max(sqrt(above / (below + wd * above + 1e-18)), 0.01), 100.0)
+
+    def _sum(self, index: Index, grad: Tensor) -> tuple[Tensor, int]:
+        """Add a gradient to those since the last step; return the sum and the count so far."""
+        held = self.cumgrads.get(index, {"cum_grad": 0, "num_cums": self.init_updates})
+        total, count = held["cum_grad"], held["num_cums"] + 1
+        if isinstance(total, NDArray):
+            grad = grad + total.handle
+        done = count % self.batch_scale == 0
+        kept = 0 if done else NDArray(grad.clone())
+        self.cumgrads[index] = {"cum_grad": kept, "num_cums": count}
+        return grad, count
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Sum gradients, and after every `batch_scale` of them do SGD's step by their mean."""
+        moms = batch.states[0]
+        for i, index in enumerate(batch.indices):
+            weight = batch.weights[i]
+            total, count = self._sum(index, batch.grads[i])
+            if count % self.batch_scale:
+                continue
+            grad = torch.div(total, self.batch_scale)
+            lars = self.warmup_strategy == "lars"
+            factor = (
+                self._adaptive_factor(weight, grad, batch.wd) if lars else self._multiplier(count)
+            )
+            sgd_step_(
+                [weight],
+                [grad],
+                None if moms is None else [moms[i]],
+                lr=batch.lr * factor,
+                wd=batch.wd,
+                momentum=self.momentum,
+                **self._gradient,
+            )

@@ -1,0 +1,44 @@
+"""MXNet's spelling of this place: `mxnet.optimizer.optimizer` has all optimizers and the updater."""
+
+from __future__ import annotations
+
+from ..ndarray import NDArray
+from ..ndarray import abs as NDabs  # noqa: N812 (MXNet's spelling)
+from .adam import FTML, Adam, Adamax, Nadam
+from .adaptive import AdaDelta, AdaGrad, Ftrl, RMSProp
+from .base import Optimizer, create, register
+from .large_batch import LAMB, LARS, LBSGD
+from .sgd import DCASGD, NAG, SGD, SGLD, Signum, Test, ccSGD
+from .updater import Updater, get_updater
+
+__all__ = [
+    "DCASGD",
+    "FTML",
+    "LAMB",
+    "LARS",
+    "LBSGD",
+    "NAG",
+    "SGD",
+    "SGLD",
+    "AdaDelta",
+    "AdaGrad",
+    "Adam",
+    "Adamax",
+    "Ftrl",
+    "NDabs",
+    "Nadam",
+    "Optimizer",
+    "RMSProp",
+    "Signum",
+    "Test",
+    "Updater",
+    "ccSGD",
+    "create",
+    "get_updater",
+    "register",
+]
+
+# Pickles name classes by their module; MXNet knows these by this one.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

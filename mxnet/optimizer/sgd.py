@@ -1,0 +1,216 @@
+"""Optimizers that follow the gradient itself, its momentum or its sign: SGD and its kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import env
+from ..ndarray import NDArray, random
+from ..ndarray.storage import plain
+from ..ops import registry
+from ..ops.training.list_steps import sgd_step_
+from .base import Index, Optimizer, register
+from .lists import Batch, ListOptimizer, zero_state
+
+
+@register
+class SGD(ListOptimizer):
+    """Stochastic gradient descent: ``m = mu m - lr (g + wd w)``;  ``w += m``.
+
+    ``g = clip(rescale_grad g)``. Without momentum ``w -= lr (g + wd w)``.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the last move that the next one keeps.
+    lazy_update : bool
+        With a row_sparse gradient change only the rows that it has.
+
+    >>> w = mx.nd.array([1.0, 2.0])
+    >>> mx.optimizer.SGD(learning_rate=0.5).update(0, w, mx.nd.array([1.0, -1.0]), None)
+    >>> w.asnumpy()
+    array([0.5, 2.5], dtype=float32)
+    """
+
+    copy_comes_first = False
+    _nesterov = False
+
+    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.momentum = momentum
+        self.lazy_update = lazy_update
+        self.aggregate_num = env.get("MXNET_OPTIMIZER_AGGREGATION_SIZE")
+
+    def create_state(self, index: Index, weight: NDArray) -> NDArray | None:
+        """Return the momentum, or None."""
+        return zero_state(weight) if self.momentum else None
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do ``m = mu m - lr (g + wd w)``;  ``w += m``."""
+        sgd_step_(
+            batch.weights,
+            batch.grads,
+            batch.states[0],
+            lr=batch.lr,
+            wd=batch.wd,
+            momentum=self.momentum,
+            nesterov=self._nesterov,
+            **self._gradient,
+        )
+
+
+@register
+class ccSGD(SGD):  # noqa: N801 (MXNet's spelling)
+    """Same as `SGD`; an old name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+
+@register
+class NAG(ListOptimizer):
+    """Nesterov's momentum: ``m = mu m - lr (g + wd w)``;  ``w += mu m - lr (g + wd w)``.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the last move that the next one keeps.
+
+    >>> w = mx.nd.array([1.0])
+    >>> nag = mx.optimizer.NAG(momentum=0.5, learning_rate=0.5)
+    >>> nag.update(0, w, mx.nd.array([1.0]), nag.create_state(0, w))
+    >>> w.asnumpy()
+    array([0.25], dtype=float32)
+    """
+
+    copy_comes_first = False
+    create_state = SGD.create_state
+    _step_batch = SGD._step_batch
+    _nesterov = True
+
+    def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.momentum = momentum
+
+
+@register
+class Signum(ListOptimizer):
+    """Fixed steps along the sign of the momentum, or of the gradient if `momentum` is 0.
+
+    ``m = mu m - (1 - mu) (g + wd w)``;  ``w = (1 - lr wd_lh) w + lr sign(m)``.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the momentum that stays.
+    wd_lh : float
+        Weight decay beside the step.
+
+    >>> w = mx.nd.array([1.0, 1.0])
+    >>> signum = mx.optimizer.Signum(learning_rate=0.5)
+    >>> signum.update(0, w, mx.nd.array([9.0, -0.1]), signum.create_state(0, w))
+    >>> w.asnumpy()
+    array([0.5, 1.5], dtype=float32)
+    """
+
+    create_state = SGD.create_state
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        momentum: float = 0.9,
+        wd_lh: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.momentum = momentum
+        self.wd_lh = wd_lh
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do `signum_update`, or `signsgd_update` without momentum."""
+        numbers = {"lr": batch.lr, "wd": batch.wd, **self._gradient}
+        moms = batch.states[0]
+        if moms is None:
+            update = registry.get("signsgd_update").function
+            for weight, grad in zip(batch.weights, batch.grads, strict=True):
+                weight.copy_(update(weight, grad, **numbers))
+            return
+        update = registry.get("signum_update").function
+        numbers |= {"momentum": self.momentum, "wd_lh": self.wd_lh}
+        for weight, grad, mom in zip(batch.weights, batch.grads, moms, strict=True):
+            weight.copy_(update(weight, grad, mom, **numbers))
+
+
+@register
+class DCASGD(ListOptimizer):
+    """SGD for delayed gradients, corrected by how far the weight has moved meanwhile.
+
+    ``m = mu m - lr (g + wd w + lamda g^2 (w - w_before))``;  ``w += m``.
+
+    Parameters
+    ----------
+    momentum : float
+        The part of the last move that the next one keeps.
+    lamda : float
+        Strength of the correction.
+    """
+
+    def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.momentum = momentum
+        self.weight_previous: dict[Index, NDArray] = {}
+        self.lamda = lamda
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray | None, NDArray]:
+        """Return the momentum, or None, and the weight as it is."""
+        return (zero_state(weight) if self.momentum else None), weight.tostype("default").copy()
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do ``m = mu m - lr (g + wd w + lamda g^2 (w - w_before))``;  ``w += m``."""
+        lr, rescale, limit = batch.lr, self.rescale_grad, self._limit
+        moms, before = batch.states
+        for i, (weight, grad) in enumerate(zip(batch.weights, batch.grads, strict=True)):
+            grad = grad * rescale
+            if limit >= 0:
+                grad.clamp_(-limit, limit)
+            move = (weight - before[i]).mul_(grad).mul_(grad).mul_(self.lamda)
+            move.add_(grad).add_(weight, alpha=batch.wd).mul_(-lr)
+            if moms is not None:
+                move = moms[i].mul_(self.momentum).add_(move)
+            before[i].copy_(weight)
+            weight.add_(move)
+
+
+@register
+class SGLD(ListOptimizer):
+    """Langevin dynamics: half a gradient step, and noise of variance ``lr``.
+
+    ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``.
+    """
+
+    def _step_batch(self, batch: Batch) -> None:
+        """Do ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``."""
+        numbers = {"lr": batch.lr / 2, "wd": batch.wd, "momentum": 0.0, **self._gradient}
+        sgd_step_(batch.weights, batch.grads, None, **numbers)
+        for weight in batch.weights:
+            place = NDArray(weight)
+            noise = random.normal(
+                0, batch.lr**0.5, shape=tuple(weight.shape), dtype=place.dtype, ctx=place.context
+            )
+            weight.add_(plain(noise))
+
+
+@register
+class Test(Optimizer):
+    """Adds the gradient to the weight and remembers the weight: for tests of what is around it."""
+
+    __test__ = False  # not a test case
+
+    def create_state(self, index: Index, weight: NDArray) -> NDArray:
+        """Return a place for the weight."""
+        return zero_state(weight)
+
+    def update(self, index: Index, weight: NDArray, grad: NDArray, state: NDArray) -> None:
+        """Do ``w += rescale_grad g``."""
+        weight[:] += grad * self.rescale_grad
+        state[:] = weight

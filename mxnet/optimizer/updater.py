@@ -1,0 +1,128 @@
+"""`Updater`: an optimizer with the states of all parameters, and their ``.states`` files."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from ..context import Context
+from ..error import MXNetError
+from ..ndarray import NDArray
+from .base import Index, Optimizer
+from .lists import ListOptimizer
+from .states_file import read_states
+
+__all__ = ["Updater", "get_updater"]
+
+
+class Updater:
+    """Updates weights by index, making their states when they come first.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What tells the steps.
+
+    >>> updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5))
+    >>> weight = mx.nd.ones(2)
+    >>> updater(0, mx.nd.array([1.0, -1.0]), weight)
+    >>> weight.asnumpy()
+    array([0.5, 1.5], dtype=float32)
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.states: dict[Index, Any] = {}
+        self.states_synced: dict[Index, bool] = {}
+        self.aggregate_updates = optimizer.aggregate_num > 0
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Update one weight by its gradient, or lists of them, which is the fast way."""
+        if not isinstance(index, list | tuple):
+            index, grad, weight = [index], [grad], [weight]
+        indices = [i.decode() if isinstance(i, bytes) else i for i in index]
+        if not len(indices) == len(grad) == len(weight):
+            raise MXNetError(
+                f"Updater got {len(indices)} indices, {len(grad)} gradients and {len(weight)} "
+                "weights; it needs as many of each."
+            )
+        if not indices:
+            return
+        self.optimizer._set_current_context(weight[0].context.device_id)
+        states, synced = self.states, self.states_synced
+        for i, w in zip(indices, weight, strict=True):
+            if i not in states:
+                states[i] = self.optimizer.create_state_multi_precision(i, w)
+                synced[i] = True
+            elif not synced[i]:
+                states[i] = self.sync_state_context(states[i], w.context)
+                synced[i] = True
+        self._update(indices, weight, grad, [states[i] for i in indices])
+
+    def _update(
+        self,
+        indices: Sequence[Index],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+    ) -> None:
+        optimizer = self.optimizer
+        if takes_all(optimizer):
+            optimizer.update_multi_precision(indices, weights, grads, states)
+            return
+        together = zip(indices, weights, grads, states, strict=True)
+        size = optimizer.aggregate_num
+        if isinstance(optimizer, ListOptimizer) or size < 1:
+            for one in together:
+                optimizer.update_multi_precision(*one)
+            return
+        by_type: dict[Any, list[tuple]] = {}
+        for one in together:
+            by_type.setdefault(one[1].dtype, []).append(one)
+        for rows in by_type.values():
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                optimizer.update_multi_precision(*map(list, zip(*part, strict=True)))
+
+    def sync_state_context(self, state: Any, context: Context) -> Any:
+        """Return a state with all of its arrays on a device."""
+        if isinstance(state, NDArray):
+            return state.tostype("default").as_in_context(context)
+        if isinstance(state, tuple | list):
+            return type(state)(self.sync_state_context(s, context) for s in state)
+        return state
+
+    def set_states(self, states: bytes) -> None:
+        """Take over what `get_states` gave, here or in MXNet; perhaps with its optimizer.
+
+        Bytes that hold anything but arrays, numbers, names, containers, optimizers and their
+        schedulers are refused before any of it comes to life.
+        """
+        read = read_states(states)
+        if isinstance(read, tuple):
+            read, self.optimizer = read
+            self.aggregate_updates = self.optimizer.aggregate_num > 0
+        self.states = read
+        self.states_synced = dict.fromkeys(read, False)
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """Return all states as bytes that MXNet reads too; with `dump_optimizer` also the optimizer."""
+        return pickle.dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+
+
+def takes_all(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer steps over any number of parameters at once.
+
+    One that overrides `update` or `update_multi_precision` of ours may know single ones only.
+    """
+    kind = type(optimizer)
+    return (
+        getattr(kind, "update_multi_precision", None) is ListOptimizer.update_multi_precision
+        and kind.update is ListOptimizer.update
+    )
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """Return an `Updater` of an optimizer: what a key-value store calls with gradients."""
+    return Updater(optimizer)

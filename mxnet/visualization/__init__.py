@@ -1,0 +1,10 @@
+"""`mx.viz`: a table of a network's layers, and drawings of its graph."""
+
+from __future__ import annotations
+
+from ..symbol import Symbol
+from .network import plot_network
+from .summary import print_summary
+from .svg import render_svg
+
+__all__ = ["Symbol", "plot_network", "print_summary", "render_svg"]

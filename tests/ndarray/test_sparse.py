@@ -1,0 +1,206 @@
+"""Sparse arrays beyond what the golden programs tell: memory, files, warnings, SciPy."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import mxnet as mx
+from mxnet import nd
+from mxnet.error import MXNetError
+from mxnet.ndarray import sparse
+from mxnet.ndarray.sparse import fallback
+
+VALUES = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "float32")
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings():
+    fallback._told.clear()
+
+
+@pytest.fixture(params=["csr", "row_sparse"])
+def array(request):
+    return nd.array(VALUES).tostype(request.param)
+
+
+def test_classes_are_ndarrays(array):
+    assert isinstance(array, nd.NDArray) and isinstance(array, sparse.BaseSparseNDArray)
+    assert (
+        type(array).__name__ == {"csr": "CSRNDArray", "row_sparse": "RowSparseNDArray"}[array.stype]
+    )
+
+
+def test_a_fallback_is_told_once_for_each_case(array):
+    with pytest.warns(UserWarning, match="Storage type fallback detected: operator = exp"):
+        nd.exp(array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nd.exp(array)
+    with pytest.warns(UserWarning, match="operator = cos"):
+        nd.cos(array)
+
+
+def test_the_warning_can_be_switched_off(array, monkeypatch):
+    monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
+    np.testing.assert_allclose(nd.exp(array).asnumpy(), np.exp(VALUES), rtol=1e-6)
+
+
+def test_parts_are_copies(array):
+    array.data[:] = 9
+    assert_array_equal(array.asnumpy(), VALUES)
+
+
+def test_dense_form_of_full_rows_is_a_copy():
+    rows = nd.ones((2, 2)).tostype("row_sparse")
+    dense = rows.tostype("default")
+    dense[:] = 5
+    assert_array_equal(rows.asnumpy(), np.ones((2, 2)))
+
+
+def test_saved_and_loaded(array, tmp_path):
+    nd.save(str(tmp_path / "x"), {"x": array, "y": nd.ones((2,))})
+    loaded = nd.load(str(tmp_path / "x"))
+    assert loaded["x"].stype == array.stype and loaded["y"].stype == "default"
+    assert_array_equal(loaded["x"].asnumpy(), VALUES)
+
+
+def test_deep_copies_do_not_share_memory(array):
+    made = copy.deepcopy(array)
+    made[:] = nd.zeros((3, 3)).tostype(array.stype)
+    assert_array_equal(array.asnumpy(), VALUES)
+
+
+def test_iteration_ends():
+    rows = [r.asnumpy() for r in nd.array(VALUES).tostype("csr")]
+    assert_array_equal(np.concatenate(rows), VALUES)
+
+
+def test_to_and_from_scipy():
+    spsp = pytest.importorskip("scipy.sparse")
+    matrix = spsp.csr_matrix(VALUES)
+    array = nd.array(matrix)
+    assert array.stype == "csr"
+    assert (array.asscipy() != matrix).nnz == 0
+    twice = spsp.csr_matrix(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
+    assert_array_equal(sparse.array(twice).asnumpy(), [[3, 0]])
+
+
+def test_writing_into_dense_memory_that_is_not_there_is_refused(array):
+    from mxnet.ndarray.storage import writable
+
+    with pytest.raises(MXNetError, match="no dense memory"):
+        writable(array)
+
+
+def test_numbers_on_the_left_come_first(array):
+    # MXNet 1.9.1 computes x - 2 here.
+    with pytest.warns(UserWarning, match="_rminus_scalar"):
+        assert_array_equal(sparse.subtract(2, array).asnumpy(), 2 - VALUES)
+
+
+def test_method_retain_keeps_rows():
+    rows = nd.array(VALUES).tostype("row_sparse").retain(nd.array([2]))
+    assert_array_equal(rows.indices.asnumpy(), [2])
+    assert_array_equal(rows.data.asnumpy(), VALUES[2:])
+
+
+def test_gradients_add_up_by_rows():
+    weight = nd.ones((5, 2))
+    weight.attach_grad("add", stype="row_sparse")
+    for index in (1, 3, 1):
+        with mx.autograd.record():
+            y = nd.Embedding(nd.array([index]), weight, 5, 2, sparse_grad=True)
+        y.backward()
+    assert_array_equal(weight.grad.indices.asnumpy(), [1, 3])
+    assert_array_equal(weight.grad.data.asnumpy(), [[2, 2], [1, 1]])
+
+
+def test_a_dense_gradient_array_takes_sparse_gradients():
+    weight = nd.ones((3, 2))
+    weight.attach_grad()
+    with mx.autograd.record():
+        y = nd.Embedding(nd.array([1, 1]), weight, 3, 2, sparse_grad=True)
+    y.backward()
+    assert_array_equal(weight.grad.asnumpy(), [[0, 0], [2, 2], [0, 0]])
+
+
+def test_training_a_linear_model_on_csr_data():
+    data = nd.array(VALUES).tostype("csr")
+    weight = nd.zeros((3, 1))
+    weight.attach_grad(stype="row_sparse")
+    wanted = nd.array([[1], [0], [5]])
+    for _ in range(200):
+        with mx.autograd.record():
+            loss = ((sparse.dot(data, weight) - wanted) ** 2).sum()
+        loss.backward()
+        nd.sgd_update(weight, weight.grad, lr=0.05, out=weight)
+    np.testing.assert_allclose(sparse.dot(data, weight).asnumpy(), wanted.asnumpy(), atol=1e-3)
+
+
+def test_row_sparse_weights_learn():
+    weight = nd.ones((4, 2)).tostype("row_sparse")
+    weight.attach_grad()
+    with mx.autograd.record():
+        loss = nd.Embedding(nd.array([1, 2]), weight, 4, 2, sparse_grad=True).sum()
+    loss.backward()
+    assert weight.grad.stype == "row_sparse"
+    nd.sgd_update(weight, weight.grad, lr=0.5, out=weight)
+    assert_array_equal(weight.asnumpy(), [[1, 1], [0.5, 0.5], [0.5, 0.5], [1, 1]])
+
+
+def test_weights_that_lack_rows_are_not_updated():
+    weight = sparse.row_sparse_array(([[1, 2]], [0]), shape=(3, 2))
+    grad = sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))
+    with pytest.raises(MXNetError, match="store all its rows"):
+        nd.sgd_update(weight, grad, lr=0.1, out=weight)
+
+
+def test_updates_without_out_leave_the_weight_alone():
+    weight, grad = nd.ones((3, 2)), sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))
+    made = nd.sgd_update(weight, grad, lr=0.5)
+    assert_array_equal(weight.asnumpy(), np.ones((3, 2)))
+    assert_array_equal(made.asnumpy(), [[1, 1], [0.5, 0.5], [1, 1]])
+
+
+def test_large_products_agree_with_dense_ones():
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(50, 40)).astype("float32") * (rng.random((50, 40)) < 0.1)
+    dense = dense.astype("float32")
+    csr = nd.array(dense).tostype("csr")
+    csr.check_format()
+    right = rng.normal(size=(40, 7)).astype("float32")
+    np.testing.assert_allclose(
+        sparse.dot(csr, nd.array(right)).asnumpy(), dense @ right, rtol=1e-4, atol=1e-5
+    )
+    below = rng.normal(size=(50, 7)).astype("float32")
+    made = sparse.dot(csr, nd.array(below), transpose_a=True)
+    assert made.stype == "row_sparse"
+    np.testing.assert_allclose(made.asnumpy(), dense.T @ below, rtol=1e-4, atol=1e-5)
+    half = sparse.dot(csr, nd.array(right), transpose_a=False, forward_stype="default")
+    assert half.shape == (50, 7)
+
+
+def test_integer_products():
+    csr = nd.array([[0, 2], [3, 0]], dtype="int32").tostype("csr")
+    made = sparse.dot(csr, nd.array([[1, 2], [3, 4]], dtype="int32"))
+    assert_array_equal(made.asnumpy(), [[6, 8], [3, 6]])
+
+
+@pytest.mark.parametrize("name", ["__add__", "__mul__", "__sub__"])
+def test_csr_arithmetic_on_random_places(name):
+    rng = np.random.default_rng(1)
+    x, y = (np.round(rng.random((20, 30)) * (rng.random((20, 30)) < 0.2), 3) for _ in range(2))
+    made = getattr(sparse.csr_matrix(x), name)(sparse.csr_matrix(y))
+    made.check_format()
+    np.testing.assert_allclose(made.asnumpy(), getattr(x, name)(y))
+
+
+def test_surface():
+    names = "csr_matrix row_sparse_array array zeros empty add subtract multiply divide retain dot"
+    for name in names.split():
+        assert callable(getattr(mx.nd.sparse, name))
