@@ -56,9 +56,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
         if param.nbatch % period or metric is None:
             return
         for name, value in metric.get_name_value():
-            logging.info(
-                "Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value
-            )
+            logging.info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
         if auto_reset:
             metric.reset_local()
 
@@ -103,9 +101,7 @@ class Speedometer:
     def _log(self, param: Any, count: int, speed: float) -> None:
         metric = param.eval_metric
         if metric is None:
-            logging.info(
-                "Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed
-            )
+            logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
             return
         values = metric.get_name_value()
         if self.auto_reset:

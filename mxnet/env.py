@@ -37,6 +37,13 @@ VARIABLES = {
             "take all.",
         ),
         Variable(
+            "MXNET_UPDATE_ON_KVSTORE",
+            bool,
+            True,
+            "Whether a Trainer or Module on several devices lets the key-value store update the "
+            "weights, unless told otherwise; else the store only sums gradients.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .error import ShapeError
@@ -53,7 +53,7 @@ def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
 
 
 def _load_general(
-    data: Sequence[Any], targets: Sequence[Targets | NDArray], major_axis: Sequence[int]
+    data: Sequence[Any], targets: Sequence[Targets | NDArray], major_axis: Iterable[int]
 ) -> None:
     """Copy the parts of each array to the devices; `major_axis` is the batch axis, -1 for none."""
     for source, places, axis in zip(data, targets, major_axis, strict=False):

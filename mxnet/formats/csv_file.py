@@ -27,7 +27,7 @@ def read_rows(
             rows = np.loadtxt(filled, dtype, delimiter=",", comments=None, ndmin=2)
         except (ValueError, OverflowError):
             rows = None
-        if rows is None or rows.shape[1] != width:
+        if rows is None or rows.shape != (len(filled), width):
             _find_mistake(place, first, lines, width, dtype)
         yield rows
 
@@ -51,8 +51,13 @@ def _find_mistake(
         if len(cells) != width:
             fail(place, number, f"{width} numbers between commas", f"{len(cells)}: {line[:80]!r}")
         for cell in cells:
-            try:
-                np.loadtxt([cell], dtype, delimiter=",", comments=None, ndmin=2)
-            except (ValueError, OverflowError):
+            if not _is_number(cell, dtype):
                 fail(place, number, f"a number of type {kind}", repr(cell[:80]))
     fail(place, first, f"rows of {width} numbers of one kind", "rows that cannot be read together")
+
+
+def _is_number(cell: str, dtype: type) -> bool:
+    try:
+        return bool(cell.strip()) and np.loadtxt([cell], dtype, comments=None, ndmin=1).size == 1
+    except (ValueError, OverflowError):
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import block, parameter, utils
+from . import block, parameter, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import (
     Constant,
@@ -11,3 +11,6 @@ from .parameter import (
     ParameterDict,
     tensor_types,
 )
+from .trainer import Trainer
+
+from . import nn, loss, rnn  # isort: skip (layers are blocks)

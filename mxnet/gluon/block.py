@@ -373,9 +373,7 @@ class Block:
         ignore_extra: bool = False,
     ) -> None:
         """Load parameters; the old name of `load_parameters`."""
-        warnings.warn(
-            "load_params is deprecated. Please use load_parameters.", stacklevel=2
-        )
+        warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix: str) -> None:

@@ -237,6 +237,8 @@ class HybridBlock(Block):
             out = self._trace(grouped)
             outputs, self._out_format = _flatten(out, "output")
             outputs = [o for o in outputs if o is not None]
+            if not outputs:
+                raise ValueError(f"The forward of HybridBlock '{self.name}' returned no Symbol.")
             kind = _check_same_symbol_type(outputs)
             inputs = [v for v in variables if v is not None]
             self._cached_graph = inputs, symbol.Group(outputs, kind)
@@ -433,18 +435,13 @@ class HybridBlock(Block):
             )
         graph = self._cached_graph[1]
         graph.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-        arguments, auxiliary = set(graph.list_arguments()), set(graph.list_auxiliary_states())
-        arrays = {}
-        for name, param in self.collect_params().items():
-            if name in arguments:
-                arrays[f"arg:{name}"] = param._reduce()
-            elif name in auxiliary:
-                arrays[f"aux:{name}"] = param._reduce()
-            else:
-                warnings.warn(
-                    f'Parameter "{name}" is not found in the graph and is left out of the files.',
-                    stacklevel=2,
-                )
+        auxiliary = set(graph.list_auxiliary_states())
+        params = self.collect_params()
+        arrays = {
+            f"{'aux' if name in auxiliary else 'arg'}:{name}": params[name]._reduce()
+            for name in graph.list_inputs()
+            if name in params
+        }
         ndarray.save(f"{path}-{epoch:04d}.params", arrays)
 
     def _traced(self) -> dict[str, Any]:

@@ -107,7 +107,9 @@ class Parameter:
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
         self._grad_req: str | None = None
-        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self._shape = (
+            (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        )
         self.name = name
         self._dtype = dtype
         self.lr_mult = lr_mult
@@ -172,8 +174,11 @@ class Parameter:
         self._shape = new_shape
 
     def _layer(self) -> str:
-        """Return the layer's name, for messages."""
-        return self.name.rpartition("_")[0]
+        """Return the layer in words, for messages."""
+        name = self.name.rpartition("_")[0]
+        for word in ("_running", "_moving", "_i2h", "_h2h"):
+            name = name.removesuffix(word)
+        return f"layer '{name}'" if name else "the layer"
 
     # -- initialization -----------------------------------------------------------------------
 
@@ -222,8 +227,8 @@ class Parameter:
         if not shape_is_known(self.shape):
             raise ParameterError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
-                f"{self.shape}. Please specify in_units, in_channels, etc for layer "
-                f"'{self._layer()}'."
+                f"{self.shape}. Please specify in_units, in_channels, etc for "
+                f"{self._layer()}."
             )
         self._deferred_init = ()
         with autograd.pause():
@@ -250,7 +255,7 @@ class Parameter:
             return
         for array in self._data:
             # Whole numbers have a gradient array that backward never reaches.
-            req = self._grad_req if plain(array).dtype.is_floating_point else "null"
+            req = self._grad_req if dtypes.to_torch(array.dtype).is_floating_point else "null"
             attach(array, req, stype=self._grad_stype)
         self._grad = [array.grad for array in self._data]
 
@@ -324,7 +329,7 @@ class Parameter:
                 f"Parameter '{self.name}' has not been initialized yet because initialization was "
                 "deferred. Actual initialization happens during the first forward pass. Please "
                 "pass one batch of data through the network before accessing Parameters, or tell "
-                f"layer '{self._layer()}' its input size (in_units, in_channels, ...)."
+                f"{self._layer()} its input size (in_units, in_channels, ...)."
             )
         return MXNetError(
             f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
@@ -517,9 +522,10 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
     if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
         init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
         return
-    if not isinstance(default_init, initializer.Initializer):
+    if isinstance(default_init, str):
         default_init = initializer.create(default_init)
-    default_init(initializer.InitDesc(name, {"__init__": init}), data)
+    caller = default_init if isinstance(default_init, initializer.Initializer) else None
+    (caller or initializer.create(init))(initializer.InitDesc(name, {"__init__": init}), data)
 
 
 class Constant(Parameter):

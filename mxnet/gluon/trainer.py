@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import env
+from .. import kvstore as kvs
 from .. import optimizer as opt
 from ..context import Context
 from ..error import MXNetError
@@ -135,8 +136,6 @@ class Trainer:
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
 
     def _make_kvstore(self, told: Any) -> Any:
-        from .. import kvstore
-
         if told is None:
             return None
         if not isinstance(told, str):
@@ -144,7 +143,7 @@ class Trainer:
         alone = len(self._contexts) <= 1 and "dist" not in told
         if alone and not self._contains_sparse_weight:
             return None
-        return kvstore.create(told)
+        return kvs.create(told)
 
     def _init_params(self) -> None:
         """Give the store the first values of parameters that have some by now."""
@@ -256,9 +255,7 @@ class Trainer:
             if pulled:
                 self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])
             return
-        for updater, (indices, weights, grads) in zip(
-            self._updaters, self._arrays(), strict=True
-        ):
+        for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=True):
             records = [w._grad for w in weights]
             stale = [k for k, r in enumerate(records) if not r.fresh]
             if stale:
@@ -347,8 +344,7 @@ def _listed(params: Any) -> list[Parameter]:
     for param in params:
         if not isinstance(param, Parameter):
             raise ValueError(
-                "First argument must be a list or dict of Parameters, got list of "
-                f"{type(param)}."
+                f"First argument must be a list or dict of Parameters, got list of {type(param)}."
             )
     return list(params)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from .. import ndarray
+from .. import env, ndarray
 from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
@@ -221,7 +221,7 @@ def _fetch(url: str, target: Path, sha1_hash: str | None, verify_ssl: bool) -> N
 
 def _get_repo_url() -> str:
     """Return where models and datasets are fetched from (``MXNET_GLUON_REPO``)."""
-    url = os.environ.get("MXNET_GLUON_REPO", _REPOSITORY)
+    url = env.get("MXNET_GLUON_REPO") or _REPOSITORY
     return url if url.endswith("/") else url + "/"
 
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, TypeVar
 from ..base import string_types
 from ..error import MXNetError
 
-
 __all__ = ["KVStoreBase", "TestStore", "create"]
 
 Class = TypeVar("Class", bound=type)
@@ -15,6 +14,10 @@ Class = TypeVar("Class", bound=type)
 
 def _missing(store: KVStoreBase, what: str) -> NotImplementedError:
     return NotImplementedError(f"{type(store).__name__} does not have {what}")
+
+
+class UnknownCapability(MXNetError, ValueError):
+    """A store was asked about something that stores do not know."""
 
 
 class KVStoreBase:
@@ -105,7 +108,7 @@ class TestStore(KVStoreBase):
         """Return False for `OPTIMIZER`."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return False
-        raise MXNetError(f"Unknown capability: {capability}")
+        raise UnknownCapability(f"Unknown capability: {capability}")
 
     @property
     def type(self) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import optimizer as opt
 from ..error import MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
 from ..ndarray import NDArray
 from ..ndarray.storage import plain, wrap_plain
-from .. import optimizer as opt
-from .base import KVStoreBase
+from .base import KVStoreBase, UnknownCapability
 from .compression import TwoBit, make_compression
 from .keys import Key, grouped
 from .summing import summed
@@ -281,10 +281,6 @@ class KVStore(KVStoreBase):
                     f"{value.shape}."
                 )
         return stored
-
-
-class UnknownCapability(MXNetError, ValueError):
-    """A store was asked about something that stores do not know."""
 
 
 def _spread(stored: NDArray, places: Sequence[NDArray]) -> None:

@@ -21,17 +21,16 @@ def summed(
         raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")
     if values[0].stype != "default":
         return _summed_sparse(values, context)
-    tensors = [plain(v) for v in values]
     if compression is not None:
-        tensors = [compression((key, i), t) for i, t in enumerate(tensors)]
-    total = plain(values[0].copyto(context)) if compression is None else tensors[0].clone()
-    for other in tensors[1:]:
-        total += other.to(total.device, total.dtype)
-    if compression is not None:
-        return wrap_plain(NDArray, total).as_in_context(context)
-    return wrap_plain(
-        NDArray, total, context if context != wrap_plain(NDArray, total).context else None
-    )
+        values = [
+            wrap_plain(NDArray, compression((key, i), plain(v)), v._ctx)
+            for i, v in enumerate(values)
+        ]
+    total = values[0].copyto(context)
+    place = plain(total)
+    for other in values[1:]:
+        place += plain(other).to(place.device, place.dtype)
+    return total
 
 
 def _summed_sparse(values: Sequence[NDArray], context: Context) -> NDArray:

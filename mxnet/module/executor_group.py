@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from .. import ndarray as nd
@@ -201,9 +202,12 @@ class DataParallelExecutorGroup:
             group2ctx=self.group2ctxs[device],
             shared_arg_names=self.param_names,
             shared_exec=shared,
-            shared_buffer=self.shared_data_arrays[device],
+            shared_buffer=None if shared is None else self.shared_data_arrays[device],
             **shapes,
         )
+        if shared is None:  # whoever shares with this group uses its input buffers
+            arrays = made.arg_dict
+            self.shared_data_arrays[device].update((name, arrays[name]) for name in shapes)
         for monitor in self._monitors:
             monitor.install(made)
         return made
@@ -296,7 +300,7 @@ class DataParallelExecutorGroup:
         if (states is None) == (value is None):
             raise ValueError("set_states needs either states or value, not both and not neither.")
         if states is not None:
-            _load_general(states, [[(None, x) for x in b] for b in self.state_arrays], [-1] * 99)
+            _load_general(states, [[(None, x) for x in b] for b in self.state_arrays], repeat(-1))
             return
         for block in self.state_arrays:
             for array in block:

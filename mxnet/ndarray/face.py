@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..ops import registry
-from ..ops.attributes import to_string
 from ..ops.declare import Op, operator_error
+from ..ops.presentation import as_method, dress, show_all
 from .invoke import KERNEL_ERRORS, invoke
 from .state import recording_scopes
 from .storage import Handle, current, new_object, wrap
@@ -20,41 +19,10 @@ from .storage import Handle, current, new_object, wrap
 if TYPE_CHECKING:
     from .core import NDArray
 
-# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
-NAMESPACES = (
-    ("_contrib_", "contrib"),
-    ("_linalg_", "linalg"),
-    ("_sparse_", "sparse"),
-    ("_image_", "image"),
-    ("_random_", "random"),
-    ("_npx_", None),
-    ("_npi_", None),
-    ("_np_", None),
-    ("_", "_internal"),
-)
-
-
-def home_of(name: str) -> tuple[str | None, str]:
-    """Return the sub-namespace and the short name of a registered name.
-
-    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_npi_add")
-    (('contrib', 'box_nms'), ('op', 'relu'), (None, '_npi_add'))
-    """
-    for prefix, home in NAMESPACES:
-        if name.startswith(prefix):
-            return home, name if home in (None, "_internal") else name[len(prefix) :]
-    return "op", name
-
-
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
     """Return the eager function of an operator, with a real signature and docstring."""
     function = _variadic(op, cls) if op.variadic is not None else _fixed(op, cls)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = docstring(op)
-    function.__signature__ = signature(op)
-    function.__module__ = "mxnet.ndarray.op"
-    function.op = op
-    return function
+    return dress(function, op, name, "mxnet.ndarray.op", "NDArray")
 
 
 def _fixed(op: Op, cls: type[NDArray]) -> Callable:
@@ -205,65 +173,9 @@ def _not_an_array(key: str, value: Any) -> TypeError:
     )
 
 
-def signature(op: Op) -> inspect.Signature:
-    """Return the signature that MXNet users know: inputs, attributes, out, name."""
-    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    if op.variadic is not None:
-        parameters.append(inspect.Parameter(op.variadic, inspect.Parameter.VAR_POSITIONAL))
-        positional = inspect.Parameter.KEYWORD_ONLY
-    parameters += [inspect.Parameter(i.name, positional, default=None) for i in op.inputs]
-    names = set()
-    for a in op.attributes.values():
-        names.add(a.name)
-        default = None if a.required else a.default
-        parameters.append(inspect.Parameter(a.name, positional, default=default))
-    for extra in ("out", "name"):
-        if extra not in names:
-            parameters.append(inspect.Parameter(extra, positional, default=None))
-    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(parameters)
-
-
-def docstring(op: Op) -> str:
-    """Return the operator's own text with its parameters listed."""
-    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
-    if op.variadic is not None:
-        lines.append(f"*{op.variadic} : NDArray")
-    for i in op.inputs:
-        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
-        lines.append(f"{i.name} : NDArray{kind}")
-    for a in op.attributes.values():
-        rest = "required" if a.required else f"default {to_string(a.default)}"
-        lines.append(f"{a.name} : {a.type.label}, {rest}")
-    lines.append("out : NDArray or list of NDArray, optional")
-    return "\n".join(lines)
-
-
 def populate(modules: dict[str, ModuleType], cls: type[NDArray]) -> None:
-    """Put a function for every registered name into its namespace module.
-
-    `modules` has the keys of `NAMESPACES` plus 'op' and 'ndarray' (which shows 'op' too). What a
-    module defines by hand stays.
-    """
-
-    def show(name: str, op: Op) -> None:
-        home, short = home_of(name)
-        if home is None:
-            return
-        function = make_function(op, short, cls)
-        _show(modules[home], short, function)
-        if home == "op":
-            _show(modules["ndarray"], short, function)
-        elif home != "_internal":
-            _show(modules["_internal"], name, function)
-
-    registry.watch(show)
-
-
-def _show(module: ModuleType, name: str, function: Callable) -> None:
-    if name not in vars(module):
-        setattr(module, name, function)
+    """Put a function for every registered name into its namespace module."""
+    show_all(modules, "ndarray", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[NDArray]) -> None:
@@ -271,9 +183,4 @@ def add_methods(cls: type[NDArray]) -> None:
     for name in registry.names():
         op = registry.get(name)
         if op.method and not name.startswith("_") and name not in vars(cls):
-            method = make_function(op, name, cls)
-            method.__qualname__ = f"{cls.__name__}.{name}"
-            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            rest = list(method.__signature__.parameters.values())[1:]
-            method.__signature__ = inspect.Signature([first, *rest])
-            setattr(cls, name, method)
+            setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))

@@ -133,6 +133,7 @@ class Nadam(ListOptimizer):
     """
 
     create_state = Adam.create_state
+    in_order = True
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ class LARS(ListOptimizer):
             factors = layer_rates(
                 [batch.weights[i] for i in adapted],
                 [batch.grads[i] for i in adapted],
-                wds=wds,
+                wds=[batch.wd] * len(adapted),
                 eta=self.eta,
                 epsilon=self.eps,
                 rescale_grad=self.rescale_grad,

@@ -39,6 +39,7 @@ class ListOptimizer(Optimizer):
     """Base of optimizers that step by `Batch`; subclasses tell `_step_batch` and `create_state`."""
 
     copy_comes_first = True  # (32-bit copy, state), or the other way round
+    in_order = False  # whether a step depends on those of the parameters before it
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
 
     def _step_batch(self, batch: Batch) -> None:
@@ -96,7 +97,8 @@ class ListOptimizer(Optimizer):
     ) -> None:
         counts = self._index_update_count
         times = [counts[i] for i in indices]
-        for same in _alike(weights, lrs, wds, times):
+        alone = ([i] for i in range(len(weights)))
+        for same in alone if self.in_order else _alike(weights, lrs, wds, times):
             own = weights
             batch = indices, weights, grads, states
             first = 0

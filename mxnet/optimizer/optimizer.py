@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..ndarray import NDArray
-from ..ndarray import abs as NDabs  # noqa: N812 (MXNet's spelling)
+from ..ndarray import abs as NDabs
 from .adam import FTML, Adam, Adamax, Nadam
 from .adaptive import AdaDelta, AdaGrad, Ftrl, RMSProp
 from .base import Optimizer, create, register

@@ -60,7 +60,7 @@ class SGD(ListOptimizer):
 
 
 @register
-class ccSGD(SGD):  # noqa: N801 (MXNet's spelling)
+class ccSGD(SGD):
     """Same as `SGD`; an old name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -187,6 +187,8 @@ class SGLD(ListOptimizer):
 
     ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``.
     """
+
+    in_order = True  # random numbers are drawn parameter after parameter
 
     def _step_batch(self, batch: Batch) -> None:
         """Do ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``."""

@@ -44,7 +44,11 @@ def _empty_array(handle: None = None) -> NDArray:
 
 
 KNOWN: dict[tuple[str, str], Any] = {
-    **{(room, name): getattr(builtins, name) for room in ("builtins", "__builtin__") for name in _BUILTINS},
+    **{
+        (room, name): getattr(builtins, name)
+        for room in ("builtins", "__builtin__")
+        for name in _BUILTINS
+    },
     ("_codecs", "encode"): _latin1,
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("collections", "defaultdict"): collections.defaultdict,

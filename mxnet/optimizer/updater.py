@@ -107,8 +107,9 @@ class Updater:
         self.states_synced = dict.fromkeys(read, False)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return all states as bytes that MXNet reads too; with `dump_optimizer` also the optimizer."""
-        return pickle.dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+        """Return all states as bytes that MXNet reads too, perhaps with the optimizer."""
+        held = (self.states, self.optimizer) if dump_optimizer else self.states
+        return pickle.dumps(held, protocol=4)  # the newest that all of MXNet's Pythons read
 
 
 def takes_all(optimizer: Optimizer) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -17,20 +16,9 @@ from ..name import NameManager
 from ..ops import registry
 from ..ops.attributes import to_string
 from ..ops.declare import Op
+from ..ops.presentation import as_method, dress, show_all
 from .handle import Symbol
 
-# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
-NAMESPACES = (
-    ("_contrib_", "contrib"),
-    ("_linalg_", "linalg"),
-    ("_sparse_", "sparse"),
-    ("_image_", "image"),
-    ("_random_", "random"),
-    ("_npx_", None),
-    ("_npi_", None),
-    ("_np_", None),
-    ("_", "_internal"),
-)
 # Methods that every Symbol has, whatever their operators say of themselves.
 # fmt: off
 METHODS = frozenset({
@@ -46,18 +34,6 @@ METHODS = frozenset({
     "zeros_like",
 })
 # fmt: on
-
-
-def home_of(name: str) -> tuple[str | None, str]:
-    """Return the namespace and the short name of a registered name.
-
-    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_plus_scalar")
-    (('contrib', 'box_nms'), ('op', 'relu'), ('_internal', '_plus_scalar'))
-    """
-    for prefix, home in NAMESPACES:
-        if name.startswith(prefix):
-            return home, name if home in (None, "_internal") else name[len(prefix) :]
-    return "op", name
 
 
 # -- one call ---------------------------------------------------------------------------------
@@ -178,12 +154,7 @@ MAX_INPUTS = 1_000_000
 def make_function(op: Op, name: str, cls: type[Symbol] = Symbol) -> Callable:
     """Return the function of an operator, with a real signature and docstring."""
     function = _variadic(op, name.lower(), cls) if op.variadic else _fixed(op, name.lower(), cls)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = docstring(op)
-    function.__signature__ = signature(op)
-    function.__module__ = "mxnet.symbol.op"
-    function.op = op
-    return function
+    return dress(function, op, name, "mxnet.symbol.op", "Symbol")
 
 
 def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
@@ -236,61 +207,9 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
     return call(cls, op, hint, given, kwargs, len(args) + len(symbols))
 
 
-def signature(op: Op) -> inspect.Signature:
-    """Return the signature that MXNet users know: inputs, attributes, name, attr, out."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    if op.variadic is not None:
-        parameters.append(inspect.Parameter(op.variadic, inspect.Parameter.VAR_POSITIONAL))
-        kind = inspect.Parameter.KEYWORD_ONLY
-    taken = {op.variadic}
-    shown = [*((i.name, None) for i in op.inputs), *((a, _Null) for a in op.attributes)]
-    for name, default in [*shown, ("name", None), ("attr", None), ("out", None)]:
-        if name not in taken:
-            taken.add(name)
-            parameters.append(inspect.Parameter(name, kind, default=default))
-    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(parameters)
-
-
-def docstring(op: Op) -> str:
-    """Return the operator's own text with its parameters listed."""
-    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
-    if op.variadic is not None:
-        lines.append(f"*{op.variadic} : Symbol")
-    for i in op.inputs:
-        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
-        lines.append(f"{i.name} : Symbol{kind}")
-    for a in op.attributes.values():
-        rest = "required" if a.required else f"default {to_string(a.default)}"
-        lines.append(f"{a.name} : {a.type.label}, {rest}")
-    lines.append("name : str, optional")
-    lines.append("attr : dict of str, optional")
-    return "\n".join(lines)
-
-
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:
-    """Put a function for every registered name into its namespace module.
-
-    `modules` has the keys of `NAMESPACES` plus 'op' and 'symbol' (which shows 'op' too). What a
-    module defines by hand stays.
-    """
-
-    def show(name: str, op: Op) -> None:
-        home, short = home_of(name)
-        if home is None:
-            return
-        function = make_function(op, short, cls)
-        _show(modules[home], short, function)
-        if home == "op":
-            _show(modules["symbol"], short, function)
-
-    registry.watch(show)
-
-
-def _show(module: ModuleType, name: str, function: Callable) -> None:
-    if name not in vars(module):
-        setattr(module, name, function)
+    """Put a function for every registered name into its namespace module."""
+    show_all(modules, "symbol", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[Symbol]) -> None:
@@ -298,17 +217,4 @@ def add_methods(cls: type[Symbol]) -> None:
     for name in registry.names():
         op = registry.get(name)
         if (op.method or name in METHODS) and not name.startswith("_") and name not in vars(cls):
-            setattr(cls, name, _method(make_function(op, name, cls)))
-
-
-def _method(function: Callable) -> Callable:
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
-        return function(self, *args, **kwargs)
-
-    method.__name__ = function.__name__
-    method.__qualname__ = f"Symbol.{function.__name__}"
-    method.__doc__ = function.__doc__
-    parameters = list(function.__signature__.parameters.values())
-    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = inspect.Signature([first, *parameters[1:]])
-    return method
+            setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))

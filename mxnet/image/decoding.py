@@ -1,0 +1,88 @@
+"""Pictures to arrays: `imdecode`, `imread`; and the way between arrays and OpenCV's pixels."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..error import MXNetError, ShapeError
+from ..formats import pictures
+from ..formats.location import existing_file
+from ..ndarray import NDArray
+from ..ndarray.storage import wrap_plain
+
+
+def imdecode(
+    buf: bytes | bytearray | np.ndarray | NDArray,
+    flag: int = 1,
+    to_rgb: bool = True,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Decode a JPEG, PNG or other picture to a uint8 array (height, width, channels).
+
+    Parameters
+    ----------
+    buf : bytes, bytearray, or a uint8 array
+        The compressed picture.
+    flag : {0, 1}
+        1 for three channels, 0 for one (grey).
+    to_rgb : bool
+        Whether red comes first; else blue does, as in OpenCV.
+    out : NDArray, optional
+        Where to put the pixels.
+
+    >>> pixels = np.full((2, 3, 3), 7, dtype=np.uint8)
+    >>> png = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), pixels, 3, ".png")[24:]
+    >>> mx.image.imdecode(png, flag=0).shape
+    (2, 3, 1)
+    """
+    if isinstance(buf, NDArray):
+        buf = pixels_of(buf)
+    if isinstance(buf, np.ndarray):
+        buf = np.ascontiguousarray(buf, dtype=np.uint8).reshape(-1).data
+    if not isinstance(buf, bytes | bytearray | memoryview):
+        raise ValueError(
+            "buf must be of type bytes, bytearray or numpy.ndarray,"
+            f"if you would like to input type str, please convert to bytes; got {type(buf)}"
+        )
+    return _decoded(buf, flag, to_rgb, out, "the given bytes")
+
+
+def imread(
+    filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True, out: NDArray | None = None
+) -> NDArray:
+    """Read a picture file to a uint8 array; see `imdecode`."""
+    path = existing_file(filename)
+    return _decoded(path.read_bytes(), flag, to_rgb, out, f"{str(path)!r}")
+
+
+def _decoded(content: Any, flag: int, to_rgb: bool, out: NDArray | None, source: str) -> NDArray:
+    if flag < 0:
+        raise MXNetError(f"value {flag} for Parameter flag should be greater equal to 0")
+    if len(content) == 0:
+        raise pictures.BadPicture(f"Input cannot be an empty buffer: {source}.")
+    pixels = pictures.decode(content, int(flag), rgb=bool(to_rgb), source=source)
+    if out is None:
+        return array_of(pixels)
+    if out.shape != pixels.shape:
+        raise ShapeError(f"out has shape {out.shape}, and the picture {pixels.shape}.")
+    out[:] = array_of(pixels)
+    return out
+
+
+def pixels_of(image: NDArray | np.ndarray) -> np.ndarray:
+    """Return an image's pixels for OpenCV, which only reads them: on the CPU without a copy."""
+    if isinstance(image, NDArray):
+        return image.handle.cpu().numpy()
+    return np.asarray(image)
+
+
+def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
+    """Return pixels as an array of the kind of ``like``; it takes the memory over."""
+    if not pixels.flags.writeable or not pixels.flags.c_contiguous:
+        pixels = pixels.copy(order="C")
+    kind = type(like) if isinstance(like, NDArray) else NDArray
+    return wrap_plain(kind, torch.from_numpy(pixels))

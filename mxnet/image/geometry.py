@@ -1,0 +1,317 @@
+"""Sizes, crops, borders and rotation of images (height, width, channels)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ..error import MXNetError, ShapeError
+from ..formats.pictures import opencv
+from ..ndarray import NDArray
+from ..ndarray.storage import wrap_plain
+from . import chance
+from .decoding import array_of, pixels_of
+
+Rectangle = tuple[int, int, int, int]  # x, y, width, height
+ATTEMPTS = 10
+RESIZABLE = ("uint8", "int16", "uint16", "float32", "float64")
+
+
+def imresize(
+    src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None
+) -> NDArray:
+    """Resize an image to width ``w`` and height ``h``.
+
+    ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos; 9 picks by
+    the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at random.
+
+    >>> mx.image.imresize(mx.nd.ones((4, 6, 3), dtype="uint8"), 3, 2).shape
+    (2, 3, 3)
+    """
+    pixels = pixels_of(src)
+    if pixels.ndim != 3:
+        raise ShapeError(f"imresize takes an image (height, width, channels), not {src.shape}.")
+    if w < 1 or h < 1:
+        raise MXNetError(f"imresize: width and height must be at least 1, got {w} and {h}.")
+    made = array_of(resized(pixels, w, h, interp), src)
+    if out is None:
+        return made
+    if out.shape != made.shape:
+        raise ShapeError(f"out has shape {out.shape}, and the resized image {made.shape}.")
+    out[:] = made
+    return out
+
+
+def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
+    """Return pixels resized by OpenCV, with their channel axis."""
+    cv2 = opencv()
+    if pixels.dtype.name not in RESIZABLE:
+        raise MXNetError(f"Images of {pixels.dtype} cannot be resized; {RESIZABLE} can.")
+    old = (*pixels.shape[:2], height, width)
+    made = cv2.resize(pixels, (width, height), interpolation=_get_interp_method(interp, old))
+    return made[:, :, None] if made.ndim == 2 else made
+
+
+def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
+    """Return OpenCV's method; ``sizes`` are old height and width, new height and width.
+
+    >>> _get_interp_method(9, (10, 10, 20, 20)), _get_interp_method(9, (10, 10, 5, 5))
+    (2, 3)
+    """
+    if interp == 9:
+        if not sizes:
+            return 2
+        old_height, old_width, height, width = sizes
+        if height > old_height and width > old_width:
+            return 2
+        return 3 if height < old_height and width < old_width else 1
+    if interp == 10:
+        return chance.whole(0, 4)
+    if interp not in (0, 1, 2, 3, 4):
+        raise ValueError(f"Unknown interp method {interp}: it is 0 to 4, 9 or 10")
+    return interp
+
+
+def copyMakeBorder(  # noqa: N802 (MXNet's spelling)
+    src: NDArray,
+    top: int,
+    bot: int,
+    left: int,
+    right: int,
+    type: int = 0,
+    value: float = 0.0,
+    values: tuple[float, ...] = (),
+    out: NDArray | None = None,
+) -> NDArray:
+    """Add a border around an image.
+
+    ``type`` is OpenCV's: 0 constant (``values`` for each channel, or one ``value``), 1 the edge
+    repeated, 2 reflected, 3 wrapped around, 4 reflected without the edge.
+
+    >>> mx.image.copyMakeBorder(mx.nd.zeros((1, 1, 1)), 0, 0, 1, 0, values=(5,)).asnumpy().ravel()
+    array([5., 0.], dtype=float32)
+    """
+    if type not in range(5):
+        raise MXNetError(f"Unknown border type {type}: it is 0 to 4.")
+    pixels = pixels_of(src)
+    filling = list(values) if values else [value] * 4
+    filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
+    made = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
+    result = array_of(made[:, :, None] if made.ndim == 2 else made, src)
+    if out is None:
+        return result
+    out[:] = result
+    return out
+
+
+def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+    """Shrink a crop (width, height), keeping its form, until it fits into an image.
+
+    >>> mx.image.scale_down((640, 480), (720, 120))
+    (640, 106)
+    """
+    width, height = size
+    source_width, source_height = src_size
+    if source_height < height:
+        width, height = width * source_height / height, source_height
+    if source_width < width:
+        width, height = source_width, height * source_width / width
+    return int(width), int(height)
+
+
+def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
+    """Resize an image so that its shorter edge becomes ``size``.
+
+    >>> mx.image.resize_short(mx.nd.ones((4, 6, 3)), 2).shape
+    (2, 3, 3)
+    """
+    height, width, _ = src.shape
+    if height > width:
+        new_height, new_width = size * height // width, size
+    else:
+        new_height, new_width = size, size * width // height
+    return imresize(src, new_width, new_height, interp=interp)
+
+
+def fixed_crop(
+    src: NDArray,
+    x0: int,
+    y0: int,
+    w: int,
+    h: int,
+    size: tuple[int, int] | None = None,
+    interp: int = 2,
+) -> NDArray:
+    """Cut out a rectangle and, if ``size`` (width, height) is given, resize it to that.
+
+    >>> mx.image.fixed_crop(mx.nd.ones((4, 6, 3)), 1, 2, 3, 2).shape
+    (2, 3, 3)
+    """
+    if x0 < 0 or y0 < 0 or x0 >= src.shape[1] or y0 >= src.shape[0] or w < 1 or h < 1:
+        raise MXNetError(
+            f"fixed_crop: the rectangle at ({x0}, {y0}) of {w} x {h} does not begin inside the "
+            f"image of {src.shape[1]} x {src.shape[0]}."
+        )
+    out = src[y0 : y0 + h, x0 : x0 + w]
+    if size is None or (w, h) == tuple(size):
+        return out
+    return imresize(out, *size, interp=interp)
+
+
+def random_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[NDArray, Rectangle]:
+    """Cut out a rectangle of ``size`` (width, height) anywhere; a smaller image is enlarged.
+
+    Returns the crop and where it was: (x, y, width, height).
+    """
+    height, width, _ = src.shape
+    new_width, new_height = scale_down((width, height), size)
+    x0, y0 = chance.whole(0, width - new_width), chance.whole(0, height - new_height)
+    crop = fixed_crop(src, x0, y0, new_width, new_height, size, interp)
+    return crop, (x0, y0, new_width, new_height)
+
+
+def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[NDArray, Rectangle]:
+    """Cut out the middle of ``size`` (width, height); a smaller image is enlarged.
+
+    >>> crop, place = mx.image.center_crop(mx.nd.ones((4, 6, 3)), (2, 2))
+    >>> place
+    (2, 1, 2, 2)
+    """
+    height, width, _ = src.shape
+    new_width, new_height = scale_down((width, height), size)
+    x0, y0 = (width - new_width) // 2, (height - new_height) // 2
+    crop = fixed_crop(src, x0, y0, new_width, new_height, size, interp)
+    return crop, (x0, y0, new_width, new_height)
+
+
+def random_size_crop(
+    src: NDArray,
+    size: tuple[int, int],
+    area: float | tuple[float, float] | None,
+    ratio: tuple[float, float],
+    interp: int = 2,
+    **kwargs: Any,
+) -> tuple[NDArray, Rectangle]:
+    """Cut out a rectangle of random area and form, and resize it to ``size`` (width, height).
+
+    ``area`` is the least part of the image's area, or (least, most); ``ratio`` the least and most
+    width / height. If ten attempts find none that fits, the middle is taken.
+    """
+    if "min_area" in kwargs:
+        warnings.warn("`min_area` is deprecated: use `area`.", DeprecationWarning, stacklevel=2)
+        area = kwargs.pop("min_area")
+    if kwargs:
+        raise UnexpectedArguments(
+            f"unexpected keyword arguments for `random_size_crop`: {sorted(kwargs)}"
+        )
+    least, most = (area, 1.0) if isinstance(area, int | float | np.number) else area
+    height, width, _ = src.shape
+    for _ in range(ATTEMPTS):
+        wanted = chance.between(least, most) * height * width
+        form = math.exp(chance.between(math.log(ratio[0]), math.log(ratio[1])))
+        new_width = round(math.sqrt(wanted * form))
+        new_height = round(math.sqrt(wanted / form))
+        if 1 <= new_width <= width and 1 <= new_height <= height:
+            x0, y0 = chance.whole(0, width - new_width), chance.whole(0, height - new_height)
+            crop = fixed_crop(src, x0, y0, new_width, new_height, size, interp)
+            return crop, (x0, y0, new_width, new_height)
+    return center_crop(src, size, interp)
+
+
+class UnexpectedArguments(MXNetError, TypeError, AssertionError):
+    """A function was given keywords that it does not have."""
+
+
+def imrotate(
+    src: NDArray,
+    rotation_degrees: float | NDArray,
+    zoom_in: bool = False,
+    zoom_out: bool = False,
+) -> NDArray:
+    """Rotate float32 images (channels, height, width), alone or in a batch, about their centre.
+
+    Parameters
+    ----------
+    src : NDArray
+    rotation_degrees : float, or one for each image of a batch
+    zoom_in : bool
+        Enlarge the result until no empty corner shows.
+    zoom_out : bool
+        Shrink it until the whole image shows.
+
+    >>> x = mx.nd.array([[[1, 2], [3, 4]]])
+    >>> mx.image.imrotate(x, 90).asnumpy().round(3)
+    array([[[2., 4.],
+            [1., 3.]]], dtype=float32)
+    """
+    if zoom_in and zoom_out:
+        raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
+    if src.dtype is not np.float32:
+        raise TypeError("Only `float32` images are supported by this function")
+    if src.ndim not in (3, 4):
+        raise ValueError("Only 3D and 4D are supported by this function")
+    scalar = isinstance(rotation_degrees, int | float | np.number)
+    if src.ndim == 3 and not scalar:
+        raise TypeError(
+            "When a single image is passed the rotation angle is required to be a scalar."
+        )
+    images = src.handle if src.ndim == 4 else src.handle[None]
+    angles = [rotation_degrees] * len(images) if scalar else pixels_of(rotation_degrees).tolist()
+    if len(angles) != len(images):
+        raise ValueError("The number of images must be equal to the number of rotation angles")
+    turns = [_rotation(a, *images.shape[2:], zoom_in, zoom_out) for a in angles]
+    matrices = torch.tensor(turns, dtype=torch.float32, device=images.device)
+    grid = F.affine_grid(matrices, list(images.shape), align_corners=True)
+    turned = F.grid_sample(images, grid, padding_mode="zeros", align_corners=True)
+    return wrap_plain(type(src), turned if src.ndim == 4 else turned[0])
+
+
+def _rotation(
+    degrees: float, height: int, width: int, zoom_in: bool, zoom_out: bool
+) -> list[list[float]]:
+    """Return the matrix from places in the result to places in the image, both in [-1, 1]."""
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    across = abs(cosine) + abs(sine) * height / width
+    down = abs(cosine) + abs(sine) * width / height
+    largest = max(across, down)  # the box around the turned image, in units of the image
+    scale = 1 / largest if zoom_in else largest if zoom_out else 1.0
+    form = (height - 1) / max(width - 1, 1)
+    back = (width - 1) / max(height - 1, 1)
+    return [
+        [scale * cosine, -scale * sine * form, 0.0],
+        [scale * sine * back, scale * cosine, 0.0],
+    ]
+
+
+def random_rotate(
+    src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
+) -> NDArray:
+    """Rotate images by a random angle between two limits in degrees; see `imrotate`."""
+    low, high = angle_limits
+    if src.ndim == 3:
+        angle: Any = chance.between(low, high)
+    else:
+        angle = chance.several(low, high, len(src))
+    return imrotate(src, angle, zoom_in=zoom_in, zoom_out=zoom_out)
+
+
+def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
+    """Subtract the mean and divide by the deviation of each channel; None leaves a step out.
+
+    >>> mx.image.color_normalize(mx.nd.ones((1, 1, 3)) * 3, 1.0, 2.0).asnumpy().ravel()
+    array([1., 1., 1.], dtype=float32)
+    """
+    if mean is not None:
+        src = src - _on_channels(mean)
+    if std is not None:
+        src = src / _on_channels(std)
+    return src
+
+
+def _on_channels(value: Any) -> Any:
+    return array_of(np.asarray(value, np.float32)) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,86 @@
+"""Checks of names: what a module was told, against what its symbol or its batches have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+
+from ..error import did_you_mean
+from ..io import DataDesc
+from ..symbol import Symbol
+
+PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
+
+
+def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: bool) -> None:
+    """Raise, or only warn, if the symbol lacks some of its inputs' names."""
+    known = symbol.list_arguments()
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return
+    candidates = [name for name in known if not name.endswith(PARAMETER_ENDINGS)]
+    message = (
+        f"You created Module with Module(..., {what}={list(names)}) but input with name "
+        f"{', '.join(map(repr, missing))} is not found in symbol.list_arguments(). "
+        "Did you mean one of:\n\t" + "\n\t".join(candidates)
+    )
+    near = did_you_mean(missing[0], known)
+    if near:
+        message += f"\n{near}"
+    if must_be:
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=4)
+
+
+def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
+    """Raise if the described arrays are not those that the module was told of."""
+    given = [desc.name for desc in descs]
+    if sorted(given) != sorted(names):
+        raise ValueError(mismatch(names, descs, what))
+
+
+def mismatch(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> str:
+    """Return the sentence that lists what was given, what is expected, and the nearest name."""
+    given = [desc.name for desc in descs]
+    message = (
+        f"Data provided by {what}_shapes don't match names specified by {what}_names "
+        f"({list(descs)} vs. {list(names)})"
+    )
+    for name in given:
+        if name not in names and (near := did_you_mean(name, names)):
+            return f"{message}. {name!r} is not among them. {near}"
+    return message
+
+
+def not_presented(missing: Sequence[str], given: Iterable[str]) -> str:
+    """Return the sentence about parameters that have no value."""
+    given = sorted(given)
+    near = next((n for m in missing if (n := did_you_mean(m, given))), "")
+    verb = "is" if len(missing) == 1 else "are"
+    return (
+        f"{', '.join(missing)} {verb} not presented: the parameters given are "
+        f"{', '.join(given) or 'none'}. {near} Use allow_missing=True to initialize what is missing."
+    )
+
+
+def parse_descs(
+    data_names: Sequence[str],
+    label_names: Sequence[str],
+    data_shapes: Sequence,
+    label_shapes: Sequence | None,
+    known: Iterable[str],
+) -> tuple[list[DataDesc], list[DataDesc] | None]:
+    """Return the descriptions of data and labels, checked against the names.
+
+    Data must match. Labels may be left out, as in prediction, with a warning; a label that
+    neither the module nor its symbol knows is an error.
+    """
+    data = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in data_shapes]
+    check_names_match(data_names, data, "data")
+    labels = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in label_shapes or ()]
+    if sorted(d.name for d in labels) != sorted(label_names):
+        message = mismatch(label_names, labels, "label")
+        if any(d.name not in label_names and d.name not in known for d in labels):
+            raise ValueError(message)
+        warnings.warn(message, stacklevel=4)
+    return data, labels or None

@@ -1,0 +1,332 @@
+"""What `fit(resume=...)` keeps: everything that is needed to go on as if nothing had happened.
+
+One file holds the symbol, the parameters and the optimizer of every device, the metric, the random
+streams, and where in which epoch training is. It is replaced as a whole, so a killed run leaves
+the last complete one. The order of the data comes back in one of three ways: an iterator with
+``state_dict`` and ``load_state_dict`` is asked; of an `NDArrayIter` the order is kept; any other is
+reset as often as before, each time with the random streams as they were then.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..error import FormatError, MXNetError
+from ..formats import tree_file
+from ..formats.location import local_path
+from ..io import NDArrayIter
+from ..ndarray import NDArray
+from ..ndarray.storage import plain, wrap_plain
+
+VERSION = 1
+PLAIN = (bool, int, float, str, type(None))
+
+
+class Resuming:
+    """The keeper of a training run; without a prefix it does nothing but pass batches on.
+
+    Parameters
+    ----------
+    module : BaseModule
+    prefix : where the file lies, or None.
+    every : number of batches after which the file is written, or None for only after epochs.
+    train_data : DataIter
+    metric : EvalMetric
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        prefix: str | os.PathLike | None,
+        every: int | None,
+        train_data: Any,
+        metric: Any,
+    ) -> None:
+        if every is not None and (prefix is None or every < 1):
+            raise ValueError("resume_every is a positive number of batches, and needs resume=prefix.")
+        self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
+        self.place = None if prefix is None else local_path(f"{os.fspath(prefix)}-resume.params")
+        self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
+        self.resets: list[dict] = []  # the random streams before each reset, where needed
+        self.order: Any = None  # of the data in this epoch
+        self.before_fetch: dict | None = None
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def continue_from(self, begin_epoch: int) -> int:
+        """Take over the file if there is one; return the epoch to begin with."""
+        if self.place is None:
+            return begin_epoch
+        if not self.place.exists():
+            self.order = data_order(self.train_data)
+            return begin_epoch
+        state = tree_file.read(self.place)
+        if not isinstance(state, dict) or state.get("version") != VERSION:
+            raise FormatError(f"{str(self.place)!r} is not a training state of this version.")
+        self._check(state)
+        self.module._restore_training_state(arrays_from(state["module"]))
+        self._restore_data(state)
+        set_streams(state["streams"])
+        if state["nbatch"]:
+            self.pending = state
+        return state["epoch"]
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Raise unless the file belongs to this network."""
+        ours, theirs = described(self.module), state["network"]
+        if ours != theirs:
+            odd = sorted({*ours, *theirs} - {n for n in ours if ours[n] == theirs.get(n)})
+            name = odd[0]
+            raise MXNetError(
+                f"{str(self.place)!r} was written for another network: {name!r} is "
+                f"{ours.get(name, 'not there')} here and {theirs.get(name, 'not there')} in the "
+                f"file ({len(odd)} such differences). Choose another prefix, or remove the file."
+            )
+
+    def _restore_data(self, state: Mapping[str, Any]) -> None:
+        self.resets = state["resets"]
+        self.order = state["order"]
+        if self.order is not None:
+            set_data_order(self.train_data, self.order)
+            return
+        for streams in self.resets:
+            set_streams(streams)
+            self.train_data.reset()
+
+    # -- in the loop --------------------------------------------------------------------------
+
+    def start(self, data_iter: Any) -> tuple[int, Any]:
+        """Return the number of the epoch's first batch to run, and that batch."""
+        state, self.pending = self.pending, None
+        nbatch = 0 if state is None else state["nbatch"]
+        for _ in range(nbatch):
+            next(data_iter)
+        if state is not None:
+            set_streams(state["before_fetch"])
+        batch = self.fetch(data_iter)
+        if batch is None:
+            raise MXNetError(
+                "train_data gave no batch: it is empty, or was used before and not reset."
+            )
+        if state is not None:
+            set_streams(state["streams"])
+            restore_numbers(self.metric, state["metric"])
+        return nbatch, batch
+
+    def fetch(self, data_iter: Any) -> Any:
+        """Return the next batch, or None at the end."""
+        if self.every is not None:
+            self.before_fetch = streams()
+        return next(data_iter, None)
+
+    def reset_data(self) -> None:
+        """Reset the iterator for the next epoch."""
+        if self.place is not None and self.order is None:
+            self.resets = [*self.resets, streams()]
+        self.train_data.reset()
+        if self.place is not None:
+            self.order = data_order(self.train_data)
+
+    def after_batch(self, epoch: int, nbatch: int, is_last: bool) -> None:
+        """Write the file if it is time."""
+        if self.every is not None and not is_last and nbatch % self.every == 0:
+            self._write(epoch, nbatch)
+
+    def after_epoch(self, epoch: int) -> None:
+        """Write the file: all is done up to the next epoch."""
+        if self.place is not None:
+            self._write(epoch + 1, 0)
+
+    def _write(self, epoch: int, nbatch: int) -> None:
+        symbol = self.module.symbol
+        state = {
+            "version": VERSION,
+            "epoch": epoch,
+            "nbatch": nbatch,
+            "symbol": None if symbol is None else symbol.tojson(remove_amp_cast=False),
+            "network": described(self.module),
+            "module": tensors_of(self.module._training_state()),
+            "metric": numbers(self.metric) if nbatch else None,
+            "streams": streams(),
+            "before_fetch": self.before_fetch if nbatch else None,
+            "resets": self.resets,
+            "order": self.order,
+        }
+        tree_file.write(self.place, state)
+
+
+# -- the network -------------------------------------------------------------------------------
+
+
+def described(module: Any) -> dict[str, str]:
+    """Return name, shape and type of every parameter."""
+    args, auxes = module.get_params()
+    return {
+        f"{kind}:{name}": f"{'x'.join(map(str, x.shape))} {np.dtype(x.dtype).name}"
+        for kind, params in (("arg", args), ("aux", auxes))
+        for name, x in sorted(params.items())
+    }
+
+
+def tensors_of(tree: Any) -> Any:
+    """Return a tree with tensors in place of arrays."""
+    if isinstance(tree, NDArray):
+        return plain(tree)
+    if isinstance(tree, Mapping):
+        return {key: tensors_of(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(tensors_of(value) for value in tree)
+    return tree
+
+
+def arrays_from(tree: Any) -> Any:
+    """Return a tree with arrays in place of tensors."""
+    if isinstance(tree, torch.Tensor):
+        return wrap_plain(NDArray, tree)
+    if isinstance(tree, dict):
+        return {key: arrays_from(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(arrays_from(value) for value in tree)
+    return tree
+
+
+# -- numbers of optimizers, schedulers and metrics ---------------------------------------------
+
+
+def numbers(thing: Any) -> dict[str, Any]:
+    """Return the attributes of an object that are numbers, text, arrays, or containers of them.
+
+    Attributes that are objects with attributes of their own (a scheduler, the parts of a composite
+    metric) are followed; anything else, such as functions, is the program's own.
+    """
+    settle = getattr(thing, "_settle", None)
+    if callable(settle):
+        settle()
+    found = {}
+    for name, value in vars(thing).items():
+        kept, part = _numbers_in(value)
+        if kept:
+            found[name] = part
+    return found
+
+
+def _numbers_in(value: Any) -> tuple[bool, Any]:
+    if isinstance(value, (*PLAIN, np.generic, np.ndarray)):
+        return not (isinstance(value, np.ndarray) and value.dtype.hasobject), value
+    if isinstance(value, NDArray):
+        return True, {"array": plain(value)}
+    if isinstance(value, list | tuple):
+        parts = [_numbers_in(v) for v in value]
+        return all(kept for kept, _ in parts), {type(value).__name__: [p for _, p in parts]}
+    if isinstance(value, dict):
+        parts = {k: _numbers_in(v) for k, v in value.items() if isinstance(k, PLAIN)}
+        whole = len(parts) == len(value) and all(kept for kept, _ in parts.values())
+        return whole, {"dict": {k: p for k, (_, p) in parts.items()}}
+    if hasattr(value, "__dict__") and not callable(getattr(value, "tojson", None)):
+        if isinstance(value, type) or hasattr(value, "__code__"):
+            return False, None
+        return True, {"object": numbers(value)}
+    return False, None
+
+
+def restore_numbers(thing: Any, saved: Mapping[str, Any]) -> None:
+    """Give an object back what `numbers` found in one made in the same way."""
+    settle = getattr(thing, "_settle", None)
+    if callable(settle):
+        settle()
+    for name, value in saved.items():
+        vars(thing)[name] = _restored(vars(thing).get(name), value)
+
+
+def _restored(old: Any, saved: Any) -> Any:
+    if not isinstance(saved, Mapping):
+        return saved
+    ((kind, content),) = saved.items()
+    if kind == "array":
+        made = wrap_plain(NDArray, content)
+        return made.as_in_context(old.context) if isinstance(old, NDArray) else made
+    if kind == "object":
+        if old is not None:
+            restore_numbers(old, content)
+        return old
+    if kind == "dict":
+        olds = old if isinstance(old, dict) else {}
+        return {k: _restored(olds.get(k), v) for k, v in content.items()}
+    olds = old if isinstance(old, list | tuple) and len(old) == len(content) else [None] * len(content)
+    parts = [_restored(o, v) for o, v in zip(olds, content, strict=True)]
+    return tuple(parts) if kind == "tuple" else parts
+
+
+# -- random streams ----------------------------------------------------------------------------
+
+
+def streams() -> dict[str, Any]:
+    """Return the state of every random stream: torch's on all devices, NumPy's, Python's."""
+    kind, words, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 (the global one)
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "cuda": [s.numpy().tobytes() for s in _cuda_states()],
+        "numpy": (str(kind), words, int(position), int(has_gauss), float(gauss)),
+        "python": _python_state(),
+    }
+
+
+def _python_state() -> tuple:
+    version, words, gauss = random.getstate()
+    return version, np.array(words, np.uint64), gauss
+
+
+def _cuda_states() -> list[torch.Tensor]:
+    used = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return torch.cuda.get_rng_state_all() if used else []
+
+
+def set_streams(state: Mapping[str, Any]) -> None:
+    """Set every random stream to a state that `streams` gave."""
+    torch.set_rng_state(torch.frombuffer(bytearray(state["torch"]), dtype=torch.uint8))
+    if state["cuda"] and torch.cuda.is_available():
+        saved = [torch.frombuffer(bytearray(s), dtype=torch.uint8) for s in state["cuda"]]
+        torch.cuda.set_rng_state_all(saved[: torch.cuda.device_count()])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(int(w) for w in words), gauss))
+
+
+# -- the order of the data ---------------------------------------------------------------------
+
+
+def data_order(data: Any) -> Any:
+    """Return what tells the order of an epoch's data, at its beginning; None if nothing does."""
+    if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
+        return {"own": data.state_dict()}
+    if type(data) is NDArrayIter and data.last_batch_handle != "roll_over":
+        return {"idx": data.idx.copy()}
+    return None
+
+
+def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
+    """Bring an iterator to the beginning of an epoch with this order."""
+    if "own" in order:
+        data.load_state_dict(order["own"])
+        return
+    wanted = order["idx"]
+    if not isinstance(data, NDArrayIter) or sorted(wanted) != sorted(data.idx):
+        raise MXNetError("train_data has another number of samples than the training state.")
+    places = np.argsort(data.idx)[wanted]
+    if (places != np.arange(len(places))).any():
+        index = torch.from_numpy(places)
+        for named in (data.data, data.label):
+            named[:] = [(name, _reordered(x, index)) for name, x in named]
+        data.idx = wanted.copy()
+    data.cursor = -data.batch_size
+
+
+def _reordered(array: NDArray, places: torch.Tensor) -> NDArray:
+    tensor = plain(array)
+    return wrap_plain(type(array), tensor.index_select(0, places.to(tensor.device)), array._ctx)

@@ -1,0 +1,120 @@
+"""How operators are shown to users: in which namespace, with what signature and docstring."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+from . import registry
+from .attributes import to_string
+from .declare import Op
+
+# MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
+NAMESPACES = (
+    ("_contrib_", "contrib"),
+    ("_linalg_", "linalg"),
+    ("_sparse_", "sparse"),
+    ("_image_", "image"),
+    ("_random_", "random"),
+    ("_npx_", None),
+    ("_npi_", None),
+    ("_np_", None),
+    ("_", "_internal"),
+)
+
+
+def home_of(name: str) -> tuple[str | None, str]:
+    """Return the namespace and the short name of a registered name.
+
+    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_npi_add")
+    (('contrib', 'box_nms'), ('op', 'relu'), (None, '_npi_add'))
+    """
+    for prefix, home in NAMESPACES:
+        if name.startswith(prefix):
+            return home, name if home in (None, "_internal") else name[len(prefix) :]
+    return "op", name
+
+
+def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
+    """Return the signature that MXNet users know: inputs, attributes, then `extras`."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    if op.variadic is not None:
+        parameters.append(inspect.Parameter(op.variadic, inspect.Parameter.VAR_POSITIONAL))
+        kind = inspect.Parameter.KEYWORD_ONLY
+    shown: dict[str, object] = {i.name: None for i in op.inputs}
+    shown |= {a.name: None if a.required else a.default for a in op.attributes.values()}
+    shown |= {extra: None for extra in extras if extra not in shown}
+    shown.pop(op.variadic, None)
+    parameters += [inspect.Parameter(n, kind, default=d) for n, d in shown.items()]
+    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
+
+
+def docstring(op: Op, array: str, extras: tuple[str, ...]) -> str:
+    """Return the operator's own text with its parameters listed; `array` is what it takes."""
+    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
+    if op.variadic is not None:
+        lines.append(f"*{op.variadic} : {array}")
+    for i in op.inputs:
+        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
+        lines.append(f"{i.name} : {array}{kind}")
+    for a in op.attributes.values():
+        rest = "required" if a.required else f"default {to_string(a.default)}"
+        lines.append(f"{a.name} : {a.type.label}, {rest}")
+    return "\n".join([*lines, *extras])
+
+
+def dress(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
+    """Give a derived function its name, signature and docstring."""
+    eager = array == "NDArray"
+    extras = ("out", "name") if eager else ("name", "attr", "out")
+    lines = (
+        ("out : NDArray or list of NDArray, optional",)
+        if eager
+        else ("name : str, optional", "attr : dict of str, optional")
+    )
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = docstring(op, array, lines)
+    function.__signature__ = signature(op, extras)
+    function.__module__ = module
+    function.op = op
+    return function
+
+
+def show_all(
+    modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
+) -> None:
+    """Put a function for every registered name into its namespace, now and in future.
+
+    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. What a
+    module defines by hand stays.
+    """
+
+    def show(name: str, op: Op) -> None:
+        home, short = home_of(name)
+        if home is None:
+            return
+        function = make(op, short)
+        _put(modules[home], short, function)
+        if home == "op":
+            _put(modules[root], short, function)
+        elif home != "_internal":
+            _put(modules["_internal"], name, function)
+
+    registry.watch(show)
+
+
+def _put(module: ModuleType, name: str, function: Callable) -> None:
+    if name not in vars(module):
+        setattr(module, name, function)
+
+
+def as_method(function: Callable, owner: str) -> Callable:
+    """Let a derived function serve as a method: its first parameter is self."""
+    function.__qualname__ = f"{owner}.{function.__name__}"
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = list(function.__signature__.parameters.values())[1:]
+    function.__signature__ = inspect.Signature([first, *rest])
+    return function

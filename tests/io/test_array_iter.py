@@ -1,0 +1,136 @@
+"""NDArrayIter: names, types, shuffling, axes; the order of batches is in the golden tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+import mxnet.io
+import mxnet.random
+from mxnet.io import NDArrayIter
+
+X, Y = np.arange(14).reshape(7, 2), np.arange(7)
+
+
+def labels_of(it, epochs=1):
+    found = []
+    for _ in range(epochs):
+        found.append([int(x) for batch in it for x in batch.label[0].asnumpy()])
+        it.reset()
+    return found
+
+
+def test_names():
+    def names(data, label):
+        it = NDArrayIter(data, label, 3)
+        return [d.name for d in it.provide_data], [d.name for d in it.provide_label]
+
+    assert names(X, Y) == names([X], [Y]) == (["data"], ["softmax_label"])
+    assert names([X, X], None) == (["_0_data", "_1_data"], [])
+    assert names({"b": X, "a": X}, {"l": Y}) == (["a", "b"], ["l"])
+
+
+def test_numpy_becomes_float32_and_ndarrays_keep_their_type():
+    assert NDArrayIter(X.astype("int64"), batch_size=3).provide_data[0].dtype == np.float32
+    for dtype in (np.float64, np.uint8, np.float16):
+        it = NDArrayIter(mx.nd.array(X, dtype=dtype), batch_size=3)
+        assert it.provide_data[0].dtype == it.next().data[0].dtype == dtype
+
+
+def test_without_labels():
+    assert [batch.label for batch in NDArrayIter(X, batch_size=4)] == [[], []]
+
+
+def test_a_batch_may_be_changed():
+    it = NDArrayIter(X, Y, 3)
+    it.next().data[0][:] = 99
+    it.reset()
+    assert it.next().data[0].asnumpy()[0, 0] == 0
+
+
+def test_shuffling_keeps_data_and_labels_together():
+    it = NDArrayIter(X, Y, 7, shuffle=True)
+    for _ in range(3):
+        batch = it.next()
+        assert (batch.data[0].asnumpy()[:, 0] == 2 * batch.label[0].asnumpy()).all()
+        assert sorted(batch.label[0].asnumpy()) == list(range(7))
+        assert (it.idx == batch.label[0].asnumpy()).all()
+        assert (it.label[0][1].asnumpy() == it.idx).all()
+        it.reset()
+
+
+def test_the_seed_repeats_the_order():
+    def order():
+        mx.random.seed(3)
+        return labels_of(NDArrayIter(X, Y, 7, shuffle=True), 3)
+
+    first = order()
+    assert first == order()
+    assert first[0] != first[1]
+
+
+def test_shuffled_samples_roll_over_unchanged():
+    it = NDArrayIter(X, Y, 3, shuffle=True, last_batch_handle="roll_over")
+    (seen,) = labels_of(it)
+    batch = it.next()
+    assert batch.pad == 1
+    assert {*seen, int(batch.label[0].asnumpy()[0])} == set(range(7))
+
+
+def test_hard_reset_drops_what_was_to_roll_over():
+    it = NDArrayIter(X, Y, 3, last_batch_handle="roll_over")
+    labels_of(it)
+    it.hard_reset()
+    assert it.next().label[0].asnumpy().tolist() == [0, 1, 2]
+
+
+def test_a_batch_larger_than_all_samples_rolls_over_too():
+    it = NDArrayIter(X, Y, 16, last_batch_handle="roll_over")
+    assert labels_of(it, 2)[1] == [*range(7), *range(7), 0, 1]
+
+
+def test_samples_along_another_axis():
+    data = np.arange(4 * 5).reshape(4, 5)
+    it = NDArrayIter(data, Y[:5], 2, layout="TN")
+    assert [d.shape for d in it.provide_data + it.provide_label] == [(4, 2), (2,)]
+    last = list(it)[-1]
+    assert last.data[0].asnumpy().tolist() == data[:, [4, 0]].tolist()
+    assert (last.label[0].asnumpy().tolist(), last.pad) == ([4, 0], 1)
+    shuffled = NDArrayIter(data, Y[:5], 5, layout="TN", shuffle=True).next()
+    assert (shuffled.data[0].asnumpy()[0] == shuffled.label[0].asnumpy()).all()
+
+
+def test_csr_data():
+    csr = mx.nd.array(X).tostype("csr")
+    it = NDArrayIter(csr, Y, 3, last_batch_handle="discard")
+    assert [b.data[0].asnumpy().tolist() for b in it] == [X[:3].tolist(), X[3:6].tolist()]
+    shuffled = NDArrayIter(csr, Y, 7, shuffle=True, last_batch_handle="discard").next()
+    assert (shuffled.data[0].asnumpy() == X[shuffled.label[0].asnumpy().astype(int)]).all()
+    with pytest.raises(NotImplementedError, match="set to `discard`"):
+        NDArrayIter(csr, Y, 3)
+
+
+def test_iter_next_and_its_kin():
+    it, found = NDArrayIter(X, Y, 3), []
+    while it.iter_next():
+        found.append((it.getlabel()[0].asnumpy().tolist(), it.getpad(), it.cursor))
+    assert found == [([0, 1, 2], 0, 0), ([3, 4, 5], 0, 3), ([6, 0, 1], 2, 6)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: NDArrayIter("text"), TypeError, "Input must be NDArray"),
+        (lambda: NDArrayIter(["text"]), TypeError, "Invalid type"),
+        (lambda: NDArrayIter([]), ValueError, "at least one data array"),
+        (lambda: NDArrayIter(np.zeros((0, 2))), ValueError, "at least one sample"),
+        (lambda: NDArrayIter(X, Y[:5]), ValueError, "'data': 7, 'softmax_label': 5"),
+        (lambda: NDArrayIter(X, Y, 0), ValueError, "at least 1"),
+        (lambda: NDArrayIter(X, Y, 2, last_batch_handle="keep"), ValueError, "got 'keep'"),
+        (lambda: NDArrayIter(X, Y, 2).getdata(), mx.MXNetError, "no current batch"),
+    ],
+)
+def test_mistakes_are_told(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
