@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from . import io, metric as metrics, ndarray as nd, optimizer as opt, symbol as sym
+from . import io
 from . import kvstore as kvs
+from . import metric as metrics
+from . import ndarray as nd
+from . import optimizer as opt  # noqa: F401 (MXNet shows it here)
+from . import symbol as sym
 from .base import _as_list
 from .callback import LogValidationMetricsCallback
 from .context import Context, cpu, current_context
@@ -115,10 +119,10 @@ def _create_kvstore(
     """Return the store, or None where one device needs none, and whether it does the updates."""
     if kvstore is None:
         return None, False
+    if isinstance(kvstore, kvs.KVStoreBase):
+        return kvstore, kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
     if not isinstance(kvstore, str):
-        if not hasattr(kvstore, "pushpull") and not hasattr(kvstore, "push"):
-            raise TypeError("kvstore must be KVStore, str or None")
-        return kvstore, True
+        raise TypeError(f"kvstore must be KVStore, str or None, not {type(kvstore).__name__}")
     if num_device == 1 and "dist" not in kvstore:
         return None, False
     largest = max((value.size for value in arg_params.values()), default=0)
@@ -134,9 +138,10 @@ def _initialize_kvstore(
 ) -> None:
     """Put all parameters into the store, and bring the devices' copies in line."""
     for index, (name, on_devices) in enumerate(zip(param_names, param_arrays, strict=True)):
-        kvstore.init(name, arg_params[name])
-        if update_on_kvstore:
-            kvstore.pull(name, on_devices, priority=-index)
+        if update_on_kvstore or not isinstance(kvstore, kvs.KVStore):
+            kvstore.broadcast(name, arg_params[name], out=list(on_devices), priority=-index)
+        else:
+            kvstore.init(name, arg_params[name])
 
 
 def _trained(
@@ -152,19 +157,26 @@ def _trained(
     ]
 
 
+def _exchange(kvstore: Any, keys: list, values: list[list], outs: list[list]) -> None:
+    """Send values to a store and fetch its answers; ours takes all keys in one call."""
+    if isinstance(kvstore, kvs.KVStore):
+        kvstore.pushpull(keys, values, outs)
+        return
+    for priority, (key, value, out) in enumerate(zip(keys, values, outs, strict=True)):
+        kvstore.pushpull(key, value, out=out, priority=-priority)
+
+
 def _update_params_on_kvstore(
     param_arrays: Sequence[Sequence[NDArray]],
     grad_arrays: Sequence[Sequence[NDArray | None]],
     kvstore: Any,
     param_names: Sequence[str],
 ) -> None:
-    """Send gradients to the store, which updates, and fetch the weights, all in one call each."""
+    """Send gradients to the store, which updates, and fetch the weights."""
     trained = _trained(param_arrays, grad_arrays, param_names)
-    if not trained:
-        return
-    keys = [key for _, key, _, _ in trained]
-    kvstore.push(keys, [list(grads) for *_, grads in trained])
-    kvstore.pull(keys, [list(weights) for _, _, weights, _ in trained])
+    if trained:
+        _, keys, weights, grads = zip(*trained, strict=True)
+        _exchange(kvstore, list(keys), [*map(list, grads)], [*map(list, weights)])
 
 
 def _update_params(
@@ -180,13 +192,346 @@ def _update_params(
     if not trained:
         return
     if kvstore is not None:
-        keys = [key for _, key, _, _ in trained]
         grads = [list(grads) for *_, grads in trained]
-        kvstore.push(keys, grads)
-        kvstore.pull(keys, grads)
+        _exchange(kvstore, [key for _, key, _, _ in trained], grads, grads)
     for device in range(num_device):
         updater(
             [index * num_device + device for index, *_ in trained],
             [grads[device] for *_, grads in trained],
             [weights[device] for _, _, weights, _ in trained],
         )
+
+
+# -- the module of the first days --------------------------------------------------------------
+
+
+class FeedForward:
+    """MXNet's first way to train a symbol, from arrays or iterators; `Module` took its place.
+
+    Parameters
+    ----------
+    symbol : Symbol, or a callable that gives the symbol of a bucket key
+    ctx : Context or list of Context
+    num_epoch, epoch_size : int
+        How many epochs; how many batches make one, by default all.
+    optimizer : str or Optimizer
+    initializer : Initializer
+    numpy_batch_size : int
+        Batch size for arrays.
+    arg_params, aux_params : dict of NDArray
+    allow_extra_params : bool
+        Whether parameters that the symbol lacks are ignored, or an error.
+    begin_epoch : int
+    kwargs : settings of the optimizer.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        ctx: Context | Sequence[Context] | None = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Initializer = Uniform(0.01),  # noqa: B008 (it holds no state)
+        numpy_batch_size: int = 128,
+        arg_params: Params | None = None,
+        aux_params: Params | None = None,
+        allow_extra_params: bool = False,
+        begin_epoch: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        warnings.warn(
+            "mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.symbol = symbol if isinstance(symbol, Symbol) else None
+        self.sym_gen = None if isinstance(symbol, Symbol) else symbol
+        self.arg_params, self.aux_params = arg_params, aux_params
+        self.allow_extra_params = allow_extra_params
+        ctx = current_context() if ctx is None else ctx
+        self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx)
+        self.num_epoch, self.epoch_size, self.begin_epoch = num_epoch, epoch_size, begin_epoch
+        self.kwargs = kwargs.copy()
+        self.optimizer, self.initializer = optimizer, initializer
+        self.numpy_batch_size = numpy_batch_size
+        self._check_extra()
+
+    def _check_extra(self) -> None:
+        """Drop parameters that the symbol lacks, or raise."""
+        if self.symbol is None or self.arg_params is None:
+            return
+        known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
+        extra = sorted({*self.arg_params, *(self.aux_params or {})} - known)
+        if extra and not self.allow_extra_params:
+            raise ValueError(
+                f"The symbol has no {', '.join(extra)}; allow_extra_params=True ignores them."
+            )
+        self.arg_params = {n: x for n, x in self.arg_params.items() if n in known}
+        self.aux_params = {n: x for n, x in (self.aux_params or {}).items() if n in known}
+
+    # -- data ---------------------------------------------------------------------------------
+
+    def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
+        """Return an iterator over arrays, or the iterator that was given."""
+        if not isinstance(X, np.ndarray | NDArray):
+            if not hasattr(X, "provide_data"):
+                raise TypeError("X must be DataIter, NDArray or numpy.ndarray")
+            return X
+        if y is None:
+            if is_train:
+                raise ValueError("y must be specified when X is numpy.ndarray")
+            y = np.zeros(X.shape[0])
+        y = np.asarray(y.asnumpy() if isinstance(y, NDArray) else y)
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} samples, y has {y.shape[0]}")
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y.flatten()
+        if y.ndim != 1:
+            raise ValueError("Label must be 1D or 2D (with 2nd dimension being 1)")
+        size = min(X.shape[0], self.numpy_batch_size)
+        last = "roll_over" if is_train else "pad"
+        return io.NDArrayIter(X, y, size, shuffle=is_train, last_batch_handle=last)
+
+    def _init_eval_iter(self, eval_data: Any) -> Any:
+        if not isinstance(eval_data, list | tuple):
+            return eval_data
+        if len(eval_data) != 2:
+            raise ValueError("Eval data must be a pair (data, label)")
+        data, label = eval_data
+        data = np.array(data) if isinstance(data, list) else data
+        label = np.array(label) if isinstance(label, list) else label
+        return self._init_iter(data, label, is_train=False)
+
+    def _module(self, data: Any, **kwargs: Any) -> Any:
+        """Return a module over the symbol, with the names of an iterator."""
+        from .module import BucketingModule, Module  # they are built on this file
+
+        names = [desc[0] for desc in data.provide_data]
+        labels = [desc[0] for desc in data.provide_label or ()]
+        if self.sym_gen is None:
+            arguments = self.symbol.list_arguments()
+            labels = [name for name in labels if name in arguments]
+            return Module(self.symbol, names, labels, context=self.ctx, **kwargs)
+        generate = self.sym_gen
+        return BucketingModule(
+            lambda key: (generate(key), names, labels),
+            data.default_bucket_key,
+            context=self.ctx,
+            **kwargs,
+        )
+
+    # -- training -----------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Sequence[float] | None = None,
+        monitor: Any = None,
+        eval_end_callback: Any = LogValidationMetricsCallback(),  # noqa: B008 (it holds no state)
+        eval_batch_end_callback: Any = None,
+    ) -> None:
+        """Train on an iterator, or on arrays `X` and labels `y`."""
+        logger = logging if logger is None else logger
+        data = self._init_iter(X, y, is_train=True)
+        eval_data = self._init_eval_iter(eval_data)
+        eval_metric = metrics.create(eval_metric)
+        if self.num_epoch is None:
+            raise TypeError("num_epoch is needed: for how many epochs to train")
+        if self.sym_gen is not None:
+            self.symbol = self.sym_gen(data.default_bucket_key)
+        mod = self._module(data, work_load_list=work_load_list, logger=logger)
+        mod.bind(data.provide_data, data.provide_label, for_training=True)
+        mod.init_params(
+            self.initializer, self.arg_params, self.aux_params, allow_missing=True
+        )
+        mod.init_optimizer(kvstore, self.optimizer, self.kwargs)
+        if monitor is not None:
+            mod.install_monitor(monitor)
+        logger.info("Start training with %s", str(self.ctx))
+        data.reset()
+        for epoch in range(self.begin_epoch, self.num_epoch):
+            tic = time.time()
+            eval_metric.reset()
+            self._train_epoch(
+                mod, data, epoch, eval_metric, batch_end_callback, monitor, logger
+            )
+            logger.info("Epoch[%d] Time cost=%.3f", epoch, (time.time() - tic))
+            self.arg_params, self.aux_params = mod.get_params()
+            mod.set_params(self.arg_params, self.aux_params)
+            for callback in _as_list(epoch_end_callback) if epoch_end_callback else ():
+                callback(epoch, self.symbol, self.arg_params, self.aux_params)
+            if eval_data:
+                mod.score(
+                    eval_data,
+                    eval_metric,
+                    batch_end_callback=eval_batch_end_callback,
+                    score_end_callback=eval_end_callback,
+                    epoch=epoch,
+                )
+
+    def _train_epoch(
+        self,
+        mod: Any,
+        data: Any,
+        epoch: int,
+        eval_metric: Any,
+        batch_end_callback: Any,
+        monitor: Any,
+        logger: Any,
+    ) -> None:
+        """Run one epoch: all batches, or `epoch_size` of them from where the last one ended."""
+        nbatch = 0
+        while True:
+            finished = True
+            for data_batch in data:
+                if monitor is not None:
+                    monitor.tic()
+                mod.forward_backward(data_batch)
+                mod.update()
+                if monitor is not None:
+                    monitor.toc_print()
+                mod.update_metric(eval_metric, data_batch.label)
+                nbatch += 1
+                if batch_end_callback is not None:
+                    param = BatchEndParam(epoch, nbatch, eval_metric, locals())
+                    for callback in _as_list(batch_end_callback):
+                        callback(param)
+                if self.epoch_size is not None and nbatch >= self.epoch_size:
+                    finished = False
+                    break
+            if finished:
+                logger.info("Epoch[%d] Resetting Data Iterator", epoch)
+                data.reset()
+            if self.epoch_size is None or nbatch >= self.epoch_size:
+                return
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def _predictor(self, data: Any) -> Any:
+        if self.arg_params is None:
+            raise ValueError("fit or load first: there are no parameters yet")
+        mod = self._module(data)
+        labels = data.provide_label or None
+        if labels:
+            arguments = (self.symbol or self.sym_gen(data.default_bucket_key)).list_arguments()
+            labels = [desc for desc in labels if desc[0] in arguments] or None
+        mod.bind(data.provide_data, labels, for_training=False)
+        mod.set_params(self.arg_params, self.aux_params or {})
+        return mod
+
+    def predict(
+        self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True
+    ) -> Any:
+        """Return the outputs as NumPy; with `return_data` also data and labels."""
+        data = self._init_iter(X, None, is_train=False)
+        mod = self._predictor(data)
+        outputs: list[list] = []
+        seen: list[list] = []
+        given: list[list] = []
+        for outs, _, batch in mod.iter_predict(data, num_batch, reset):
+            size = outs[0].shape[0]
+            outputs.append([out.asnumpy() for out in outs])
+            seen.append([x[:size].asnumpy() for x in batch.data])
+            given.append([x[:size].asnumpy() for x in batch.label or ()])
+        if not return_data:
+            return _joined(outputs)
+        return _joined(outputs), _joined(seen), _joined(given)
+
+    def score(
+        self,
+        X: Any,
+        eval_metric: Any = "acc",
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        reset: bool = True,
+    ) -> float:
+        """Return the value of a metric."""
+        data = self._init_iter(X, None, is_train=False)
+        metric = metrics.create(eval_metric)
+        mod = self._predictor(data)
+        mod.score(data, metric, num_batch, batch_end_callback, reset=reset)
+        return metric.get()[1]
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
+        """Write a checkpoint, of the last epoch by default."""
+        epoch = self.num_epoch if epoch is None else epoch
+        if epoch is None:
+            raise ValueError("epoch is needed: there is no num_epoch")
+        save_checkpoint(
+            prefix, epoch, self.symbol, self.arg_params, self.aux_params, remove_amp_cast
+        )
+
+    @staticmethod
+    def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
+        """Return a model from a checkpoint."""
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return FeedForward(
+            symbol,
+            ctx=ctx,
+            arg_params=arg_params,
+            aux_params=aux_params,
+            begin_epoch=epoch,
+            **kwargs,
+        )
+
+    @staticmethod
+    def create(
+        symbol: Any,
+        X: Any,
+        y: Any = None,
+        ctx: Any = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Initializer = Uniform(0.01),  # noqa: B008 (it holds no state)
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Sequence[float] | None = None,
+        eval_end_callback: Any = LogValidationMetricsCallback(),  # noqa: B008 (it holds no state)
+        eval_batch_end_callback: Any = None,
+        **kwargs: Any,
+    ) -> FeedForward:
+        """Make a model and train it."""
+        model = FeedForward(
+            symbol,
+            ctx=ctx,
+            num_epoch=num_epoch,
+            epoch_size=epoch_size,
+            optimizer=optimizer,
+            initializer=initializer,
+            **kwargs,
+        )
+        model.fit(
+            X,
+            y,
+            eval_data=eval_data,
+            eval_metric=eval_metric,
+            epoch_end_callback=epoch_end_callback,
+            batch_end_callback=batch_end_callback,
+            kvstore=kvstore,
+            logger=logger,
+            work_load_list=work_load_list,
+            eval_end_callback=eval_end_callback,
+            eval_batch_end_callback=eval_batch_end_callback,
+        )
+        return model
+
+
+def _joined(batches: Sequence[Sequence[np.ndarray]]) -> Any:
+    """Join each array over the batches; a single one comes without a list."""
+    joined = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return joined[0] if len(joined) == 1 else joined

@@ -96,6 +96,10 @@ class MXRecordIO:
 
     def reset(self) -> None:
         """Start again: reading at the first record, writing with an empty file."""
+        if self.is_open and not self.writable:
+            self.damage = []
+            self._go_to(0)
+            return
         self.close()
         self.open()
 

@@ -10,11 +10,12 @@ import torch
 from .. import dtypes
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
-from ..graph.passes.infer import infer_types
+from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..ndarray import NDArray
 from ..ndarray.gradient import check_req
 from ..ndarray.invoke import stored_context
 from ..ndarray.storage import plain, wrap_plain
+from ..ops.shapes import is_known
 from .executor import Executor, context_of_node
 
 if TYPE_CHECKING:
@@ -131,23 +132,28 @@ def _zeros(shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
 
 
 def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
-    known = {n: tuple(s) for n, s in shapes.items()}
-    arg_shapes, _, aux_shapes = symbol.infer_shape(**known)
-    if arg_shapes is None:
-        partial, _, _ = symbol.infer_shape_partial(**known)
-        missing = [
-            f"{n}: {s}"
-            for n, s in zip(symbol.list_arguments(), partial, strict=True)
-            if not s or 0 in s
-        ]
+    graph = symbol._graph
+    unknown = sorted(set(shapes) - {n.name for n in graph.variables})
+    if unknown:
+        names = [n.name for n in graph.variables]
+        raise MXNetError(
+            f"simple_bind error: {unknown[0]!r} is not an argument of the symbol, which has "
+            f"{', '.join(names)}. {did_you_mean(unknown[0], names)}".rstrip()
+        )
+    given = {n: unknown_for_zero(tuple(int(k) for k in s)) for n, s in shapes.items()}
+    found = infer_shapes(graph, given)
+    variables = [*graph.arguments, *graph.auxiliary]
+    told = [*found.arguments, *found.auxiliary]
+    missing = [n.name for n, s in zip(variables, told, strict=True) if not is_known(s)]
+    if missing:
         raise MXNetError(
             "simple_bind error. Arguments:\n"
-            + "\n".join(f"{n}: {s}" for n, s in known.items())
+            + "\n".join(f"{n}: {s}" for n, s in shapes.items())
             + f"\nThe shapes of these arguments are still unknown: {', '.join(missing)}. "
             "Give them as keywords."
         )
     arg_types, aux_types = _inferred_types(symbol, type_dict or {})
-    return arg_shapes, arg_types, aux_shapes, aux_types
+    return found.arguments, arg_types, found.auxiliary, aux_types
 
 
 def _inferred_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:

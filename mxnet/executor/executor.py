@@ -326,7 +326,7 @@ class Executor:
 
     def debug_str(self) -> str:
         """Return the graph as text, and how much memory the bound arrays take."""
-        arrays = [*self.arg_arrays, *self.aux_arrays, *(g for g in self.grad_arrays if g)]
+        arrays = [*self.arg_arrays, *self.aux_arrays, *(g for g in self.grad_arrays if g is not None)]
         arrays += self._outputs or []
         total = sum(plain(a).nbytes for a in arrays) / 2**20
         return f"{self._symbol.debug_str()}Total {total:.4f} MB allocated\n"

@@ -19,15 +19,8 @@ from ..context import Context
 from ..error import did_you_mean
 from ..name import NameManager, Prefix
 from ..ndarray import NDArray
-from ..symbol import Symbol
-from .parameter import (
-    DeferredInitializationError,
-    Parameter,
-    ParameterDict,
-    ParameterError,
-    named_arrays,
-    without_kind,
-)
+from .parameter import Parameter, ParameterError
+from .parameter_dict import ParameterDict, named_arrays, without_kind
 from .summary import summarize
 from .utils import HookHandle, _brief_print_list, _indent
 
@@ -168,7 +161,7 @@ class Block:
 
     @property
     def params(self) -> ParameterDict:
-        """This block's own parameters, without those of its children."""
+        """The block's own parameters, without those of its children."""
         return self._params
 
     def name_scope(self) -> _BlockScope:
@@ -478,5 +471,6 @@ def _blocks_within(value: Any) -> list[Block]:
     return []
 
 
-from .hybrid import HybridBlock, _flatten, _regroup  # noqa: E402 (they are Blocks themselves)
-from .symbol_block import SymbolBlock, _common_prefix  # noqa: E402
+# Last: they are Blocks themselves. Downstream packages import the helpers from here.
+from .hybrid import HybridBlock, _flatten, _regroup  # noqa: E402, F401
+from .symbol_block import SymbolBlock, _common_prefix  # noqa: E402, F401

@@ -13,7 +13,8 @@ from ..error import MXNetError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .hybrid import HybridBlock, _flatten, _leaves, _regroup
-from .parameter import ParameterDict, ParameterError
+from .parameter import ParameterError
+from .parameter_dict import ParameterDict
 from .utils import _indent
 
 __all__ = ["SymbolBlock"]
@@ -182,4 +183,4 @@ def _as_group(inputs: Any) -> list:
 
 def _common_prefix(names: Sequence[str]) -> str:
     """Return what all names begin with."""
-    return os.path.commonprefix(list(names))
+    return os.path.commonprefix(list(names))  # noqa: RUF071 (letter by letter is meant)

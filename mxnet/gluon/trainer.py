@@ -106,7 +106,7 @@ class Trainer:
         self._params_to_init = list(self._params)
 
     def _forget_weight(self, param: Parameter) -> None:
-        """Hear that a parameter is about to be overwritten: a store that updates has its own copy."""
+        """Hear that a parameter is about to be overwritten; a store may hold a copy."""
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
 
@@ -223,13 +223,13 @@ class Trainer:
             )
 
     def _check_and_rescale_grad(self, scale: float) -> None:
-        if self._update_on_kvstore and self._distributed and self._kv_initialized:
-            if self._optimizer.rescale_grad != scale:
-                raise UserWarning(
-                    "Possible change in the `batch_size` from previous `step` detected. The "
-                    "optimizer lives on the servers of the distributed store: the factor of "
-                    "gradients there will not change. Use update_on_kvstore=False."
-                )
+        fixed = self._update_on_kvstore and self._distributed and self._kv_initialized
+        if fixed and self._optimizer.rescale_grad != scale:
+            raise UserWarning(
+                "Possible change in the `batch_size` from previous `step` detected. The optimizer "
+                "lives on the servers of the distributed store: the factor of gradients there will "
+                "not change. Use update_on_kvstore=False."
+            )
         self._optimizer.rescale_grad = scale
 
     def _trained(self) -> Iterator[tuple[int, Parameter]]:

@@ -12,6 +12,7 @@ import urllib.request
 import warnings
 import weakref
 from collections.abc import Iterable, MutableMapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,9 @@ def split_data(
     for i in range(num_slice):
         ends.append(ends[-1] + step + (i < longer))
     if batch_axis == 0:
-        return [data[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+        return [data[begin:end] for begin, end in pairwise(ends)]
     before = (slice(None),) * (batch_axis % data.ndim)
-    return [data[(*before, slice(b, e))] for b, e in zip(ends, ends[1:], strict=False)]
+    return [data[(*before, slice(b, e))] for b, e in pairwise(ends)]
 
 
 def split_and_load(

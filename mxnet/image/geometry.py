@@ -22,9 +22,7 @@ ATTEMPTS = 10
 RESIZABLE = ("uint8", "int16", "uint16", "float32", "float64")
 
 
-def imresize(
-    src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None
-) -> NDArray:
+def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
     """Resize an image to width ``w`` and height ``h``.
 
     ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos; 9 picks by

@@ -1,4 +1,4 @@
-"""`KVStore`: arrays by key that the devices of one process share. Gradients go in, weights come out."""
+"""`KVStore`: arrays by key that the devices of one process share."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class KVStore(KVStoreBase):
         return self._updater
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send two bits a value: ``{'type': '2bit', 'threshold': 0.5}``; only of 'device' stores."""
+        """Send two bits a value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only."""
         if self._name not in DEVICE:
             raise MXNetError("Gradient compression is not supported for this type of kvstore")
         self._compression = make_compression(compression_params)

@@ -21,8 +21,11 @@ from ..error import FormatError, MXNetError
 from ..formats import tree_file
 from ..formats.location import local_path
 from ..io import NDArrayIter
+from ..lr_scheduler import LRScheduler
+from ..metric import EvalMetric
 from ..ndarray import NDArray
 from ..ndarray.storage import plain, wrap_plain
+from ..optimizer import Optimizer
 
 VERSION = 1
 PLAIN = (bool, int, float, str, type(None))
@@ -202,8 +205,8 @@ def arrays_from(tree: Any) -> Any:
 def numbers(thing: Any) -> dict[str, Any]:
     """Return the attributes of an object that are numbers, text, arrays, or containers of them.
 
-    Attributes that are objects with attributes of their own (a scheduler, the parts of a composite
-    metric) are followed; anything else, such as functions, is the program's own.
+    A scheduler inside an optimizer and the parts of a composite metric are followed; anything else,
+    such as functions, is the program's own.
     """
     settle = getattr(thing, "_settle", None)
     if callable(settle):
@@ -228,9 +231,7 @@ def _numbers_in(value: Any) -> tuple[bool, Any]:
         parts = {k: _numbers_in(v) for k, v in value.items() if isinstance(k, PLAIN)}
         whole = len(parts) == len(value) and all(kept for kept, _ in parts.values())
         return whole, {"dict": {k: p for k, (_, p) in parts.items()}}
-    if hasattr(value, "__dict__") and not callable(getattr(value, "tojson", None)):
-        if isinstance(value, type) or hasattr(value, "__code__"):
-            return False, None
+    if isinstance(value, EvalMetric | LRScheduler | Optimizer):
         return True, {"object": numbers(value)}
     return False, None
 
@@ -245,8 +246,8 @@ def restore_numbers(thing: Any, saved: Mapping[str, Any]) -> None:
 
 
 def _restored(old: Any, saved: Any) -> Any:
-    if not isinstance(saved, Mapping):
-        return saved
+    if not isinstance(saved, Mapping):  # sums stay float64: NumPy would add to a float in float32
+        return type(old)(saved) if isinstance(old, np.floating) else saved
     ((kind, content),) = saved.items()
     if kind == "array":
         made = wrap_plain(NDArray, content)
@@ -306,7 +307,8 @@ def data_order(data: Any) -> Any:
     if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
         return {"own": data.state_dict()}
     if type(data) is NDArrayIter and data.last_batch_handle != "roll_over":
-        return {"idx": data.idx.copy()}
+        arrays = [x for _, x in (*data.data, *data.label)]
+        return {"idx": data.idx.copy()} if all(x.stype == "default" for x in arrays) else None
     return None
 
 

@@ -11,11 +11,33 @@ import torch
 from ..context import Context, current_context, torch_device
 from ..error import MXNetError
 from ..ops import registry
+from .contrib_updates import (
+    adamw_update,
+    mp_adamw_update,
+    multi_adamw_update,
+    multi_lamb_update,
+    multi_mp_adamw_update,
+    multi_mp_lamb_update,
+)
 from .core import NDArray
 from .invoke import invoke, stored_context
 from .storage import plain, wrap_plain
 
-__all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "rand_zipfian", "while_loop"]
+__all__ = [
+    "adamw_update",
+    "cond",
+    "foreach",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_adamw_update",
+    "multi_mp_lamb_update",
+    "rand_zipfian",
+    "while_loop",
+]
 
 
 def _listed(value: Any) -> list[NDArray]:

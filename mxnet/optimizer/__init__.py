@@ -10,7 +10,7 @@ array([0.9, 0.9], dtype=float32)
 
 from . import contrib, optimizer
 from .contrib import AdamW
-from .optimizer import *
+from .optimizer import *  # noqa: F403 (MXNet shows them all here)
 from .optimizer import __all__ as _names
 
 __all__ = [*_names, "AdamW"]

@@ -16,8 +16,9 @@ from .lists import Batch, ListOptimizer, zero_state
 
 @register
 class Adam(ListOptimizer):
-    """Adam: ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``;  ``w -= lr' m / (sqrt(v) + eps)``.
+    """Adam: ``w -= lr' m / (sqrt(v) + eps)``.
 
+    ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``, where
     ``g = clip(rescale_grad g + wd w)``, and ``lr' = lr sqrt(1 - b2^t) / (1 - b1^t)`` at update t.
 
     Parameters
@@ -158,15 +159,16 @@ class Nadam(ListOptimizer):
         """Do Nadam's step, weight after weight."""
         lists = (batch.weights, batch.grads, *batch.states)
         now, ahead = self._momentum(batch.t), self._momentum(batch.t + 1)
+        root = sqrt(1.0 - self.beta2**batch.t)  # corrects the square, taken out of its root
         for weight, grad, mean, square in zip(*lists, strict=True):
             (grad,) = decayed([grad], [weight], self.rescale_grad, batch.wd, self._limit)
             self.m_schedule *= now
-            mean.mul_(self.beta1).add_(grad, alpha=1.0 - self.beta1)
+            mean.lerp_(grad, 1.0 - self.beta1)
             square.mul_(self.beta2).addcmul_(grad, grad, value=1.0 - self.beta2)
             direction = torch.mul(grad, (1.0 - now) / (1.0 - self.m_schedule))
             direction.add_(mean, alpha=ahead / (1.0 - self.m_schedule * ahead))
-            below = torch.div(square, 1.0 - self.beta2**batch.t).sqrt_().add_(self.epsilon)
-            weight.addcdiv_(direction, below, value=-batch.lr)
+            below = square.sqrt().add_(self.epsilon * root)
+            weight.addcdiv_(direction, below, value=-batch.lr * root)
 
 
 @register

@@ -243,6 +243,11 @@ class Optimizer:
         multipliers, parameters, names = getattr(self, which), self.param_dict, self.idx2name
         if not parameters and not multipliers:
             return [value] * len(indices)
+        if parameters:  # gluon's way: all are there
+            try:
+                return [value * getattr(parameters[index], which) for index in indices]
+            except KeyError:
+                pass
         found = []
         for index in indices:
             if index in parameters:

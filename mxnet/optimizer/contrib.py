@@ -31,6 +31,7 @@ class GroupAdaGrad(ListOptimizer):
     """
 
     lazy_update = True
+    states_like_weights = False  # one number a row
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from .. import env
 from ..ndarray import NDArray
-from ..ops.training.list_steps import lamb_, layer_rates, scaled_sgd_, sgd_step_
-from ..ops.training.steps import all_rescaled
+from ..ops.training.list_steps import lamb_, layer_rates, sgd_step_
 from .adam import Adam
 from .base import Index, register
 from .lists import Batch, ListOptimizer
@@ -84,21 +83,29 @@ class LARS(ListOptimizer):
         """Do SGD's step with each layer's own rate."""
         adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
         rates = [batch.lr] * len(batch.weights)
-        wds = [batch.wd] * len(batch.weights)
         if adapted:
             factors = layer_rates(
                 [batch.weights[i] for i in adapted],
                 [batch.grads[i] for i in adapted],
-                wds=[batch.wd] * len(adapted),
+                wd=batch.wd,
                 eta=self.eta,
                 epsilon=self.eps,
                 rescale_grad=self.rescale_grad,
             )
             for i, factor in zip(adapted, factors, strict=True):
                 rates[i] *= factor
-        grads = all_rescaled(batch.grads, **self._gradient)
         momentum = self._corrected_momentum()
-        scaled_sgd_(batch.weights, grads, batch.states[0], rates, wds, momentum)
+        moms = batch.states[0]
+        for i, rate in enumerate(rates):
+            sgd_step_(
+                [batch.weights[i]],
+                [batch.grads[i]],
+                None if moms is None else [moms[i]],
+                lr=rate,
+                wd=batch.wd,
+                momentum=momentum,
+                **self._gradient,
+            )
 
     def _adapts(self, index: Index) -> bool:
         return not str(self.idx2name.get(index, "")).endswith(("gamma", "beta", "bias"))

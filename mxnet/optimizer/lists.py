@@ -1,38 +1,26 @@
 """`ListOptimizer`: optimizers whose update takes many parameters at once.
 
 Parameters with equal rate, decay, count of updates, data type and device form a `Batch`; an
-optimizer tells one `_step_batch` for a batch, a few kernel calls for all of its weights. Half-precision
-weights with 32-bit copies, and gradients that hold some rows only, are dealt with here.
+optimizer tells one `_step_batch`, a few kernel calls for all weights of a batch. 16-bit weights
+with 32-bit copies, and gradients that hold some rows only, are dealt with here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..error import MXNetError, ShapeError
+from ..error import MXNetError
 from ..ndarray import NDArray, zeros
 from ..ndarray.storage import plain, wrap_plain
 from .base import Index, Optimizer, is_half, warn_of_half
+from .plans import HALF, Batch, Group, Plan, by_kind, check_states, positions_by_place
 
-_HALF = (torch.float16, torch.bfloat16)
 _DENSE = NDArray.stype  # a class with another property is sparse
-
-
-class Batch(NamedTuple):
-    """Weights that step together. `states` holds a list for each kind of state, or no list."""
-
-    indices: Sequence[Index]
-    weights: list[Tensor]
-    grads: list[Tensor]
-    states: list[list[Tensor] | None]
-    lr: float
-    wd: float
-    t: int  # which update of these parameters this is, from 1
 
 
 class ListOptimizer(Optimizer):
@@ -40,6 +28,7 @@ class ListOptimizer(Optimizer):
 
     copy_comes_first = True  # (32-bit copy, state), or the other way round
     in_order = False  # whether a step depends on those of the parameters before it
+    states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
 
     def _step_batch(self, batch: Batch) -> None:
@@ -79,7 +68,6 @@ class ListOptimizer(Optimizer):
         lrs, wds = self._get_lrs(index), self._get_wds(index)
         if _are_dense(weight) and _are_dense(grad):
             weights, grads = list(map(plain, weight)), list(map(plain, grad))
-            self._check(index, weights, grads)
             self._step_all(index, weights, grads, state, lrs, wds, mixed)
             return
         for one in zip(index, weight, grad, state, lrs, wds, strict=True):
@@ -95,24 +83,55 @@ class ListOptimizer(Optimizer):
         wds: list[float],
         mixed: bool,
     ) -> None:
+        if not len(indices) == len(weights) == len(grads) == len(states):
+            raise MXNetError(
+                f"{type(self).__name__} got {len(indices)} indices, {len(weights)} weights, "
+                f"{len(grads)} gradients and {len(states)} states; it needs as many of each."
+            )
         counts = self._index_update_count
         times = [counts[i] for i in indices]
-        alone = ([i] for i in range(len(weights)))
-        for same in alone if self.in_order else _alike(weights, lrs, wds, times):
-            own = weights
-            batch = indices, weights, grads, states
-            first = 0
-            if same is not None:
-                batch = [[items[i] for i in same] for items in batch]
-                own, first = batch[1], same[0]
-            key = lrs[first], wds[first], times[first]
-            if not (mixed and own[0].dtype in _HALF):
-                self._step_batch(Batch(*batch[:3], _by_kind(batch[3]), *key))
-                continue
-            copies, inner = self._split(batch[3])
-            slopes = [g.to(torch.float32) for g in batch[2]]
-            self._step_batch(Batch(batch[0], copies, slopes, _by_kind(inner), *key))
-            torch._foreach_copy_(own, copies)
+        for group in self._plan(indices, weights, states, mixed).groups:
+            slopes = group.gradients(grads, self._called)
+            for batch in group.batches(slopes, lrs, wds, times):
+                self._step_batch(batch)
+            if group.halves is not None:
+                torch._foreach_copy_(group.halves, group.weights)
+
+    def _plan(
+        self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any], mixed: bool
+    ) -> Plan:
+        """Return the groups of these parameters, those of the last step if nothing changed."""
+        plans = self.__dict__.setdefault("_plans", {})
+        # each device has its own counts, and the same indices
+        key = id(self._index_update_count), indices[0], len(indices), mixed
+        plan = plans.get(key)
+        if plan is None or not plan.fits(indices, weights, states):
+            places = positions_by_place(weights, self.in_order)
+            groups = [self._group(p, indices, weights, states, mixed) for p in places]
+            plan = plans[key] = Plan(indices, weights, states, groups)
+        return plan
+
+    def _group(
+        self,
+        positions: list[int] | None,
+        indices: Sequence[Index],
+        weights: list[Tensor],
+        states: Sequence[Any],
+        mixed: bool,
+    ) -> Group:
+        if positions is not None:
+            indices, weights, states = (
+                [items[i] for i in positions] for items in (indices, weights, states)
+            )
+        halves = None
+        if mixed and weights[0].dtype in HALF:
+            halves = weights
+            weights, states = self._split(states)
+            check_states(halves, [[w.to(halves[0].dtype) for w in weights]], indices, self._called)
+        kinds = by_kind(states)
+        if self.states_like_weights:
+            check_states(weights, kinds, indices, self._called)
+        return Group(positions, indices, weights, kinds, halves)
 
     def _split(self, states: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
         """Return the 32-bit copies and the states proper."""
@@ -124,14 +143,13 @@ class ListOptimizer(Optimizer):
             )
         return [plain(s[at]) for s in states], [s[1 - at] for s in states]
 
-    def _check(self, indices: Sequence[Index], weights: list[Tensor], grads: list[Tensor]) -> None:
-        for index, weight, grad in zip(indices, weights, grads, strict=True):
-            if weight.shape != grad.shape:
-                raise ShapeError(
-                    f"Incompatible attr in {type(self).__name__}: parameter "
-                    f"{self.idx2name.get(index, index)!r} is {tuple(weight.shape)}, "
-                    f"its gradient {tuple(grad.shape)}."
-                )
+    def _called(self, index: Index) -> str:
+        return f"{type(self).__name__}: parameter {self.idx2name.get(index, index)!r}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_plans", None)
+        return state
 
     # -- row_sparse ---------------------------------------------------------------------------
 
@@ -153,7 +171,6 @@ class ListOptimizer(Optimizer):
         whole = _memory(weight)
         if mixed or not self._is_lazy(weight, grad):
             slopes = plain(grad.tostype("default"))
-            self._check([index], [whole], [slopes])
             self._step_all([index], [whole], [slopes], [state], [lr], [wd], mixed)
             return
         rows = grad._indices
@@ -206,33 +223,3 @@ def _are_dense(arrays: Sequence[NDArray]) -> bool:
 
 def _kinds(state: Any) -> Sequence[Any]:
     return state if isinstance(state, tuple | list) else (state,)
-
-
-def _by_kind(states: Sequence[Any]) -> list[list[Tensor] | None]:
-    """Turn states a parameter into lists a kind of state.
-
-    >>> _by_kind([None, None])
-    [None]
-    """
-    first = states[0]
-    if first is None:
-        return [None]
-    if isinstance(first, NDArray):
-        return [list(map(plain, states))]
-    return [
-        None if kind[0] is None else list(map(plain, kind)) for kind in zip(*states, strict=True)
-    ]
-
-
-def _alike(weights: list[Tensor], *numbers: list) -> Iterator[list[int] | None]:
-    """Yield the positions of weights that may step together; None stands for all of them."""
-    types = [w.dtype for w in weights]
-    devices = [w.device for w in weights]
-    keys = [k for k in (*numbers, types, devices) if len(set(k)) > 1]
-    if not keys:
-        yield None
-        return
-    groups: dict[tuple, list[int]] = {}
-    for position, key in enumerate(zip(*keys, strict=True)):
-        groups.setdefault(key, []).append(position)
-    yield from groups.values()

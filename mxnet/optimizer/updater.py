@@ -41,24 +41,30 @@ class Updater:
         """Update one weight by its gradient, or lists of them, which is the fast way."""
         if not isinstance(index, list | tuple):
             index, grad, weight = [index], [grad], [weight]
-        indices = [i.decode() if isinstance(i, bytes) else i for i in index]
-        if not len(indices) == len(grad) == len(weight):
+        if bytes in set(map(type, index)):  # keys of MXNet's stores
+            index = [i.decode() if isinstance(i, bytes) else i for i in index]
+        if not len(index) == len(grad) == len(weight):
             raise MXNetError(
-                f"Updater got {len(indices)} indices, {len(grad)} gradients and {len(weight)} "
+                f"Updater got {len(index)} indices, {len(grad)} gradients and {len(weight)} "
                 "weights; it needs as many of each."
             )
-        if not indices:
+        if not index:
             return
         self.optimizer._set_current_context(weight[0].context.device_id)
+        if not all(map(self.states_synced.get, index)):
+            self._prepare(index, weight)
+        states = self.states
+        self._update(index, weight, grad, [states[i] for i in index])
+
+    def _prepare(self, indices: Sequence[Index], weights: Sequence[NDArray]) -> None:
+        """Make the states that are not there yet, and bring those from a file to their weights."""
         states, synced = self.states, self.states_synced
-        for i, w in zip(indices, weight, strict=True):
+        for i, weight in zip(indices, weights, strict=True):
             if i not in states:
-                states[i] = self.optimizer.create_state_multi_precision(i, w)
-                synced[i] = True
-            elif not synced[i]:
-                states[i] = self.sync_state_context(states[i], w.context)
-                synced[i] = True
-        self._update(indices, weight, grad, [states[i] for i in indices])
+                states[i] = self.optimizer.create_state_multi_precision(i, weight)
+            elif not synced.get(i):
+                states[i] = self.sync_state_context(states[i], weight.context)
+            synced[i] = True
 
     def _update(
         self,

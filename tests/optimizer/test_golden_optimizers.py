@@ -24,9 +24,16 @@ def test_steps_as_mxnet(number, in_lists):
     name, setting = ROWS[number]
     updater, seen = recorder.run(mx, name, setting, in_lists)
     weights = np.concatenate([w.astype("float32").ravel() for step in seen for w in step])
+    expected = GOLDEN[f"{number}_weights"]
     half = setting.get("float16", False)
-    tolerance = {"rtol": 1e-3, "atol": 1e-3} if half else {"rtol": 1e-5, "atol": 2e-6}
-    np.testing.assert_allclose(weights, GOLDEN[f"{number}_weights"], **tolerance)
-    states = recorder.flat_states(updater)
-    tolerance = {"rtol": 2e-5, "atol": 1e-5}
-    np.testing.assert_allclose(states, GOLDEN[f"{number}_states"], **tolerance)
+    _assert_close(weights, expected, 1e-3 if half else 1e-5)
+    # MXNet takes norms of the 16-bit weights, MXNext those of the 32-bit copies
+    rough = half and name in ("lars", "lamb")
+    expected = GOLDEN[f"{number}_states"]
+    _assert_close(recorder.flat_states(updater), expected, 1e-3 if rough else 1e-5)
+
+
+def _assert_close(found, expected, tolerance):
+    """Compare relative to the largest value: small ones may be differences of large ones."""
+    largest = np.abs(expected).max(initial=0)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * largest)

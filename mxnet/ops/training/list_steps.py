@@ -50,7 +50,7 @@ def decayed(
 def _fused_sgd(
     weights: Tensors, grads: Tensors, moms: Tensors, *, lr: float, gain: float, wd: float, mu: float
 ) -> None:
-    """Do ``m = mu m + gain (g + wd w)``, ``w -= lr m`` in one pass; without states ``m = g + wd w``."""
+    """Do ``m = mu m + gain (g + wd w)``;  ``w -= lr m`` in one pass; without states mu is 0."""
     torch._fused_sgd_(
         weights,
         _laid_out(grads, weights),
@@ -138,26 +138,6 @@ def nesterov_(
         _fused_sgd(weights, grads, moms, lr=0.0, gain=-lr, wd=wd, mu=momentum)
     else:
         _move_momentum_(weights, grads, moms, lr, wd, momentum)
-
-
-def scaled_sgd_(
-    weights: Tensors,
-    grads: Tensors,
-    moms: Tensors | None,
-    lrs: Sequence[float],
-    wds: Sequence[float],
-    momentum: float,
-) -> None:
-    """Go down with a rate and a decay for each weight: ``m = mu m - lr (g + wd w)``;  ``w += m``."""
-    moves = torch._foreach_mul(grads, [-lr for lr in lrs])
-    if any(wds):
-        pulls = [-lr * wd for lr, wd in zip(lrs, wds, strict=True)]
-        torch._foreach_add_(moves, torch._foreach_mul(weights, pulls))
-    if moms is not None:
-        torch._foreach_mul_(moms, momentum)
-        torch._foreach_add_(moms, moves)
-        moves = moms
-    torch._foreach_add_(weights, moves)
 
 
 def adam_step_(
@@ -322,17 +302,14 @@ def lamb_(
 ) -> None:
     """Take LAMB's whole step at update `t`: Adam's direction, as long as the weight's norm says."""
     missing1, missing2 = (1.0 - beta1**t, 1.0 - beta2**t) if bias_correction else (1.0, 1.0)
+    root = missing2**0.5
 
     def piece(weights: Tensors, grads: Tensors, means: Tensors, variances: Tensors) -> None:
         grads = all_rescaled(grads, rescale_grad, clip_gradient)
-        torch._foreach_lerp_(means, grads, 1.0 - beta1)
-        torch._foreach_mul_(variances, beta2)
-        torch._foreach_addcmul_(variances, grads, grads, 1.0 - beta2)
-        below = torch._foreach_sqrt(variances)
-        # m / b1' / (sqrt(v / b2') + eps), with the corrections b1' and b2' taken out
-        torch._foreach_mul_(below, missing1 / missing2**0.5)
-        torch._foreach_add_(below, missing1 * epsilon)
-        directions = torch._foreach_div(means, below)
+        # Adam's step from 0, backwards: m / missing1 / (sqrt(v / missing2) + eps)
+        directions = [torch.zeros_like(w) for w in weights]
+        betas = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon * root}
+        adam_(directions, grads, means, variances, lr=-root / missing1, **betas)
         if wd:
             torch._foreach_add_(directions, weights, alpha=wd)
         rates = trust_ratios(weights, directions, lower_bound, upper_bound).mul_(-lr)
@@ -365,7 +342,7 @@ def layer_rates(
     weights: Tensors,
     grads: Tensors,
     *,
-    wds: Sequence[float],
+    wd: float,
     eta: float,
     epsilon: float,
     rescale_grad: float,
@@ -378,5 +355,5 @@ def layer_rates(
     above, below = norms[: len(weights)], norms[len(weights) :]
     return [
         eta * w / (g * rescale_grad + wd * w + epsilon) if w > 0 and g > 0 else 1.0
-        for w, g, wd in zip(above, below, wds, strict=True)
+        for w, g in zip(above, below, strict=True)
     ]

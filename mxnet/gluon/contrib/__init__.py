@@ -1,0 +1,3 @@
+"""Layers and cells that are used less, or were new once."""
+
+from . import cnn, nn, rnn

@@ -1,0 +1,13 @@
+"""Layers: side by side, identity, sparse embedding, synchronised normalisation, pixel shuffle."""
+
+from . import basic_layers
+from .basic_layers import (
+    Concurrent,
+    HybridConcurrent,
+    Identity,
+    PixelShuffle1D,
+    PixelShuffle2D,
+    PixelShuffle3D,
+    SparseEmbedding,
+    SyncBatchNorm,
+)

@@ -1,0 +1,301 @@
+"""`ParameterDict`: parameters by name, made, shared, initialized, saved and loaded together."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import initializer, ndarray
+from ..context import Context
+from ..error import did_you_mean
+from ..ndarray import NDArray
+from .parameter import Constant, Parameter, ParameterError
+from .utils import _brief_print_list, _indent
+
+__all__ = ["ParameterDict"]
+
+_NAMING = "Source and target networks must have the same prefix."
+
+
+class ParameterDict:
+    """Parameters by name, under a common prefix.
+
+    Parameters
+    ----------
+    prefix : str, put before names in `get`.
+    shared : ParameterDict, whose parameters `get` returns rather than new ones.
+
+    >>> params = mx.gluon.ParameterDict("net_")
+    >>> params.get("w", shape=(2,))
+    Parameter net_w (shape=(2,), dtype=<class 'numpy.float32'>)
+    """
+
+    def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
+        self._prefix = prefix
+        self._params: OrderedDict[str, Parameter] = OrderedDict()
+        self._shared = shared
+
+    def __repr__(self) -> str:
+        name = self._prefix + " " if self._prefix else ""
+        content = "\n".join(_indent(f"  {v}", 2) for v in self.values())
+        return f"{name}(\n{content}\n)"
+
+    def __getitem__(self, key: str) -> Parameter:
+        return self._params[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._params
+
+    def items(self) -> Any:
+        """Return names with parameters."""
+        return self._params.items()
+
+    def keys(self) -> Any:
+        """Return the names."""
+        return self._params.keys()
+
+    def values(self) -> Any:
+        """Return the parameters."""
+        return self._params.values()
+
+    @property
+    def prefix(self) -> str:
+        """What `get` puts before names."""
+        return self._prefix
+
+    # -- making and sharing -------------------------------------------------------------------
+
+    def _known(self, name: str) -> Parameter | None:
+        if name not in self._params and self._shared is not None and name in self._shared._params:
+            self._params[name] = self._shared._params[name]
+        return self._params.get(name)
+
+    _get_impl = _known
+
+    def get(self, name: str, **kwargs: Any) -> Parameter:
+        """Return the parameter ``prefix + name``, made with the keywords if it is not there.
+
+        One that is there must agree with the keywords; sizes that it does not know are filled in.
+        """
+        name = self._prefix + name
+        known = self._known(name)
+        if known is None:
+            known = self._params[name] = Parameter(name, **kwargs)
+            return known
+        for key, wanted in kwargs.items():
+            stored = getattr(known, key, None)
+            if stored is None:
+                setattr(known, key, wanted)
+            elif key == "shape" and wanted is not None:
+                known._shape = _merged(known, (wanted,) if isinstance(wanted, int) else wanted)
+            elif key == "dtype" and np.dtype(wanted) == np.dtype(stored):
+                continue
+            elif wanted is not None and wanted != stored:
+                raise _mismatch(name, key, wanted, stored)
+        return known
+
+    def get_constant(self, name: str, value: Any = None) -> Constant:
+        """Return the constant ``prefix + name``, made with the value if it is not there."""
+        name = self._prefix + name
+        known = self._known(name)
+        if known is None:
+            if value is None:
+                raise KeyError(
+                    f"No constant named '{name}'. Please specify value if you want to create a "
+                    "new constant."
+                )
+            known = self._params[name] = Constant(name, value)
+        elif not isinstance(known, Constant):
+            raise ParameterError(f"Parameter '{name}' already exists but it is not a constant.")
+        elif value is not None:
+            value = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+            stored = known.value.asnumpy()
+            if value.shape != stored.shape or not (value == stored).all():
+                raise ParameterError(
+                    f"Constant '{name}' already exists but its value doesn't match new value: "
+                    f"{stored} vs {value}."
+                )
+        return known
+
+    def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
+        """Take in the parameters of another dictionary; equal names must be the same objects."""
+        for name, param in other.items():
+            mine = self._params.setdefault(name, param)
+            if mine is not param:
+                raise ParameterError(
+                    "Cannot update self with other because they have different Parameters with "
+                    f"the same name '{name}'. Give the blocks different prefixes, or share the "
+                    "parameters with params=."
+                )
+
+    # -- all at once --------------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initialize all parameters; those that have an initializer of their own use it."""
+        init = initializer.Uniform() if init is None else init
+        if verbose:
+            init.set_verbosity(verbose=verbose)
+        for param in self.values():
+            param.initialize(None, ctx, init, force_reinit=force_reinit)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        for param in self.values():
+            param.zero_grad()
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move all parameters to other contexts."""
+        for param in self.values():
+            param.reset_ctx(ctx)
+
+    def list_ctx(self) -> list[Context]:
+        """Return all contexts on which there are parameters."""
+        found: dict[Context, None] = {}
+        for param in self.values():
+            found.update(dict.fromkeys(param.list_ctx()))
+        return list(found)
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Set an attribute of all parameters, such as grad_req or lr_mult.
+
+        >>> params = mx.gluon.ParameterDict()
+        >>> w = params.get("w", shape=(1,))
+        >>> params.setattr("grad_req", "null")
+        >>> w.grad_req
+        'null'
+        """
+        for param in self.values():
+            setattr(param, name, value)
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, filename: str, strip_prefix: str = "") -> None:
+        """Save all parameters under their names, perhaps without a prefix."""
+        arrays = {}
+        for param in self.values():
+            if not param.name.startswith(strip_prefix):
+                raise ValueError(
+                    f"Prefix '{strip_prefix}' is to be stripped before saving, but Parameter's "
+                    f"name '{param.name}' does not start with it. The block may share parameters "
+                    "of another one, or its children were made outside name_scope()."
+                )
+            arrays[param.name[len(strip_prefix) :]] = param._reduce()
+        ndarray.save(filename, arrays)
+
+    def load(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Load parameters from a file of `save`, or one that was exported or checkpointed.
+
+        Parameters
+        ----------
+        ctx : where to; by default where the parameters are, or the CPU.
+        allow_missing : bool, leave parameters alone that the file has not.
+        ignore_extra : bool, leave out arrays that are no parameters here.
+        restore_prefix : str, put before the file's names.
+        cast_dtype : bool, convert when types differ.
+        dtype_source : {'current', 'saved'}, whose type wins then.
+        """
+        loaded = named_arrays(filename)
+        self.load_dict(
+            loaded,
+            ctx,
+            allow_missing,
+            ignore_extra,
+            restore_prefix,
+            filename,
+            cast_dtype,
+            dtype_source,
+        )
+
+    def load_dict(
+        self,
+        param_dict: Mapping[str, NDArray],
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        restore_prefix: str = "",
+        filename: str | None = None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Load parameters from a dictionary of arrays; see `load`."""
+        source = "the dictionary" if filename is None else f"file: {filename}"
+        for name in self.keys():
+            if not name.startswith(restore_prefix):
+                raise ParameterError(
+                    f"restore_prefix is '{restore_prefix}' but Parameters name '{name}' does not "
+                    f"start with '{restore_prefix}'."
+                )
+        arrays = {restore_prefix + without_kind(k): v for k, v in param_dict.items()}
+        if not allow_missing:
+            for name in self.keys():
+                if name not in arrays:
+                    raise ParameterError(
+                        f"Parameter '{name}' is missing in {source}, which contains parameters: "
+                        f"{_brief_print_list(arrays)}. {did_you_mean(name, arrays)} {_NAMING} "
+                        "Set allow_missing=True to leave it as it is."
+                    )
+        for name, array in arrays.items():
+            if name in self._params:
+                self._params[name]._load_init(array, ctx, cast_dtype, dtype_source)
+            elif not ignore_extra:
+                raise ParameterError(
+                    f"Parameter '{name}' loaded from {source} is not present in ParameterDict, "
+                    f"choices are: {_brief_print_list(self.keys())}. Set ignore_extra to True to "
+                    f"ignore. {_NAMING}"
+                )
+
+
+def named_arrays(filename: str) -> dict[str, NDArray]:
+    """Read a parameter file; a list without names is refused."""
+    loaded = ndarray.load(filename)
+    if not isinstance(loaded, dict):
+        if not loaded:
+            return {}
+        raise ParameterError(
+            f"{filename} holds {len(loaded)} arrays without names: parameters cannot be told "
+            "apart. Save them as a dictionary."
+        )
+    return loaded
+
+
+def without_kind(name: str) -> str:
+    """Return a name of a checkpoint without its ``arg:`` or ``aux:``."""
+    return name[4:] if name.startswith(("arg:", "aux:")) else name
+
+
+def _merged(param: Parameter, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape in which both know as much as they can; contradictions are errors."""
+    stored = param._shape
+    if len(stored) == len(wanted) and all(
+        a == b or a in (0, -1) or b in (0, -1) for a, b in zip(stored, wanted, strict=True)
+    ):
+        return tuple(b if a in (0, -1) else a for a, b in zip(stored, wanted, strict=True))
+    raise _mismatch(param.name, "shape", tuple(wanted), stored)
+
+
+def _mismatch(name: str, key: str, wanted: Any, stored: Any) -> ParameterError:
+    return ParameterError(
+        f"Cannot retrieve Parameter '{name}' because desired attribute does not match with stored "
+        f"for attribute '{key}': desired '{wanted}' vs stored '{stored}'."
+    )

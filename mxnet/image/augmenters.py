@@ -1,0 +1,375 @@
+"""Augmenters: small changes of an image, drawn anew each time. Each is called with an array
+(height, width, channels) and returns one; none changes what it was given.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..ndarray import NDArray
+from . import chance
+from .decoding import array_of, pixels_of
+from .geometry import (
+    center_crop,
+    color_normalize,
+    fixed_crop,
+    imresize,
+    random_crop,
+    random_size_crop,
+    resize_short,
+)
+
+GREY = np.array([[[0.299, 0.587, 0.114]]], np.float32)
+# Mean, deviation and principal components of the colours of ImageNet (Krizhevsky et al., 2012).
+MEAN = (123.68, 116.28, 103.53)
+DEVIATION = (58.395, 57.12, 57.375)
+EIGENVALUES = np.array([55.46, 4.794, 1.148])
+EIGENVECTORS = np.array(
+    [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+)
+
+
+class Augmenter:
+    """The base: keeps its arguments for `dumps`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = {key: _plain(value) for key, value in kwargs.items()}
+
+    def dumps(self) -> Any:
+        """Return the augmenter as JSON: its name and arguments.
+
+        >>> mx.image.HorizontalFlipAug(0.5).dumps()
+        '["horizontalflipaug", {"p": 0.5}]'
+        """
+        return json.dumps([self.__class__.__name__.lower(), self._kwargs])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
+        raise NotImplementedError("Must override implementation.")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, NDArray):
+        value = value.asnumpy()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _float(src: NDArray) -> NDArray:
+    """Colours are computed in floating point; bytes would be cut."""
+    return src if np.issubdtype(src.dtype, np.floating) else src.astype("float32")
+
+
+class SequentialAug(Augmenter):
+    """Apply augmenters one after the other."""
+
+    def __init__(self, ts: list[Augmenter]) -> None:
+        super().__init__()
+        self.ts = ts
+
+    def dumps(self) -> list:
+        """Return the name and what the members dump."""
+        return [self.__class__.__name__.lower(), [member.dumps() for member in self.ts]]
+
+    def __call__(self, src: NDArray) -> NDArray:
+        for member in self.ts:
+            src = member(src)
+        return src
+
+
+class RandomOrderAug(SequentialAug):
+    """Apply augmenters in random order."""
+
+    def __call__(self, src: NDArray) -> NDArray:
+        for number in chance.order(len(self.ts)):
+            src = self.ts[number](src)
+        return src
+
+
+class ResizeAug(Augmenter):
+    """Resize the shorter edge to ``size``."""
+
+    def __init__(self, size: int, interp: int = 2) -> None:
+        super().__init__(size=size, interp=interp)
+        self.size = size
+        self.interp = interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return resize_short(src, self.size, self.interp)
+
+
+class ForceResizeAug(Augmenter):
+    """Resize to ``size`` (width, height), whatever the form."""
+
+    def __init__(self, size: tuple[int, int], interp: int = 2) -> None:
+        super().__init__(size=size, interp=interp)
+        self.size = size
+        self.interp = interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return imresize(src, *self.size, interp=self.interp)
+
+
+class RandomCropAug(ForceResizeAug):
+    """Cut out a rectangle of ``size`` (width, height) anywhere."""
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return random_crop(src, self.size, self.interp)[0]
+
+
+class CenterCropAug(ForceResizeAug):
+    """Cut out the middle, of ``size`` (width, height)."""
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return center_crop(src, self.size, self.interp)[0]
+
+
+class RandomSizedCropAug(Augmenter):
+    """Cut out a rectangle of random area and form, and resize it; see `random_size_crop`."""
+
+    def __init__(
+        self,
+        size: tuple[int, int],
+        area: float | tuple[float, float],
+        ratio: tuple[float, float],
+        interp: int = 2,
+        **kwargs: Any,
+    ) -> None:
+        area = kwargs.pop("min_area", area)
+        if kwargs:
+            raise TypeError(f"unexpected keyword arguments for `RandomSizedCropAug`: {kwargs}")
+        super().__init__(size=size, area=area, ratio=ratio, interp=interp)
+        self.size = size
+        self.area = area
+        self.ratio = ratio
+        self.interp = interp
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
+
+
+class BrightnessJitterAug(Augmenter):
+    """Multiply by a factor from ``1 - brightness`` to ``1 + brightness``."""
+
+    def __init__(self, brightness: float) -> None:
+        super().__init__(brightness=brightness)
+        self.brightness = brightness
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return _float(src) * (1.0 + chance.between(-self.brightness, self.brightness))
+
+
+class ContrastJitterAug(Augmenter):
+    """Move all colours towards the mean grey of the image, or away from it."""
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__(contrast=contrast)
+        self.contrast = contrast
+        self.coef = nd.array(GREY)
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = 1.0 + chance.between(-self.contrast, self.contrast)
+        src = _float(src)
+        grey = (src * self.coef).sum() * (3.0 * (1.0 - alpha) / src.size)
+        return src * alpha + grey
+
+
+class SaturationJitterAug(Augmenter):
+    """Move the colours of each pixel towards its grey, or away from it."""
+
+    def __init__(self, saturation: float) -> None:
+        super().__init__(saturation=saturation)
+        self.saturation = saturation
+        self.coef = nd.array(GREY)
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = 1.0 + chance.between(-self.saturation, self.saturation)
+        src = _float(src)
+        grey = (src * self.coef).sum(axis=2, keepdims=True)
+        return src * alpha + grey * (1.0 - alpha)
+
+
+class HueJitterAug(Augmenter):
+    """Turn the colours about the grey axis of YIQ, by up to ``hue`` half turns."""
+
+    def __init__(self, hue: float) -> None:
+        super().__init__(hue=hue)
+        self.hue = hue
+        self.tyiq = np.array(
+            [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]]
+        )
+        self.ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        angle = chance.between(-self.hue, self.hue) * math.pi
+        u, w = math.cos(angle), math.sin(angle)
+        turn = np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]])
+        matrix = (self.ityiq @ turn @ self.tyiq).T
+        return nd.dot(_float(src), nd.array(matrix))
+
+
+class ColorJitterAug(RandomOrderAug):
+    """Change brightness, contrast and saturation, in random order."""
+
+    def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
+        members: list[Augmenter] = []
+        if brightness > 0:
+            members.append(BrightnessJitterAug(brightness))
+        if contrast > 0:
+            members.append(ContrastJitterAug(contrast))
+        if saturation > 0:
+            members.append(SaturationJitterAug(saturation))
+        super().__init__(members)
+
+
+class LightingAug(Augmenter):
+    """Add noise along the principal components of colour."""
+
+    def __init__(self, alphastd: float, eigval: np.ndarray, eigvec: np.ndarray) -> None:
+        super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
+        self.alphastd = alphastd
+        self.eigval = eigval
+        self.eigvec = eigvec
+
+    def __call__(self, src: NDArray) -> NDArray:
+        alpha = chance.normal(self.alphastd, 3)
+        shift = np.dot(pixels_of(self.eigvec) * alpha, pixels_of(self.eigval))
+        return _float(src) + nd.array(shift)
+
+
+class ColorNormalizeAug(Augmenter):
+    """Subtract the mean and divide by the deviation of each channel."""
+
+    def __init__(self, mean: Any, std: Any) -> None:
+        super().__init__(mean=mean, std=std)
+        self.mean = mean if mean is None or isinstance(mean, NDArray) else nd.array(mean)
+        self.std = std if std is None or isinstance(std, NDArray) else nd.array(std)
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return color_normalize(_float(src), self.mean, self.std)
+
+
+class RandomGrayAug(Augmenter):
+    """Make the image grey, in all channels, with probability ``p``."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__(p=p)
+        self.p = p
+        self.mat = nd.array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return nd.dot(_float(src), self.mat) if chance.fraction() < self.p else src
+
+
+class HorizontalFlipAug(Augmenter):
+    """Mirror left and right with probability ``p``."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__(p=p)
+        self.p = p
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return nd.flip(src, axis=1) if chance.fraction() < self.p else src
+
+
+class CastAug(Augmenter):
+    """Change the data type, by default to float32."""
+
+    def __init__(self, typ: str = "float32") -> None:
+        super().__init__(type=typ)
+        self.typ = typ
+
+    def __call__(self, src: NDArray) -> NDArray:
+        return src.astype(self.typ)
+
+
+def CreateAugmenter(  # noqa: N802 (MXNet's spelling)
+    data_shape: tuple[int, int, int],
+    resize: int = 0,
+    rand_crop: bool = False,
+    rand_resize: bool = False,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    hue: float = 0,
+    pca_noise: float = 0,
+    rand_gray: float = 0,
+    inter_method: int = 2,
+) -> list[Augmenter]:
+    """Return the usual augmenters for images that become ``data_shape`` (channels, height, width).
+
+    Parameters
+    ----------
+    data_shape : tuple of int
+    resize : int
+        First resize the shorter edge to this, if above 0.
+    rand_crop, rand_resize : bool
+        Crop anywhere, not in the middle; and with random area and form.
+    rand_mirror : bool
+        Mirror every other image.
+    mean, std : array of 3, or True for ImageNet's
+    brightness, contrast, saturation, hue, pca_noise : float
+        How far colours may change.
+    rand_gray : float
+        How often an image becomes grey.
+    inter_method : int
+        See `imresize`.
+
+    >>> [type(a).__name__ for a in mx.image.CreateAugmenter((3, 224, 224), resize=256)]
+    ['ResizeAug', 'CenterCropAug', 'CastAug']
+    """
+    auglist: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
+    crop_size = (data_shape[2], data_shape[1])
+    if rand_resize:
+        if not rand_crop:
+            raise AssertionError(
+                "rand_resize needs rand_crop: there is nothing to resize at random"
+            )
+        auglist.append(RandomSizedCropAug(crop_size, 0.08, (3.0 / 4.0, 4.0 / 3.0), inter_method))
+    else:
+        auglist.append((RandomCropAug if rand_crop else CenterCropAug)(crop_size, inter_method))
+    if rand_mirror:
+        auglist.append(HorizontalFlipAug(0.5))
+    auglist.append(CastAug())
+    auglist += colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray)
+    if mean is True:
+        mean = nd.array(MEAN)
+    if std is True:
+        std = nd.array(DEVIATION)
+    return auglist + normalizers(mean, std)
+
+
+def colour_augmenters(
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    pca_noise: float,
+    rand_gray: float,
+) -> list[Augmenter]:
+    """Return the augmenters that change colours, those that are wanted."""
+    made: list[Augmenter] = []
+    if brightness or contrast or saturation:
+        made.append(ColorJitterAug(brightness, contrast, saturation))
+    if hue:
+        made.append(HueJitterAug(hue))
+    if pca_noise > 0:
+        made.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
+    if rand_gray > 0:
+        made.append(RandomGrayAug(rand_gray))
+    return made
+
+
+def normalizers(mean: Any, std: Any) -> list[Augmenter]:
+    """Return the augmenter that normalizes colours, if there is anything to do."""
+    for name, value in (("mean", mean), ("std", std)):
+        if value is not None and tuple(np.shape(pixels_of(value)))[:1] not in ((1,), (3,)):
+            raise AssertionError(f"{name} is one number for each of 1 or 3 channels, not {value}")
+    return [ColorNormalizeAug(mean, std)] if mean is not None or std is not None else []

@@ -1,0 +1,300 @@
+"""`ImageIter`: batches of images from a record file, a list file or a list, through augmenters."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from .. import recordio
+from ..error import MXNetError, ShapeError
+from ..formats.location import existing_file
+from ..formats.pictures import BadPicture
+from ..formats.record_index import read_list
+from ..io.batches import DataBatch, DataIter
+from ..ndarray import NDArray
+from . import chance
+from .augmenters import Augmenter, CreateAugmenter
+from .decoding import imdecode
+
+logger = logging.getLogger("mxnet.image")
+LABEL_TYPES = ("int32", "float32", "int64", "float64")
+LAST_BATCH = ("pad", "discard", "roll_over")
+
+
+class ImageIter(DataIter):
+    """Gives batches of augmented images, read one by one.
+
+    Parameters
+    ----------
+    batch_size : int
+    data_shape : tuple of int
+        (channels, height, width) of the images in a batch.
+    label_width : int
+        Number of labels of an image.
+    path_imgrec, path_imgidx : str
+        A record file, and its index: needed to shuffle or to read a part.
+    path_imglist, path_root : str
+        A list file (`.lst`), and the folder of its paths.
+    imglist : list
+        In place of a list file: [label or labels, path] of each image.
+    shuffle : bool
+        Whether each epoch has its own order.
+    part_index, num_parts : int
+        Read only this one of so many parts.
+    aug_list : list of Augmenter
+        What is done to an image; else `CreateAugmenter` makes it from the other keywords.
+    data_name, label_name : str
+    dtype : str
+        The data type of the labels in lists.
+    last_batch_handle : {'pad', 'discard', 'roll_over'}
+        Fill the last batch from the start, leave it out, or begin the next epoch with it.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        data_shape: tuple[int, int, int],
+        label_width: int = 1,
+        path_imgrec: str | None = None,
+        path_imglist: str | None = None,
+        path_root: str | None = None,
+        path_imgidx: str | None = None,
+        shuffle: bool = False,
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: list[Augmenter] | None = None,
+        imglist: list | None = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: str = "float32",
+        last_batch_handle: str = "pad",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if not (path_imgrec or path_imglist or isinstance(imglist, list)):
+            raise AssertionError("Where are the images? Give path_imgrec, path_imglist or imglist.")
+        if dtype not in LABEL_TYPES:
+            raise AssertionError(f"{dtype} label not supported: it is one of {LABEL_TYPES}")
+        if last_batch_handle not in LAST_BATCH:
+            raise ValueError(f"last_batch_handle is one of {LAST_BATCH}, not {last_batch_handle!r}")
+        self.batch_size = batch_size
+        self.path_root = path_root
+        self.shuffle = shuffle
+        self.label_width = label_width
+        self.last_batch_handle = last_batch_handle
+        self._open_records(path_imgrec, path_imgidx)
+        self._read_lists(path_imglist, imglist, dtype)
+        self.check_data_shape(data_shape)
+        self.data_shape = data_shape = tuple(data_shape)
+        self.provide_data = [(data_name, (batch_size, *data_shape))]
+        labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
+        self.provide_label = [(label_name, labels)]
+        self._choose_part(part_index, num_parts)
+        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.cur = 0
+        self.num_image = None if self.seq is None else len(self.seq)
+        self._left_over: list[tuple[NDArray, Any]] = []
+        self._exhausted = False
+        self.reset()
+
+    # -- where the images come from -------------------------------------------------------------
+
+    def _open_records(self, path: str | None, index: str | None) -> None:
+        self.imgrec: Any = None
+        self.imgidx: list | None = None
+        if not path:
+            return
+        logger.info("%s: loading recordio %s...", type(self).__name__, path)
+        if index:
+            self.imgrec = recordio.MXIndexedRecordIO(index, path, "r")
+            self.imgidx = list(self.imgrec.keys)
+        else:
+            self.imgrec = recordio.MXRecordIO(path, "r")
+
+    def _read_lists(self, path: str | None, given: list | None, dtype: str) -> None:
+        self.imglist: dict[Any, tuple[NDArray, str]] | None = None
+        keys: list = []
+        if path:
+            logger.info("%s: loading image list %s...", type(self).__name__, path)
+            lines = read_list(path)
+            self.imglist = {x.index: (nd.array(x.labels, dtype=dtype), x.path) for x in lines}
+            keys = [x.index for x in lines]
+        elif isinstance(given, list):
+            self.imglist = {}
+            for number, (label, name) in enumerate(given, 1):
+                labels = [label] if isinstance(label, int | float | np.number) else label
+                self.imglist[str(number)] = (nd.array(labels, dtype=dtype), name)
+            keys = list(self.imglist)
+        if self.imgrec is None:
+            self.seq = keys
+        elif self.shuffle or self.imgidx is not None:
+            self.seq = keys or self.imgidx
+        else:
+            self.seq = None
+
+    def _choose_part(self, part_index: int, num_parts: int) -> None:
+        if (self.shuffle or num_parts > 1) and not (self.imgidx or self.imgrec is None):
+            raise AssertionError("To shuffle or to read a part of a record file, give path_imgidx.")
+        if not 0 <= part_index < num_parts:
+            raise AssertionError(f"part_index {part_index} is not one of {num_parts} parts")
+        if num_parts > 1:
+            size = len(self.seq) // num_parts
+            self.seq = self.seq[part_index * size : (part_index + 1) * size]
+
+    # -- epochs -----------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Begin a new epoch; with 'roll_over', what is left of the last one comes first."""
+        if self.last_batch_handle != "roll_over":
+            self._left_over = []
+        self._rewind()
+
+    def hard_reset(self) -> None:
+        """Begin a new epoch and forget what the last one left over."""
+        self._left_over = []
+        self._rewind()
+
+    def _rewind(self) -> None:
+        if self.seq is not None and self.shuffle:
+            self.seq = [self.seq[n] for n in chance.order(len(self.seq))]
+        if self.imgrec is not None:
+            self.imgrec.reset()
+        self.cur = 0
+        self._exhausted = False
+
+    def next_sample(self) -> tuple[Any, bytes]:
+        """Return the label and the compressed bytes of the next image."""
+        if self.seq is None:
+            record = self.imgrec.read()
+            if record is None:
+                raise StopIteration
+            header, content = recordio.unpack(record)
+            return header.label, content
+        if self.cur >= len(self.seq):
+            raise StopIteration
+        key = self.seq[self.cur]
+        self.cur += 1
+        if self.imgrec is None:
+            label, name = self.imglist[key]
+            return label, self.read_image(name)
+        header, content = recordio.unpack(self.imgrec.read_idx(key))
+        return (header.label if self.imglist is None else self.imglist[key][0]), content
+
+    def _sample(self) -> tuple[NDArray, Any]:
+        """Return the next image, ready for the batch, and its label."""
+        label, content = self.next_sample()
+        image = self.augmentation_transform(self._decoded(content))
+        return self.postprocess_data(image), label
+
+    def _decoded(self, content: bytes) -> NDArray:
+        try:
+            image = self.imdecode(content)
+            self.check_valid_image([image])
+        except BadPicture as error:
+            raise BadPicture(f"Broken image {self._place()}: {error}") from error
+        return image
+
+    def _place(self) -> str:
+        """Say which image was read last."""
+        if self.seq is None:
+            return f"in {self.imgrec.uri!r}, the record before byte {self.imgrec._at}"
+        key = self.seq[self.cur - 1]
+        if self.imgrec is not None:
+            return f"{key!r} of {self.imgrec.uri!r}"
+        return f"filename: {self.imglist[key][1]}"
+
+    def _samples(self, wanted: int) -> list[tuple[NDArray, Any]]:
+        """Return up to so many samples, fewer at the end of the epoch."""
+        found: list[tuple[NDArray, Any]] = []
+        while len(found) < wanted:
+            try:
+                found.append(self._sample())
+            except StopIteration:
+                break
+        return found
+
+    def next(self) -> DataBatch:
+        """Return the next batch; ``pad`` says how many images at its end, or start, are extra."""
+        if self._exhausted:
+            raise StopIteration
+        before, self._left_over = self._left_over, []
+        found = before + self._samples(self.batch_size - len(before))
+        pad = self.batch_size - len(before) if before else 0
+        if len(found) < self.batch_size:
+            self._exhausted = True
+            if not found or self.last_batch_handle == "discard":
+                raise StopIteration
+            if self.last_batch_handle == "roll_over":
+                self._left_over = found
+                raise StopIteration
+            pad = self.batch_size - len(found)
+            found = self._filled(found)
+        return self._batch(found, pad)
+
+    def _filled(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
+        """Fill the last batch with images from the start, again and again if they are few."""
+        while len(found) < self.batch_size:
+            self._rewind()
+            found = found + self._samples(self.batch_size - len(found))
+        self._exhausted = True
+        return found
+
+    def _batch(self, found: list[tuple[NDArray, Any]], pad: int) -> DataBatch:
+        data = nd.zeros(self.provide_data[0][1])
+        for number, (image, _) in enumerate(found):
+            if image.shape != self.data_shape:
+                raise ShapeError(
+                    f"The augmenters made an image of {image.shape}, and data_shape is "
+                    f"{self.data_shape}."
+                )
+            data[number] = image.astype("float32")
+        return DataBatch([data], [self._labels([label for _, label in found])], pad=pad)
+
+    def _labels(self, labels: list[Any]) -> NDArray:
+        shape = self.provide_label[0][1]
+        rows = np.zeros((self.batch_size, self.label_width), np.float32)
+        for number, label in enumerate(labels):
+            values = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
+            if values.size != self.label_width:
+                raise ShapeError(
+                    f"An image has {values.size} labels, and label_width is {self.label_width}."
+                )
+            rows[number] = values.reshape(-1)
+        return nd.array(rows.reshape(shape))
+
+    # -- steps that subclasses may change ---------------------------------------------------------
+
+    def check_data_shape(self, data_shape: tuple[int, ...]) -> None:
+        """Refuse shapes that are not (3, height, width)."""
+        if len(data_shape) != 3:
+            raise ValueError("data_shape should have length 3, with dimensions CxHxW")
+        if data_shape[0] != 3:
+            raise ValueError("This iterator expects inputs to have 3 channels.")
+
+    def check_valid_image(self, data: list[NDArray]) -> None:
+        """Refuse an image without pixels."""
+        if len(data[0].shape) == 0:
+            raise MXNetError("Data shape is wrong")
+
+    def imdecode(self, s: bytes) -> NDArray:
+        """Return the decoded image."""
+        return imdecode(s)
+
+    def read_image(self, fname: str | os.PathLike[str]) -> bytes:
+        """Return the bytes of an image file."""
+        return existing_file(Path(self.path_root or "", fname)).read_bytes()
+
+    def augmentation_transform(self, data: NDArray) -> NDArray:
+        """Return the image after all augmenters."""
+        for augmenter in self.auglist:
+            data = augmenter(data)
+        return data
+
+    def postprocess_data(self, datum: NDArray) -> NDArray:
+        """Return the image with its channels first."""
+        return datum.transpose((2, 0, 1))

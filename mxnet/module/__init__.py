@@ -1,0 +1,18 @@
+"""Modules: symbols with parameters and optimizers, trained by `fit`, asked by `predict`."""
+
+from __future__ import annotations
+
+from .base_module import BaseModule
+from .bucketing_module import BucketingModule
+from .module import Module
+from .python_module import PythonLossModule, PythonModule
+from .sequential_module import SequentialModule
+
+__all__ = [
+    "BaseModule",
+    "BucketingModule",
+    "Module",
+    "PythonLossModule",
+    "PythonModule",
+    "SequentialModule",
+]

@@ -1,0 +1,285 @@
+"""Whether two arrays, symbols or optimizers are the same, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+import mxnet as mx
+
+from .. import dtypes
+from ..ndarray import NDArray
+from ..ndarray.storage import plain
+from ..symbol import Symbol
+from .tolerances import Tolerance, get_atol, get_etol, get_rtol, get_tols
+
+_TINY = 1e-20  # keeps the ratio finite where both tolerances are 0
+
+
+def _host(value: Any) -> np.ndarray:
+    if not isinstance(value, NDArray):
+        return np.asarray(value)
+    values = value.asnumpy()
+    return plain(value).float().cpu().numpy() if values.dtype == dtypes.bfloat16 else values
+
+
+def _shown(value: Any) -> str:
+    with np.printoptions(threshold=4, suppress=True):
+        return repr(value) if isinstance(value, np.ndarray) else str(value)
+
+
+def _message(what: str, a: Any, b: Any) -> str:
+    return f"\nItems are not equal{what}\n ACTUAL: {_shown(a)}\n DESIRED: {_shown(b)}"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return whether two arrays have the same shape and elements."""
+    return np.array_equal(_host(a), _host(b))
+
+
+def same_array(array1: NDArray, array2: NDArray) -> bool:
+    """Return whether two arrays of one shape are the same memory.
+
+    >>> x = mx.nd.ones((2, 2))
+    >>> same_array(x, x[:]), same_array(x, x.copy())
+    (True, False)
+    """
+    first, second = plain(array1), plain(array2)
+    return first.shape == second.shape and first.data_ptr() == second.data_ptr()
+
+
+def checkShapes(a: Any, b: Any) -> None:
+    """Raise AssertionError unless two arrays have the same shape."""
+    if a.shape != b.shape:
+        a, b = _host(a), _host(b)
+        raise AssertionError(
+            _message(f": a.shape = {a.shape} and b.shape = {b.shape} are not equal", a, b)
+        )
+
+
+def almost_equal(
+    a: Any,
+    b: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    use_broadcast: bool = True,
+) -> bool:
+    """Return whether ``|a - b| <= atol + rtol * |b|`` everywhere; by default as exact as float64.
+
+    >>> almost_equal(np.array([1.0]), np.array([1.1])), almost_equal(1.0, 1.1, rtol=0.2)
+    (False, True)
+    """
+    if not use_broadcast:
+        checkShapes(np.asarray(a), np.asarray(b))
+    return bool(
+        np.allclose(
+            _host(a), _host(b), rtol=get_rtol(rtol), atol=get_atol(atol), equal_nan=equal_nan
+        )
+    )
+
+
+def _violation(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(np.subtract(a, b, dtype=np.result_type(a, b, np.float32)))
+        return difference / (atol + rtol * np.abs(b) + _TINY)
+
+
+def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple[int, ...], float]:
+    """Return where two arrays differ most, and how many times the tolerance that is."""
+    ratio = _violation(np.asarray(a), np.asarray(b), rtol, atol)
+    place = np.unravel_index(np.argmax(ratio), ratio.shape)
+    return tuple(int(i) for i in place), ratio[place]
+
+
+def locationError(
+    a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[str], maxError: bool = False
+) -> str:
+    """Return a line that says where two arrays differ, and what they have there."""
+    kind = "maximum " if maxError else ""
+    return (
+        f"Location of {kind}error: {index}, {names[0]}={float(np.squeeze(a[index])):.8f}, "
+        f"{names[1]}={float(np.squeeze(b[index])):.8f}"
+    )
+
+
+def assert_almost_equal(
+    a: Any,
+    b: Any,
+    rtol: Tolerance = None,
+    atol: Tolerance = None,
+    names: Sequence[str] = ("a", "b"),
+    equal_nan: bool = False,
+    use_broadcast: bool = True,
+    mismatches: tuple[int, int] = (10, 10),
+) -> None:
+    """Raise AssertionError unless two arrays are equal within tolerances; print where they differ.
+
+    Parameters
+    ----------
+    a, b : NDArray, NumPy array or number
+    rtol, atol : float or dict of dtype to float, optional
+        By default those of the less exact data type of the two.
+    names : what to call them.
+    equal_nan : whether NaN equals NaN.
+    use_broadcast : whether shapes may differ as far as broadcasting allows.
+    mismatches : how many differences to print.
+
+    >>> assert_almost_equal(mx.nd.ones((2,)), np.array([1.0, 1.00001]))
+    """
+    if not use_broadcast:
+        checkShapes(np.asarray(a) if np.isscalar(a) else a, np.asarray(b) if np.isscalar(b) else b)
+    rtol, atol = get_tols(a, b, rtol, atol)
+    given_a, given_b = (_host(v) if isinstance(v, NDArray) else v for v in (a, b))
+    first, second = np.broadcast_arrays(_host(a), _host(b))
+    fits = np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    if fits.all():
+        return
+    place, worst = _find_max_violation(np.where(fits, second, first), second, rtol, atol)
+    limit = f"Error {worst:f} exceeds tolerance rtol={rtol:e}, atol={atol:e}"
+    if first.ndim == 0:
+        raise AssertionError(_message(f":\n{limit}.\n", given_a, given_b))
+    _print_worst(first, second, fits, rtol, atol, names, mismatches[0])
+    share = 100 * (1 - np.count_nonzero(fits) / fits.size)
+    where = locationError(first, second, place, names, maxError=True)
+    raise AssertionError(_message(f":\n{limit} (mismatch {share:f}%).\n{where}", given_a, given_b))
+
+
+def _print_worst(
+    a: np.ndarray,
+    b: np.ndarray,
+    fits: np.ndarray,
+    rtol: float,
+    atol: float,
+    names: Sequence[str],
+    count: int,
+) -> None:
+    print(f"\n*** Maximum errors for vector of size {a.size}:  rtol={rtol}, atol={atol}\n")  # noqa: T201
+    ratio = np.where(fits, -1, _violation(a, b, rtol, atol))
+    ratio = np.where(np.isnan(ratio), np.inf, ratio).ravel()
+    order = np.argsort(-ratio, kind="stable")[: min(count, int(np.count_nonzero(~fits)))]
+    real = _violation(a, b, rtol, atol).ravel()
+    for number, flat in enumerate(order, start=1):
+        place = tuple(int(i) for i in np.unravel_index(flat, a.shape))
+        print(f"{number:3d}: Error {real[flat]:f}  {locationError(a, b, place, names)}")  # noqa: T201
+
+
+def assert_allclose(
+    a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True
+) -> None:
+    """Raise AssertionError unless two arrays are equal within NumPy's narrow tolerances."""
+    assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def assert_almost_equal_with_err(
+    a: Any,
+    b: Any,
+    rtol: Tolerance = None,
+    atol: Tolerance = None,
+    etol: float | None = None,
+    names: Sequence[str] = ("a", "b"),
+    equal_nan: bool = False,
+    mismatches: tuple[int, int] = (10, 10),
+) -> None:
+    """Raise AssertionError if more than the part `etol` of the elements differs."""
+    allowed = get_etol(etol)
+    if allowed > 0:
+        r, t = get_tols(a, b, rtol, atol)
+        fits = np.isclose(_host(a), _host(b), rtol=r, atol=t, equal_nan=equal_nan)
+        if 1 - np.count_nonzero(fits) / fits.size <= allowed:
+            return
+    assert_almost_equal(a, b, rtol, atol, names, equal_nan, mismatches=mismatches)
+
+
+def assert_almost_equal_ignore_nan(
+    a: Any,
+    b: Any,
+    rtol: Tolerance = None,
+    atol: Tolerance = None,
+    names: Sequence[str] = ("a", "b"),
+) -> None:
+    """Raise AssertionError unless two arrays are equal where neither is NaN."""
+    a, b = _host(a), _host(b)
+    nowhere = np.isnan(a) | np.isnan(b)
+    assert_almost_equal(np.where(nowhere, 0, a), np.where(nowhere, 0, b), rtol, atol, names)
+
+
+def assert_exception(f: Callable, exception_type: type, *args: Any, **kwargs: Any) -> None:
+    """Raise AssertionError unless calling a function raises an exception of the given type."""
+    try:
+        f(*args, **kwargs)
+    except exception_type:
+        return
+    raise AssertionError(f"{f} did not raise {exception_type.__name__}")
+
+
+def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
+    """Return whether two graphs have the same operators at the same places."""
+
+    def form(symbol: Symbol) -> list:
+        graph = symbol._graph
+        return [
+            (n.op and n.op.name, [(graph.position[e.node], e.index) for e in n.inputs])
+            for n in graph.nodes
+        ]
+
+    return form(sym1) == form(sym2)
+
+
+def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
+    """Compare arrays, or tuples of them however deep; None is equal to everything."""
+    if t1 is None or t2 is None:
+        return
+    if isinstance(t1, tuple):
+        for first, second in zip(t1, t2, strict=True):
+            compare_ndarray_tuple(first, second, rtol, atol)
+    else:
+        assert_almost_equal(t1, t2, rtol=rtol, atol=atol)
+
+
+def compare_optimizer(
+    opt1: Any,
+    opt2: Any,
+    shape: Any,
+    dtype: Any,
+    w_stype: str = "default",
+    g_stype: str = "default",
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+    compare_states: bool = True,
+    ntensors: int = 1,
+) -> None:
+    """Raise AssertionError unless two optimizers make the same step from the same place.
+
+    With several tensors `shape` is a list of shapes, and both are updated in one call.
+    """
+    shapes = list(shape) if isinstance(shape, list) else [shape]
+    if len(shapes) != ntensors:
+        raise AssertionError(f"ntensors is {ntensors}, but {len(shapes)} shapes were given")
+    weights = [_random_array(s, w_stype, dtype) for s in shapes]
+    grads = [_random_array(s, g_stype, dtype) for s in shapes]
+    results = [_one_step(opt, weights, grads) for opt in (opt1, opt2)]
+    (weights1, states1), (weights2, states2) = results
+    if compare_states:
+        compare_ndarray_tuple(tuple(states1), tuple(states2), rtol=rtol, atol=atol)
+    compare_ndarray_tuple(tuple(weights1), tuple(weights2), rtol=rtol, atol=atol)
+
+
+def _random_array(shape: tuple[int, ...], stype: str, dtype: Any) -> NDArray:
+    dense = mx.nd.random.uniform(shape=shape).astype(dtype)
+    return dense if stype == "default" else dense.tostype(stype)
+
+
+def _one_step(opt: Any, weights: list[NDArray], grads: list[NDArray]) -> tuple[list, list]:
+    weights, grads = [w.copy() for w in weights], [g.copy() for g in grads]
+    states = [opt.create_state_multi_precision(i, w) for i, w in enumerate(weights)]
+    if len(weights) == 1:
+        opt.update_multi_precision(0, weights[0], grads[0], states[0])
+    else:
+        opt.update_multi_precision(list(range(len(weights))), weights, grads, states)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return weights, states

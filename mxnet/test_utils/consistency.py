@@ -1,0 +1,230 @@
+"""Whether several ways of running a symbol agree, and how long they take."""
+
+# ruff: noqa: NPY002 (np.random.seed has to rule these numbers)
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import mxnet as mx
+
+from ..context import Context
+from ..executor import Executor
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .comparison import assert_almost_equal
+from .surroundings import default_context
+from .tolerances import default_atols, default_rtols, effective_dtype
+
+
+def check_speed(
+    sym: Symbol,
+    location: Mapping[str, Any] | None = None,
+    ctx: Context | None = None,
+    N: int = 20,
+    grad_req: Any = None,
+    typ: str = "whole",
+    **kwargs: Any,
+) -> float:
+    """Return the seconds that one run takes, the mean of `N`.
+
+    Parameters
+    ----------
+    sym : Symbol
+    location : values of arguments by name; otherwise give shapes as keywords.
+    typ : {'whole', 'forward'}
+        Forward and backward, or forward in prediction mode only.
+    """
+    if typ not in ("whole", "forward"):
+        raise ValueError('typ can only be "whole" or "forward".')
+    ctx = ctx or default_context()
+    grad_req = "write" if grad_req is None else grad_req
+    if location is not None:
+        kwargs = {name: np.shape(value) for name, value in location.items()}
+    exe = sym.simple_bind(ctx, grad_req=grad_req, **kwargs)
+    for name, array in exe.arg_dict.items():
+        if location is not None and name in location:
+            array[:] = location[name]
+        else:
+            array[:] = np.random.normal(size=array.shape)
+
+    def run() -> None:
+        if typ == "forward":
+            exe.forward(is_train=False)
+        else:
+            exe.forward(is_train=True)
+            exe.backward(exe.outputs)
+
+    run()  # prepares the graph
+    mx.nd.waitall()
+    start = time.perf_counter()
+    for _ in range(N):
+        run()
+    mx.nd.waitall()
+    return (time.perf_counter() - start) / N
+
+
+def check_consistency(
+    sym: Symbol | Sequence[Symbol],
+    ctx_list: Sequence[Mapping[str, Any]],
+    scale: float = 1.0,
+    grad_req: Any = "write",
+    arg_params: Mapping[str, Any] | None = None,
+    aux_params: Mapping[str, Any] | None = None,
+    rtol: Any = None,
+    atol: Any = None,
+    raise_on_err: bool = True,
+    ground_truth: Mapping[str, Any] | None = None,
+    equal_nan: bool = False,
+    use_uniform: bool = False,
+    rand_type: Any = np.float64,
+) -> dict[str, NDArray]:
+    """Compare outputs and gradients of a symbol on several contexts and in several data types.
+
+    Parameters
+    ----------
+    sym : Symbol, or one for each entry of `ctx_list`.
+    ctx_list : list of dict
+        Each has 'ctx', shapes of inputs by name, and perhaps 'type_dict'.
+    scale : the spread of random inputs.
+    grad_req : as in `Symbol.bind`; with 'null' only outputs are compared.
+    arg_params, aux_params : values to use instead of random ones, and instead of zeros.
+    rtol, atol : float or dict of dtype to float, optional
+        By default those of the less exact of the two that are compared.
+    raise_on_err : whether to raise, or only to print, what differs.
+    ground_truth : values to compare with; by default those of the most exact entry.
+    use_uniform : whether random inputs are uniform rather than normal.
+    rand_type : the type in which random inputs are made.
+
+    Returns
+    -------
+    dict of str to NDArray
+        What everything was compared with: outputs, and gradients of arguments.
+
+    >>> x = mx.sym.Variable("x")
+    >>> row = {"ctx": mx.cpu(), "x": (2, 2)}
+    >>> sorted(check_consistency(mx.sym.relu(x, name="r"), [
+    ...     {**row, "type_dict": {"x": np.float32}}, {**row, "type_dict": {"x": np.float64}}]))
+    ['r_output', 'x']
+    """
+    if len(ctx_list) < 2:
+        raise AssertionError("check_consistency compares at least two entries of ctx_list")
+    symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
+    _check_alike(symbols, ctx_list)
+    executors = [
+        s.simple_bind(grad_req=grad_req, **row) for s, row in zip(symbols, ctx_list, strict=True)
+    ]
+    _fill(executors, arg_params, aux_params, scale, use_uniform, np.dtype(rand_type))
+    judge = _Judge(symbols[0], executors, rtol, atol, equal_nan, raise_on_err, ground_truth)
+    judge.compare("Predict", training=False)
+    if grad_req != "null":
+        judge.compare("Train", training=True)
+    return judge.truth
+
+
+def _check_alike(symbols: Sequence[Symbol], ctx_list: Sequence[Mapping[str, Any]]) -> None:
+    if len(symbols) != len(ctx_list):
+        raise AssertionError(f"{len(symbols)} symbols for {len(ctx_list)} entries of ctx_list")
+    for other in symbols[1:]:
+        if other.list_arguments() != symbols[0].list_arguments():
+            raise AssertionError("the symbols have different arguments")
+        if other.list_outputs() != symbols[0].list_outputs():
+            raise AssertionError("the symbols have different outputs")
+
+
+def _fill(
+    executors: Sequence[Executor],
+    arg_params: Mapping[str, Any] | None,
+    aux_params: Mapping[str, Any] | None,
+    scale: float,
+    use_uniform: bool,
+    rand_type: np.dtype,
+) -> None:
+    arguments = dict(arg_params or {})
+    for name, array in executors[0].arg_dict.items():
+        if name in arguments:
+            continue
+        if use_uniform:
+            values = np.random.uniform(-0.92 * scale, 0.92 * scale, size=array.shape)
+        else:
+            values = np.random.normal(size=array.shape, scale=scale)
+        arguments[name] = values.astype(rand_type)
+    for exe in executors:
+        for name, array in exe.arg_dict.items():
+            array[:] = arguments[name]
+        for name, array in exe.aux_dict.items():
+            array[:] = (aux_params or {}).get(name, 0)
+
+
+class _Judge:
+    """Compares every executor with the most exact one, or with given values."""
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        executors: Sequence[Executor],
+        rtol: Any,
+        atol: Any,
+        equal_nan: bool,
+        raise_on_err: bool,
+        ground_truth: Mapping[str, Any] | None,
+    ) -> None:
+        self.outputs = symbol.list_outputs()
+        self.executors = executors
+        self.types = [_coarsest(exe.outputs) for exe in executors]
+        self.best = int(np.argmax([t.itemsize for t in self.types]))
+        self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
+        self.raise_on_err = raise_on_err
+        self.given = None if ground_truth is None else dict(ground_truth)
+        self.truth: dict[str, Any] = {}
+
+    def compare(self, phase: str, training: bool) -> None:
+        """Run all executors and compare what they made."""
+        found = [self._run(exe, training) for exe in self.executors]
+        self.truth = found[self.best] if self.given is None else self.given
+        for i, results in enumerate(found):
+            if i == self.best and self.given is None:
+                continue
+            for name, value in results.items():
+                self._compare_one(phase, i, name, value)
+
+    def _run(self, exe: Executor, training: bool) -> dict[str, NDArray]:
+        outputs = exe.forward(is_train=training)
+        results = {n: o.copy() for n, o in zip(self.outputs, outputs, strict=True)}
+        if training:
+            exe.backward([o.copy() for o in outputs])
+            results |= {n: g.copy() for n, g in exe.grad_dict.items() if g is not None}
+        return results
+
+    def _compare_one(self, phase: str, number: int, name: str, value: NDArray) -> None:
+        if name not in self.truth:
+            raise KeyError(f"{name} is not in ground_truth, which has {', '.join(self.truth)}")
+        expected = self.truth[name]
+        rtol = _limit(self.rtol, default_rtols(), value, expected)
+        atol = _limit(self.atol, default_atols(), value, expected)
+        try:
+            assert_almost_equal(value, expected, rtol, atol, equal_nan=self.equal_nan)
+        except AssertionError as error:
+            told = (
+                f"{phase} Err: {self.types[number]} {self.executors[number]._ctx} ctx {number} vs "
+                f"{self.types[self.best]} ctx {self.best} at {name}"
+            )
+            if self.raise_on_err:
+                raise AssertionError(f"{told}{error}") from None
+            print(f"{told}{error}")  # noqa: T201 (asked for instead of raising)
+
+
+def _coarsest(arrays: Sequence[NDArray]) -> np.dtype:
+    return min((effective_dtype(a) for a in arrays), key=lambda t: t.itemsize)
+
+
+def _limit(given: Any, defaults: Mapping[np.dtype, float], *values: Any) -> float:
+    """Return the wider of the tolerances of two arrays."""
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    table = {**defaults, **(given or {})}
+    return max(table[effective_dtype(v)] for v in values)

@@ -1,0 +1,267 @@
+"""Files that tests and examples read: downloads, archives, MNIST and CIFAR-10.
+
+Nothing is fetched unless an address is given: data sets are read from files that are there, and
+an error tells which file to put where.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import http.client
+import logging
+import os
+import pickle
+import shutil
+import struct
+import time
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..base import data_dir
+from ..error import MXNetError
+from ..formats.atomic import replacing
+
+_MNIST_FILES = {
+    "train_data": "train-images-idx3-ubyte",
+    "train_label": "train-labels-idx1-ubyte",
+    "test_data": "t10k-images-idx3-ubyte",
+    "test_label": "t10k-labels-idx1-ubyte",
+}
+_FAILURES = (OSError, http.client.HTTPException)  # URLError is an OSError
+TIMEOUT_SECONDS = 60
+
+
+def download(
+    url: str,
+    fname: str | None = None,
+    dirname: str | None = None,
+    overwrite: bool = False,
+    retries: int = 5,
+    sha1_hash: str | None = None,
+) -> str:
+    """Download a file and return its path; it appears whole or not at all.
+
+    Parameters
+    ----------
+    url : str
+    fname : the name to store it under; by default the last part of the address.
+    dirname : the folder to store it in, made if it is not there.
+    overwrite : whether to download again what is there already.
+    retries : how often to try.
+    sha1_hash : what the content must hash to, optional.
+    """
+    if retries < 0:
+        raise AssertionError("Number of retries should be at least 0")
+    path = Path(fname or Path(urllib.parse.urlparse(url).path).name)
+    if dirname is not None:
+        path = Path(dirname, path)
+    if not path.name:
+        raise ValueError(f"The address {url!r} ends in no file name: give fname.")
+    if path.exists() and not overwrite:
+        logging.info("%s exists, skipping download", path)
+        return str(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in range(max(retries, 1) - 1, -1, -1):
+        try:
+            _fetch(url, path, sha1_hash)
+            break
+        except _FAILURES as error:
+            # An address that does not exist will not appear by waiting.
+            if left == 0 or getattr(error, "code", None) in (401, 403, 404, 410):
+                raise MXNetError(f"Failed downloading url {url}: {error}") from error
+            logging.warning(
+                "download failed (%s), retrying, %d attempt%s left", error, left, "s"[: left != 1]
+            )
+            time.sleep(0.2)
+    logging.info("downloaded %s into %s successfully", url, path)
+    return str(path)
+
+
+def _fetch(url: str, path: Path, sha1_hash: str | None) -> None:
+    request = urllib.request.Request(url, headers={"User-Agent": "mxnext"})
+    digest = hashlib.sha1(usedforsecurity=False)
+    with (
+        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as source,
+        replacing(path) as file,
+    ):
+        expected = source.headers.get("Content-Length")
+        size = 0
+        while block := source.read(1 << 20):
+            file.write(block)
+            digest.update(block)
+            size += len(block)
+        if expected is not None and size != int(expected):
+            raise OSError(f"the connection ended after {size} of {expected} bytes")
+        if sha1_hash is not None and digest.hexdigest() != sha1_hash.lower():
+            raise OSError(f"the content has the SHA-1 {digest.hexdigest()}, not {sha1_hash}")
+
+
+def download_model(
+    model_name: str, dst_dir: str = "./", meta_info: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[str | None, int]:
+    """Return (path prefix, epoch) of a model, downloaded if `meta_info` has its addresses.
+
+    Parameters
+    ----------
+    model_name : str
+    dst_dir : where the files are, or go to.
+    meta_info : dict of model name to ``{'symbol': url, 'params': url}``, optional
+        A model that is not in it gives ``(None, 0)``.
+    """
+    folder = Path(dst_dir)
+    prefix = folder / model_name
+    symbol, params = (Path(f"{prefix}{end}") for end in ("-symbol.json", "-0000.params"))
+    if meta_info is not None:
+        if model_name not in meta_info:
+            return None, 0
+        download(meta_info[model_name]["symbol"], fname=symbol.name, dirname=str(folder))
+        download(meta_info[model_name]["params"], fname=params.name, dirname=str(folder))
+    elif not (symbol.exists() and params.exists()):
+        raise MXNetError(
+            f"Model {model_name}: put {symbol.name} and {params.name} into {folder.resolve()}, or "
+            "give meta_info with the addresses of its symbol and params. MXNet's own model "
+            "server is not there any more."
+        )
+    return str(prefix), 0
+
+
+# -- archives ----------------------------------------------------------------------------------
+
+
+def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
+    """Download a zip archive into a folder, unless it is there, and unpack it there."""
+    folder = Path(data_dir)
+    archive = folder / data_origin_name
+    if not archive.exists():
+        download(url, fname=data_origin_name, dirname=str(folder))
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(folder)
+
+
+def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
+    """Download a bz2 file into a folder and unpack it as `data_name`, unless that is there."""
+    folder = Path(data_dir)
+    unpacked, archive = folder / data_name, folder / data_origin_name
+    if unpacked.exists():
+        return
+    if not archive.exists():
+        download(url, fname=data_origin_name, dirname=str(folder))
+    with bz2.open(archive) as source, replacing(unpacked) as target:
+        shutil.copyfileobj(source, target)
+    archive.unlink()
+
+
+# -- data sets ---------------------------------------------------------------------------------
+
+
+def _folders(name: str) -> list[Path]:
+    return [Path(), Path("data"), Path(data_dir(), "datasets", name)]
+
+
+def _find(name: str, dataset: str) -> Path:
+    """Return a data file, packed or not, from the folders where it may be."""
+    folders = _folders(dataset)
+    for folder in folders:
+        for end in ("", ".gz"):
+            if (folder / f"{name}{end}").is_file():
+                return folder / f"{name}{end}"
+    raise MXNetError(
+        f"{dataset}: the file {name} (or {name}.gz) is missing. Put it into "
+        f"{folders[-1].absolute()}, or into one of {folders[0].absolute()}, "
+        f"{folders[1].absolute()}. MXNET_HOME names another place for data sets."
+    )
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def _read_idx(path: Path) -> np.ndarray:
+    """Return the array of an IDX file of bytes: magic number, sizes, data."""
+    content = _content(path)
+    zero, kind, ndim = struct.unpack(">HBB", content[:4])
+    start = 4 + 4 * ndim
+    shape = struct.unpack(f">{ndim}I", content[4:start])
+    if zero != 0 or kind != 8 or len(content) - start != int(np.prod(shape)):
+        raise MXNetError(f"{path} is damaged or not an MNIST file: bytes with a header of sizes.")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def get_mnist() -> dict[str, np.ndarray]:
+    """Return the MNIST images, float32 between 0 and 1 of shape (N, 1, 28, 28), and labels.
+
+    The four files ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and ``t10k-...``, or
+    their ``.gz``, are read from the current folder, ``data`` or ``~/.mxnet/datasets/mnist``.
+    """
+    found = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
+    for key, values in found.items():
+        if values.ndim == 3:
+            found[key] = values[:, None].astype(np.float32) / 255
+        else:
+            found[key] = values.astype(np.int8)
+    return found
+
+
+def get_mnist_ubyte() -> None:
+    """Make sure that the unpacked MNIST files are in the folder ``data``."""
+    for name in _MNIST_FILES.values():
+        target = Path("data", name)
+        if target.exists():
+            continue
+        source = _find(name, "mnist")
+        target.parent.mkdir(exist_ok=True)
+        with replacing(target) as file:
+            file.write(_content(source))
+
+
+def get_mnist_pkl() -> None:
+    """Make sure that ``data/mnist.pkl.gz`` is there, made from the MNIST files if need be."""
+    target = Path("data", "mnist.pkl.gz")
+    if target.exists():
+        return
+    mnist = get_mnist()
+    flat = {k: v.reshape(len(v), -1) if v.ndim > 1 else v for k, v in mnist.items()}
+    split = max(len(flat["train_data"]) - 10000, 0)
+    parts = (
+        (flat["train_data"][:split], flat["train_label"][:split].astype(np.int64)),
+        (flat["train_data"][split:], flat["train_label"][split:].astype(np.int64)),
+        (flat["test_data"], flat["test_label"].astype(np.int64)),
+    )
+    target.parent.mkdir(exist_ok=True)
+    with replacing(target) as file:
+        file.write(gzip.compress(pickle.dumps(parts, protocol=2)))
+
+
+def get_cifar10() -> None:
+    """Make sure that ``data/cifar`` has train.rec, test.rec and their lists.
+
+    They are unpacked from ``cifar10.zip``, out of ``data`` or ``~/.mxnet/datasets/cifar10``.
+    """
+    wanted = ("train.rec", "test.rec", "train.lst", "test.lst")
+    target = Path("data")
+    if all((target / "cifar" / name).exists() for name in wanted):
+        return
+    archive = _find("cifar10.zip", "cifar10")
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(target)
+
+
+def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
+    """Return the path of the tool im2rec.py."""
+    places = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
+    if home_env in os.environ:
+        places.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
+    for place in places:
+        if place.is_file():
+            return str(place)
+    raise OSError(
+        "Could not find path to tools/im2rec.py; looked at " + ", ".join(map(str, places))
+    )

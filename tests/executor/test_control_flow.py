@@ -1,0 +1,103 @@
+"""Loops and branches, eager and in graphs, forward and backward."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import autograd, nd
+
+DATA = np.arange(6, dtype="float32").reshape(3, 2)
+
+
+def _step(x, states):
+    return x * states[0] + 1, [states[0] + x]
+
+
+def test_foreach_agrees_eager_and_symbol():
+    x, s = nd.array(DATA), nd.ones(2)
+    x.attach_grad()
+    s.attach_grad()
+    with autograd.record():
+        out, last = nd.contrib.foreach(_step, x, [s])
+        loss = (out * out).sum() + last[0].sum()
+    loss.backward()
+    sym_out, sym_last = mx.sym.contrib.foreach(_step, mx.sym.var("x"), [mx.sym.var("s")])
+    loss = mx.sym.sum(sym_out * sym_out) + mx.sym.sum(sym_last[0])
+    net = mx.sym.Group([mx.sym.BlockGrad(sym_out), loss])
+    net = mx.sym.load_json(net.tojson())
+    executor = net.simple_bind(mx.cpu(), x=(3, 2), s=(2,))
+    executor.forward(is_train=True, x=x, s=s)
+    executor.backward()
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), out.asnumpy())
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), x.grad.asnumpy(), rtol=1e-5)
+    np.testing.assert_allclose(executor.grad_dict["s"].asnumpy(), s.grad.asnumpy(), rtol=1e-5)
+
+
+def test_foreach_with_outside_weights():
+    w = mx.sym.var("w")
+    out, _ = mx.sym.contrib.foreach(lambda x, s: (x * w, s + x), mx.sym.var("x"), mx.sym.var("s"))
+    args = {"x": nd.array(DATA), "w": nd.full(2, 3), "s": nd.zeros(2)}
+    np.testing.assert_allclose(out.bind(mx.cpu(), args).forward()[0].asnumpy(), DATA * 3)
+
+
+def test_while_loop_agrees_eager_and_symbol():
+    def condition(i, total):
+        return i <= 3
+
+    def body(i, total):
+        return [i + total], [i + 1, total + i]
+
+    outs, last = nd.contrib.while_loop(condition, body, [nd.zeros(1), nd.ones(1)], max_iterations=6)
+    assert outs[0].asnumpy().ravel().tolist() == [1, 2, 4, 7, 0, 0]
+    assert [v.asscalar() for v in last] == [4, 7]
+    sym_outs, sym_last = mx.sym.contrib.while_loop(
+        condition, body, [mx.sym.var("i"), mx.sym.var("t")], max_iterations=6
+    )
+    net = mx.sym.Group([*sym_outs, *sym_last])
+    executor = net.bind(mx.cpu(), {"i": nd.zeros(1), "t": nd.ones(1)})
+    found = executor.forward()
+    assert found[0].asnumpy().ravel().tolist() == [1, 2, 4, 7, 0, 0]
+    assert [v.asscalar() for v in found[1:]] == [4, 7]
+    executor = net.bind(mx.cpu(), {"i": nd.full(1, 9), "t": nd.ones(1)})
+    assert executor.forward()[0].asnumpy().ravel().tolist() == [0] * 6
+
+
+def test_while_loop_never_entered_returns_no_outputs():
+    outs, last = nd.contrib.while_loop(
+        lambda i: i < 0, lambda i: (i, [i]), [nd.ones(1)], max_iterations=3
+    )
+    assert outs == [] and last[0].asscalar() == 1
+    with pytest.raises(ValueError, match="max_iterations"):
+        nd.contrib.while_loop(lambda i: i, lambda i: (i, [i]), [nd.ones(1)])
+
+
+@pytest.mark.parametrize(("value", "wanted", "slope"), [(5.0, 10, 2), (-5.0, -6, 1)])
+def test_cond_agrees_eager_and_symbol(value, wanted, slope):
+    a = nd.array([value])
+    a.attach_grad()
+    with autograd.record():
+        y = nd.contrib.cond(a > 0, lambda: a * 2, lambda: a - 1)
+    y.backward()
+    assert y.asscalar() == wanted and a.grad.asscalar() == slope
+    x = mx.sym.var("x")
+    out = mx.sym.contrib.cond(x > 0, lambda: x * 2, lambda: x - 1)
+    executor = out.simple_bind(mx.cpu(), x=(1,))
+    assert executor.forward(is_train=True, x=a)[0].asscalar() == wanted
+    executor.backward()
+    assert executor.grad_dict["x"].asscalar() == slope
+
+
+def test_loops_hold_layers_and_training_mode():
+    def body(x, states):
+        h = mx.sym.FullyConnected(mx.sym.concat(x, states, dim=1), num_hidden=4, name="cell")
+        h = mx.sym.Dropout(mx.sym.tanh(h), p=0.5)
+        return h, h
+
+    out, _ = mx.sym.contrib.foreach(body, mx.sym.var("x"), mx.sym.var("h"))
+    executor = out.simple_bind(mx.cpu(), x=(5, 2, 3), h=(2, 4))
+    assert executor.arg_dict["cell_weight"].shape == (4, 7)
+    executor.arg_dict["cell_bias"][:] = 1
+    assert (executor.forward(is_train=False)[0].asnumpy() != 0).all()
+    assert (executor.forward(is_train=True)[0].asnumpy() == 0).any()

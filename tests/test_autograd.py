@@ -1,0 +1,338 @@
+"""Recording, gradients, their requests, higher orders, user functions, and errors that explain."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import autograd, nd
+
+
+def leaf(values, req="write", dtype="float32"):
+    x = nd.array(values, dtype=dtype)
+    x.attach_grad(req)
+    return x
+
+
+def test_record_switches_training_and_restores():
+    assert not autograd.is_recording() and not autograd.is_training()
+    with autograd.record():
+        assert autograd.is_recording() and autograd.is_training()
+        with autograd.pause():
+            assert not autograd.is_recording() and not autograd.is_training()
+        with autograd.predict_mode():
+            assert autograd.is_recording() and not autograd.is_training()
+    with autograd.record(train_mode=False):
+        assert not autograd.is_training()
+    with autograd.train_mode():
+        assert autograd.is_training() and not autograd.is_recording()
+    assert not autograd.is_recording() and not autograd.is_training()
+
+
+def test_scope_restores_after_an_exception():
+    with pytest.raises(KeyError), autograd.record():
+        raise KeyError
+    assert not autograd.is_recording()
+
+
+def test_set_recording_returns_the_previous_state():
+    assert autograd.set_recording(True) is False
+    x = leaf([2.0])
+    y = x * x
+    assert autograd.set_recording(False) is True
+    y.backward()
+    assert x.grad.asscalar() == 4
+
+
+def test_nothing_is_recorded_outside():
+    x = leaf([1.0])
+    y = x * 2
+    with pytest.raises(mx.MXNetError, match="not in a computational graph"):
+        y.backward()
+
+
+def test_write_replaces_and_add_accumulates():
+    for req, wanted in (("write", 2), ("add", 6)):
+        x = leaf([1.0, 1.0], req)
+        for _ in range(3):
+            with autograd.record():
+                y = x * 2
+            y.backward()
+        np.testing.assert_array_equal(x.grad.asnumpy(), [wanted, wanted])
+
+
+def test_null_leaves_the_gradient_alone():
+    x, w = leaf([1.0], "null"), leaf([3.0])
+    with autograd.record():
+        y = x * w
+    y.backward()
+    assert x.grad.asscalar() == 0 and w.grad.asscalar() == 1
+
+
+def test_held_gradient_array_sees_the_next_backward():
+    x = leaf([1.0])
+    held = x.grad
+    for factor in (2, 5):
+        with autograd.record():
+            y = x * factor
+        y.backward()
+        assert held.asscalar() == factor
+        assert held is x.grad
+
+
+def test_unreached_leaf_keeps_its_gradient():
+    x, other = leaf([1.0]), leaf([1.0])
+    other.grad[:] = 7
+    with autograd.record():
+        y = x * 2
+    y.backward()
+    assert other.grad.asscalar() == 7
+
+
+def test_head_gradients_and_retain_graph():
+    x = leaf([1.0, 2.0])
+    with autograd.record():
+        y = x * x
+    y.backward(nd.array([10.0, 1.0]), retain_graph=True)
+    np.testing.assert_array_equal(x.grad.asnumpy(), [20, 4])
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [2, 4])
+    with pytest.raises(mx.MXNetError, match="retain_graph=True"):
+        y.backward()
+
+
+def test_wrong_head_gradient_shape_is_explained():
+    x = leaf([1.0, 2.0])
+    with autograd.record():
+        y = x * 2
+    with pytest.raises(mx.MXNetError, match=r"\(3,\).*\(2,\)"):
+        y.backward(nd.ones(3))
+
+
+def test_several_heads():
+    x = leaf([1.0])
+    with autograd.record():
+        a, b = x * 2, x * 3
+    autograd.backward([a, b], [nd.array([1.0]), nd.array([10.0])])
+    assert x.grad.asscalar() == 32
+
+
+def test_every_maximum_gets_the_gradient():
+    x = leaf([[1, 2, 3], [3, 2, 1]])
+    with autograd.record():
+        y = nd.max(x)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[0, 0, 1], [1, 0, 0]])
+
+
+def test_mean_plus_twice():
+    x = leaf([[1, 2, 3], [3, 2, 1]])
+    with autograd.record(False):
+        y = nd.mean(x) + 2 * x
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), np.full((2, 3), 3.0))
+
+
+def test_grad_returns_new_arrays_and_leaves_attached_ones_alone():
+    x = leaf([3.0])
+    with autograd.record():
+        y = x * x
+    found = autograd.grad(y, [x])
+    assert found[0].asscalar() == 6 and x.grad.asscalar() == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "second"),
+    [
+        (lambda x: x**3, lambda v: 6 * v),
+        (lambda x: nd.sin(x), lambda v: -np.sin(v)),
+        (lambda x: x * nd.exp(x), lambda v: (2 + v) * np.exp(v)),
+        (lambda x: nd.dot(x.reshape((1, 1)), x.reshape((1, 1))), lambda v: 2.0),
+        (lambda x: nd.sigmoid(x), lambda v: (s := 1 / (1 + np.exp(-v))) * (1 - s) * (1 - 2 * s)),
+    ],
+)
+def test_second_derivative(function, second):
+    x = leaf([0.7])
+    with autograd.record():
+        first = autograd.grad(function(x), x, create_graph=True, retain_graph=True)
+    first.backward()
+    np.testing.assert_allclose(x.grad.asscalar(), second(0.7), rtol=1e-5)
+
+
+def test_third_derivative():
+    x = leaf([2.0])
+    with autograd.record():
+        first = autograd.grad(x**4, x, create_graph=True)
+        second = autograd.grad(first, x, create_graph=True)
+    second.backward()
+    np.testing.assert_allclose(x.grad.asscalar(), 48)
+
+
+def test_detach_and_block_grad_stop_gradients():
+    x = leaf([2.0])
+    with autograd.record():
+        y = x * x.detach() + nd.BlockGrad(x) * x
+    y.backward()
+    assert x.grad.asscalar() == 4
+
+
+def test_attach_grad_on_a_result_cuts_the_graph():
+    x = leaf([2.0])
+    with autograd.record():
+        y = x * 3
+        y.attach_grad()
+        z = y * y
+    z.backward()
+    assert y.grad.asscalar() == 12 and x.grad.asscalar() == 0
+
+
+@pytest.mark.parametrize(
+    "write",
+    ["x[:] = 3", "x += 1", "y[:] = 3", "y *= 2", "nd.relu(x, out=x)", "y[0] = nd.ones(1)"],
+)
+def test_writing_into_the_graph_is_refused(write):
+    x = leaf([1.0, 2.0])
+    with autograd.record():
+        y = x * 2
+        with pytest.raises(mx.MXNetError, match="already in a computational graph"):
+            exec(write, {"x": x, "y": y, "nd": nd})
+    np.testing.assert_array_equal(x.asnumpy(), [1, 2])
+
+
+def test_writing_elsewhere_while_recording_is_fine():
+    x, count = leaf([1.0]), nd.zeros(1)
+    with autograd.record():
+        y = x * 2
+        count[:] = 5
+        count += 1
+    y.backward()
+    assert count.asscalar() == 6 and x.grad.asscalar() == 2
+
+
+def test_in_place_sum_of_recorded_results_is_recorded():
+    x, total = leaf([3.0]), nd.zeros(1)
+    with autograd.record():
+        total += x * x
+    total.backward()
+    assert total.asscalar() == 9 and x.grad.asscalar() == 6
+
+
+def test_parameters_may_be_written_after_backward():
+    x = leaf([1.0])
+    for _ in range(3):
+        with autograd.record():
+            y = x * x
+        y.backward()
+        x[:] = x - 0.25 * x.grad
+    np.testing.assert_allclose(x.asscalar(), 0.125)
+
+
+def test_changing_a_needed_value_is_explained():
+    x = leaf([1.0])
+    with autograd.record():
+        y = x * 2
+        z = y * y
+    y[:] = 0
+    with pytest.raises(mx.MXNetError, match="changed in place"):
+        z.backward()
+
+
+def test_integers_have_no_gradient():
+    with pytest.raises(mx.MXNetError, match="int32"):
+        nd.array([1], dtype="int32").attach_grad()
+
+
+def test_mark_variables_writes_into_given_arrays():
+    x, grad = nd.array([1.0, 2.0]), nd.zeros((2, 2))
+    autograd.mark_variables(x, grad[0])
+    with autograd.record():
+        y = x * x
+    y.backward()
+    np.testing.assert_array_equal(grad.asnumpy(), [[2, 4], [0, 0]])
+
+
+def test_views_are_differentiable():
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    with autograd.record():
+        y = (x[0] * x[:, 1]).sum() + x[1:2].reshape((2,)).sum()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[2, 5], [1, 3]])
+
+
+def test_threads_record_on_their_own():
+    found = {}
+
+    def work(number):
+        x = leaf([float(number)])
+        for _ in range(50):
+            with autograd.record():
+                y = x * x
+            assert not autograd.is_recording()
+            y.backward()
+        found[number] = x.grad.asscalar()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    with autograd.record():
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert found == {n: 2.0 * n for n in range(1, 5)}
+
+
+class Sigmoid(autograd.Function):
+    def forward(self, x):
+        y = 1 / (1 + nd.exp(-x))
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, dy):
+        (y,) = self.saved_tensors
+        return dy * y * (1 - y)
+
+
+def test_function_of_the_user():
+    x = leaf([0.0, 1.0])
+    with autograd.record():
+        y = Sigmoid()(x) * 2
+    y.backward()
+    s = 1 / (1 + np.exp(-np.array([0.0, 1.0])))
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 * s * (1 - s), rtol=1e-6)
+    np.testing.assert_allclose(Sigmoid()(x).asnumpy(), s, rtol=1e-6)
+
+
+class Swap(autograd.Function):
+    def forward(self, x, y):
+        return y, x
+
+    def backward(self, dx, dy):
+        return dy, dx
+
+
+def test_function_with_several_outputs():
+    x, y = leaf([1.0]), leaf([2.0])
+    with autograd.record():
+        a, b = Swap()(x, y)
+        z = a * 10 + b
+    z.backward()
+    assert (x.grad.asscalar(), y.grad.asscalar()) == (1, 10)
+
+
+def test_function_with_wrong_number_of_gradients_is_explained():
+    class Wrong(Swap):
+        def backward(self, dx, dy):
+            return (dy,)
+
+    x, y = leaf([1.0]), leaf([2.0])
+    with autograd.record():
+        a, _ = Wrong()(x, y)
+    with pytest.raises(mx.MXNetError, match="returned 1 gradients"):
+        a.backward()
+
+
+def test_get_symbol_says_what_to_do():
+    with pytest.raises(mx.MXNetError, match=r"mx\.sym\.var"):
+        autograd.get_symbol(leaf([1.0]))
