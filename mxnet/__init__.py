@@ -5,32 +5,35 @@
 array([2., 2.], dtype=float32)
 """
 
+# ruff: noqa: I001 (the order of imports is the order of dependence)
+
 from . import memory
-
-memory.keep_freed_memory()  # before the first array is made
-
-from . import base, context, error, registry  # noqa: E402
-from . import ndarray, ndarray as nd  # noqa: E402
-from . import random, random as rnd  # noqa: E402
-from . import autograd  # noqa: E402
-from . import attribute, name  # noqa: E402
-from . import symbol, symbol as sym  # noqa: E402
-from . import operator  # noqa: E402 (declares Custom: before the faces are made)
-from . import executor  # noqa: E402
-from . import engine, library, libinfo, log, profiler, rtc, runtime, util  # noqa: E402
-from . import visualization, visualization as viz  # noqa: E402
-from . import initializer, initializer as init, lr_scheduler  # noqa: E402
-from . import optimizer, optimizer as opt  # noqa: E402
-from . import kvstore, kvstore as kv  # noqa: E402
-from . import io, recordio  # noqa: E402
-from . import image, image as img  # noqa: E402
-from . import gluon  # noqa: E402
-from . import test_utils  # noqa: E402
-from .attribute import AttrScope  # noqa: E402
-from .base import MXNetError  # noqa: E402
-from .context import Context, cpu, cpu_pinned, current_context, gpu  # noqa: E402
-from .libinfo import __version__  # noqa: E402
-from .util import (  # noqa: E402
+from . import base, context, error, registry
+from . import ndarray, ndarray as nd
+from . import random, random as rnd
+from . import autograd
+from . import attribute, name
+from . import symbol, symbol as sym
+from . import operator
+from . import executor
+from . import engine, library, libinfo, log, profiler, rtc, runtime, util
+from . import visualization, visualization as viz
+from . import initializer, initializer as init, lr_scheduler
+from . import optimizer, optimizer as opt
+from . import kvstore, kvstore as kv
+from . import metric, callback
+from . import monitor, monitor as mon
+from . import io, recordio
+from . import image, image as img
+from . import model
+from . import module, module as mod
+from . import gluon
+from . import test_utils
+from .attribute import AttrScope
+from .base import MXNetError
+from .context import Context, cpu, cpu_pinned, current_context, gpu
+from .libinfo import __version__
+from .util import (
     is_np_array,
     is_np_shape,
     np_array,

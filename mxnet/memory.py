@@ -35,3 +35,6 @@ def keep_freed_memory() -> bool:
             (_M_TOP_PAD, _TOP_PAD_BYTES),
         )
     )
+
+
+KEEPS_FREED_MEMORY = keep_freed_memory()

@@ -12,4 +12,4 @@ from .detection import __all__ as _detection
 from .image import *  # noqa: F403
 from .image import __all__ as _image
 
-__all__ = [*_detection, *_image, "det", "detection", "image"]  # noqa: PLE0604
+__all__ = [*_detection, *_image, "det", "detection", "image"]

@@ -1,5 +1,6 @@
-"""Augmenters: small changes of an image, drawn anew each time. Each is called with an array
-(height, width, channels) and returns one; none changes what it was given.
+"""Augmenters: small changes of an image, drawn anew each time.
+
+Each is called with an array (height, width, channels) and returns one; none changes what it got.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import numpy as np
 from .. import ndarray as nd
 from ..ndarray import NDArray
 from . import chance
-from .decoding import array_of, pixels_of
+from .decoding import pixels_of
 from .geometry import (
     center_crop,
     color_normalize,
-    fixed_crop,
     imresize,
     random_crop,
     random_size_crop,
@@ -76,6 +76,7 @@ class SequentialAug(Augmenter):
         return [self.__class__.__name__.lower(), [member.dumps() for member in self.ts]]
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         for member in self.ts:
             src = member(src)
         return src
@@ -85,6 +86,7 @@ class RandomOrderAug(SequentialAug):
     """Apply augmenters in random order."""
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         for number in chance.order(len(self.ts)):
             src = self.ts[number](src)
         return src
@@ -99,6 +101,7 @@ class ResizeAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return resize_short(src, self.size, self.interp)
 
 
@@ -111,6 +114,7 @@ class ForceResizeAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return imresize(src, *self.size, interp=self.interp)
 
 
@@ -118,6 +122,7 @@ class RandomCropAug(ForceResizeAug):
     """Cut out a rectangle of ``size`` (width, height) anywhere."""
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return random_crop(src, self.size, self.interp)[0]
 
 
@@ -125,6 +130,7 @@ class CenterCropAug(ForceResizeAug):
     """Cut out the middle, of ``size`` (width, height)."""
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return center_crop(src, self.size, self.interp)[0]
 
 
@@ -149,6 +155,7 @@ class RandomSizedCropAug(Augmenter):
         self.interp = interp
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
@@ -160,6 +167,7 @@ class BrightnessJitterAug(Augmenter):
         self.brightness = brightness
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return _float(src) * (1.0 + chance.between(-self.brightness, self.brightness))
 
 
@@ -172,6 +180,7 @@ class ContrastJitterAug(Augmenter):
         self.coef = nd.array(GREY)
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         alpha = 1.0 + chance.between(-self.contrast, self.contrast)
         src = _float(src)
         grey = (src * self.coef).sum() * (3.0 * (1.0 - alpha) / src.size)
@@ -187,6 +196,7 @@ class SaturationJitterAug(Augmenter):
         self.coef = nd.array(GREY)
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         alpha = 1.0 + chance.between(-self.saturation, self.saturation)
         src = _float(src)
         grey = (src * self.coef).sum(axis=2, keepdims=True)
@@ -205,6 +215,7 @@ class HueJitterAug(Augmenter):
         self.ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         angle = chance.between(-self.hue, self.hue) * math.pi
         u, w = math.cos(angle), math.sin(angle)
         turn = np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]])
@@ -236,6 +247,7 @@ class LightingAug(Augmenter):
         self.eigvec = eigvec
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         alpha = chance.normal(self.alphastd, 3)
         shift = np.dot(pixels_of(self.eigvec) * alpha, pixels_of(self.eigval))
         return _float(src) + nd.array(shift)
@@ -250,6 +262,7 @@ class ColorNormalizeAug(Augmenter):
         self.std = std if std is None or isinstance(std, NDArray) else nd.array(std)
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return color_normalize(_float(src), self.mean, self.std)
 
 
@@ -262,6 +275,7 @@ class RandomGrayAug(Augmenter):
         self.mat = nd.array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return nd.dot(_float(src), self.mat) if chance.fraction() < self.p else src
 
 
@@ -273,6 +287,7 @@ class HorizontalFlipAug(Augmenter):
         self.p = p
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return nd.flip(src, axis=1) if chance.fraction() < self.p else src
 
 
@@ -284,10 +299,11 @@ class CastAug(Augmenter):
         self.typ = typ
 
     def __call__(self, src: NDArray) -> NDArray:
+        """Return the changed image."""
         return src.astype(self.typ)
 
 
-def CreateAugmenter(  # noqa: N802 (MXNet's spelling)
+def CreateAugmenter(
     data_shape: tuple[int, int, int],
     resize: int = 0,
     rand_crop: bool = False,

@@ -215,7 +215,7 @@ class ImageDetIter(ImageIter):
         mean: Any = None,
         std: Any = None,
         clip: bool = True,
-        waitKey: int | None = None,  # noqa: N803 (MXNet's spelling)
+        waitKey: int | None = None,
         window_name: str = "draw_next",
         id2labels: dict | None = None,
     ) -> Iterator[np.ndarray]:

@@ -64,6 +64,7 @@ class DetBorrowAug(DetAugmenter):
         return [self.__class__.__name__.lower(), self.augmenter.dumps()]
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
+        """Return the changed image and its boxes."""
         return self.augmenter(src), label
 
 
@@ -83,6 +84,7 @@ class DetRandomSelectAug(DetAugmenter):
         return [self.__class__.__name__.lower(), [member.dumps() for member in self.aug_list]]
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
+        """Return the changed image and its boxes."""
         if chance.fraction() < self.skip_prob:
             return src, label
         return self.aug_list[chance.order(len(self.aug_list))[0]](src, label)
@@ -96,6 +98,7 @@ class DetHorizontalFlipAug(DetAugmenter):
         self.p = p
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
+        """Return the changed image and its boxes."""
         if chance.fraction() >= self.p:
             return src, label
         flipped = label.copy()
@@ -144,6 +147,7 @@ class DetRandomCropAug(DetAugmenter):
         self.enabled = _makes_sense(self, aspect_ratio_range, area_range, above=0.0)
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
+        """Return the changed image and its boxes."""
         found = self._proposal(label, *src.shape[:2]) if self.enabled else None
         if found is None:
             return src, label
@@ -257,6 +261,7 @@ class DetRandomPadAug(DetAugmenter):
         self.enabled = _makes_sense(self, aspect_ratio_range, area_range, above=1.0)
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
+        """Return the changed image and its boxes."""
         height, width = src.shape[:2]
         found = self._proposal(height, width) if self.enabled else None
         if found is None:
@@ -318,7 +323,7 @@ def _intersections(
     return np.maximum(0, across) * np.maximum(0, down)
 
 
-def CreateMultiRandCropAugmenter(  # noqa: N802 (MXNet's spelling)
+def CreateMultiRandCropAugmenter(
     min_object_covered: Any = 0.1,
     aspect_ratio_range: Any = (0.75, 1.33),
     area_range: Any = (0.05, 1.0),
@@ -350,7 +355,7 @@ class WrongLengths(MXNetError, ValueError, AssertionError):
     """Lists of arguments do not go together."""
 
 
-def CreateDetAugmenter(  # noqa: N802 (MXNet's spelling)
+def CreateDetAugmenter(
     data_shape: tuple[int, int, int],
     resize: int = 0,
     rand_crop: float = 0,

@@ -75,7 +75,7 @@ def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
     return interp
 
 
-def copyMakeBorder(  # noqa: N802 (MXNet's spelling)
+def copyMakeBorder(
     src: NDArray,
     top: int,
     bot: int,

@@ -62,6 +62,7 @@ class BucketingModule(BaseModule):
         self._params_dirty = False
         self._monitor: Any = None
         self._grad_req: Any = None
+        self._loaded: tuple[dict, dict] | None = None  # parameters that wait for `bind`
         self._call_sym_gen(default_bucket_key)  # a generator that fails does so here
 
     def _call_sym_gen(self, key: Any) -> tuple:
@@ -228,7 +229,8 @@ class BucketingModule(BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         kept = self.get_params() if self.params_initialized and self.binded else None
-        kept = kept or getattr(self, "_loaded", None)
+        kept = kept or self._loaded
+        before = self._curr_module
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
@@ -241,6 +243,8 @@ class BucketingModule(BaseModule):
         self.binded = True
         if kept is not None:  # bound again, or loaded
             self.set_params(*kept)
+        if before is not None and self.optimizer_initialized:
+            module.borrow_optimizer(before)
 
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence, label_shapes: Sequence | None = None

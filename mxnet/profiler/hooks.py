@@ -19,7 +19,8 @@ from ..executor.program import Program
 from ..ops import registry
 from ..ops.declare import Op
 
-# In closures of eager functions: the variable that holds a kernel, and the one that holds its op.
+# In closures of eager functions: the variable that holds a kernel, and the one that holds its op
+# (functions made for one operator also carry it as an attribute).
 _CLOSURE_NAMES = (("kernel", "op"), ("number_kernel", "with_number"))
 _EAGER_ROOMS = ("mxnet.ndarray", "mxnet.numpy", "mxnet.numpy_extension")
 
@@ -91,9 +92,10 @@ def _closure_cells() -> Iterator[tuple[types.CellType, Op]]:
     for function in _eager_functions():
         named = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for kernel_name, op_name in _CLOSURE_NAMES:
-            if kernel_name not in named or op_name not in named:
+            if kernel_name not in named:
                 continue
-            cell, op = named[kernel_name], named[op_name].cell_contents
+            cell = named[kernel_name]
+            op = named[op_name].cell_contents if op_name in named else vars(function).get("op")
             if id(cell) not in seen and callable(cell.cell_contents) and isinstance(op, Op):
                 seen.add(id(cell))
                 yield cell, op

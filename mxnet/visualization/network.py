@@ -85,7 +85,7 @@ def _drawing_class() -> type:
         ) -> str:
             """Write the drawing to a file and return its path."""
             try:
-                return super().render(filename, directory, view, **options)
+                return super().render(filename, directory=directory, view=view, **options)
             except graphviz.ExecutableNotFound:
                 # What has no `dot` is written without it, always as SVG.
                 return self._render_svg(filename, directory, view)

@@ -121,7 +121,7 @@ def test_reshape_shares_parameters():
     wide = executor.reshape(data=(16, 5), softmax_label=(16,), allow_up_sizing=True)
     assert wide.forward()[0].shape == (16, 3)
     with pytest.raises(AssertionError, match="fc1_weight"):
-        executor.reshape(data=(8, 6))
+        executor.reshape(data=(8, 4))
 
 
 def test_shared_buffers():

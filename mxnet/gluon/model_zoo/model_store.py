@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import urllib.error
 import zipfile
@@ -114,7 +113,7 @@ def _fetch(mirror: str, file_name: str, sha1: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         try:
-            archive = download(url, path=os.path.join(scratch, f"{file_name}.zip"), overwrite=True)
+            archive = download(url, path=f"{scratch}/{file_name}.zip", overwrite=True)
             with zipfile.ZipFile(archive) as packed:
                 unpacked = packed.extract(target.name, scratch)
         except (OSError, KeyError, zipfile.BadZipFile, urllib.error.URLError) as error:

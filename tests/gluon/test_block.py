@@ -1,0 +1,229 @@
+"""Blocks: children, parameters, hooks, files, eager runs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import gluon
+from mxnet.gluon import nn
+
+
+class Net(gluon.Block):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.first = nn.Dense(4, activation="relu")
+            self.second = nn.Dense(2)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def ready(cls=Net, **kwargs):
+    net = cls(**kwargs)
+    net.initialize()
+    net(mx.nd.ones((2, 3)))
+    return net
+
+
+def test_attributes_register_children_and_parameters():
+    net = Net(prefix="net_")
+    assert list(net._children) == ["first", "second"]
+    net.loose = gluon.Parameter("loose", shape=(1,))
+    assert net._reg_params["loose"] is net.loose
+    with pytest.raises(TypeError, match="Changing attribute type for first"):
+        net.first = 3
+    with pytest.raises(AssertionError, match="Overriding Parameter attribute loose"):
+        net.loose = gluon.Parameter("other", shape=(1,))
+    net.first = nn.Dense(7)
+    assert net._children["first"] is net.first
+
+
+def test_blocks_in_plain_lists_are_warned_of():
+    class Hidden(gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Dense(1)]
+
+    with pytest.warns(UserWarning, match='"Hidden.layers" is an unregistered container'):
+        Hidden().collect_params()
+
+
+def test_registered_lists_are_not_warned_of():
+    class Known(gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Dense(1)]
+            for layer in self.layers:
+                self.register_child(layer)
+
+    assert len(list(Known().collect_params())) == 2
+
+
+def test_parameters_are_shared_by_params():
+    first = nn.Dense(2, in_units=3, prefix="a_")
+    second = nn.Dense(2, in_units=3, prefix="b_", params=first.collect_params())
+    assert second.weight is first.weight
+    assert list(second.collect_params()) == ["a_weight", "a_bias"]
+
+
+def test_apply_and_cast_reach_every_block():
+    net = ready()
+    seen = []
+    assert net.apply(lambda block: seen.append(type(block).__name__)) is net
+    assert seen == ["Activation", "Dense", "Dense", "Net"]
+    net.cast("float64")
+    assert net(mx.nd.ones((1, 3), dtype="float64")).dtype == np.float64
+
+
+def test_forward_must_be_defined():
+    with pytest.raises(NotImplementedError, match="forward"):
+        gluon.Block()(mx.nd.ones((1,)))
+
+
+def test_hooks_are_scopes_too():
+    net = ready()
+    calls = []
+    with net.register_forward_hook(lambda block, x, y: calls.append(y.shape)):
+        net(mx.nd.ones((5, 3)))
+    net(mx.nd.ones((5, 3)))
+    assert calls == [(5, 2)]
+
+
+def test_summary_refuses_hybridized_blocks():
+    net = ready()
+    net.hybridize()
+    with pytest.raises(AssertionError, match="must not be hybridized"):
+        net.summary(mx.nd.ones((1, 3)))
+    assert not net.second._forward_hooks
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def same(one, other):
+    x = mx.nd.array(np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(one(x).asnumpy(), other(x).asnumpy())
+
+
+def test_parameters_come_back_by_structure(tmp_path):
+    path = str(tmp_path / "net.params")
+    net = ready(prefix="one_")
+    net.save_parameters(path)
+    other = Net(prefix="another_")
+    other.load_parameters(path, ctx=mx.cpu(1))
+    assert other.first.weight.list_ctx() == [mx.cpu(1)]
+    other.collect_params().reset_ctx(mx.cpu())
+    same(net, other)
+
+
+@pytest.mark.parametrize("strip", [True, False])
+def test_files_of_names_are_understood(tmp_path, strip):
+    path = str(tmp_path / "net.params")
+    net = ready(prefix="net_")
+    net.collect_params().save(path, strip_prefix="net_" if strip else "")
+    other = Net(prefix="net_")
+    other.load_parameters(path)
+    same(net, other)
+
+
+def test_single_layer_comes_back(tmp_path):
+    path = str(tmp_path / "net.params")
+    net = nn.Dense(2, in_units=3)
+    net.initialize()
+    net.save_parameters(path)
+    other = nn.Dense(2, in_units=3)
+    other.load_parameters(path)
+    same(net, other)
+
+
+def test_shared_parameters_need_one_name(tmp_path):
+    class Twice(gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Dense(3, in_units=3)
+            self.b = nn.Dense(3, in_units=3, params=self.a.params)
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    path = str(tmp_path / "net.params")
+    net = ready(Twice)
+    net.save_parameters(path, deduplicate=True)
+    assert list(mx.nd.load(path)) == ["b.weight", "b.bias"]
+    other = Twice()
+    other.load_parameters(path)
+    same(net, other)
+
+
+def test_load_parameters_names_what_is_missing_or_extra(tmp_path):
+    path = str(tmp_path / "net.params")
+    ready().save_parameters(path)
+    with pytest.raises(AssertionError, match=r"'weight'.*missing in file.*allow_missing=True"):
+        nn.Dense(2).load_parameters(path)
+    with pytest.raises(ValueError, match="'first.weight' loaded from file.*ignore_extra=True"):
+        nn.Dense(2).load_parameters(path, allow_missing=True)
+    nn.Dense(2).load_parameters(path, allow_missing=True, ignore_extra=True)
+
+
+def test_load_parameters_casts_when_told(tmp_path):
+    path = str(tmp_path / "net.params")
+    net = ready()
+    net.cast("float64")
+    net.save_parameters(path)
+    other = Net()
+    with pytest.raises(AssertionError, match="dtype incompatible"):
+        other.load_parameters(path)
+    other = Net()
+    other.load_parameters(path, cast_dtype=True)
+    assert other.first.weight.data().dtype == np.float32
+    other = Net()
+    other.load_parameters(path, cast_dtype=True, dtype_source="saved")
+    assert other.first.weight.data().dtype == np.float64
+
+
+def test_old_names_of_saving_warn(tmp_path):
+    path = str(tmp_path / "net.params")
+    net = ready()
+    with pytest.warns(UserWarning, match="save_params is deprecated"):
+        net.save_params(path)
+    with pytest.warns(UserWarning, match="load_params is deprecated"):
+        net.load_params(path)
+
+
+def test_save_and_load_keep_the_graphs(tmp_path):
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(3), nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 3)))
+    net.save(str(tmp_path / "whole"))
+    other = nn.HybridSequential(prefix="net_")
+    with other.name_scope():
+        other.add(nn.Dense(3), nn.Dense(2))
+    other.load(str(tmp_path / "whole"))
+    assert other._cached_graph
+    same(net, other)
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_copies_are_whole(how, hybridize):
+    net = nn.HybridSequential()
+    net.add(nn.Dense(4), nn.BatchNorm(), nn.Dense(2))
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    net(mx.nd.ones((2, 3)))
+    twin = how(net)
+    same(net, twin)
+    assert twin[0].weight is not net[0].weight
+    assert list(twin.collect_params()) == list(net.collect_params())
+    twin[0].weight.set_data(mx.nd.zeros((4, 3)))
+    assert net[0].weight.data().asnumpy().any()

@@ -1,0 +1,294 @@
+"""Hybridized blocks compute what eager ones do, for any batch, training or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import autograd, gluon
+from mxnet.gluon import nn
+
+
+def network():
+    net = nn.HybridSequential()
+    with net.name_scope():
+        net.add(nn.Dense(8, activation="tanh"), nn.BatchNorm(), nn.Dropout(0.5), nn.Dense(3))
+    net.initialize(mx.init.Normal(0.5))
+    return net
+
+
+def batch(size):
+    return mx.nd.array(np.sin(np.arange(size * 4)).reshape(size, 4))
+
+
+def answers(net, training):
+    """Return output, gradients and running statistics of two batches."""
+    found = []
+    for size in (5, 3):
+        mx.random.seed(7)
+        with autograd.record(train_mode=training):
+            out = net(batch(size))
+            loss = (out * out).sum()
+        loss.backward()
+        found.append(out.asnumpy())
+        for param in net.collect_params().values():
+            held = param.data() if param.grad_req == "null" else param.grad()
+            found.append(held.asnumpy())
+    return found
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_hybrid_equals_eager(training, tmp_path):
+    net = network()
+    net(batch(2))
+    path = str(tmp_path / "start.params")
+    net.save_parameters(path)
+    eager = answers(net, training)
+    net.load_parameters(path)
+    net.hybridize()
+    for mine, theirs in zip(answers(net, training), eager, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_deferred_shapes_are_inferred_through_the_graph():
+    net = network()
+    net.hybridize()
+    net(batch(2))
+    assert net[0].weight.shape == (8, 4)
+    assert net[1].gamma.shape == (8,)
+
+
+def test_shape_that_cannot_be_told_is_named():
+    class Open(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.w = self.params.get("w", shape=(0, 2), allow_deferred_init=True)
+
+        def hybrid_forward(self, F, x, w):
+            return F.broadcast_add(x, w)
+
+    net = Open(prefix="open_")
+    net.initialize()
+    with pytest.raises(ValueError, match=r"shape cannot be inferred(.|\n)*open_w: \(0, 2\)"):
+        net(mx.nd.ones((1, 2)))
+
+
+def test_infer_shape_leaves_values_to_later():
+    net = nn.Dense(4)
+    net.initialize()
+    net.infer_shape(mx.nd.ones((1, 7)))
+    assert net.weight.shape == (4, 7)
+    with pytest.raises(gluon.DeferredInitializationError):
+        net.weight.data()
+
+
+def test_infer_type_follows_the_input():
+    net = nn.Dense(4, in_units=2)
+    net.infer_type(mx.nd.ones((1, 2), dtype="float16"))
+    assert net.weight.dtype == np.float16
+
+
+class Nested(gluon.HybridBlock):
+    def hybrid_forward(self, F, x, pair, extra=None):
+        total = x + pair[0]
+        return [total if extra is None else total * extra, [pair[1] * 2]]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_lists_go_in_and_come_out(hybridize):
+    net = Nested()
+    if hybridize:
+        net.hybridize()
+    x = mx.nd.ones((1, 2))
+    for arguments in ((x, [x, x]), (x, [x, x], None)):
+        first, (second,) = net(*arguments)
+        assert first.asnumpy().tolist() == second.asnumpy().tolist() == [[2, 2]]
+
+
+def test_other_structure_after_tracing_is_refused():
+    net = Nested()
+    net.hybridize()
+    x = mx.nd.ones((1, 2))
+    net(x, [x, x])
+    with pytest.raises(ValueError, match="does not match the cached version"):
+        net(x, [x, x], x)
+    net.hybridize()
+    assert net(x, [x, x], x * 3)[0].asnumpy().tolist() == [[6, 6]]
+
+
+def test_outputs_of_one_operator_are_a_list():
+    class Halves(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.split(x, num_outputs=2)
+
+    net = Halves()
+    net.hybridize()
+    assert [part.shape for part in net(mx.nd.ones((1, 4)))] == [(1, 2), (1, 2)]
+
+
+def test_input_that_passes_through_is_a_copy():
+    class Same(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x
+
+    net = Same()
+    net.hybridize()
+    x = mx.nd.ones((2,))
+    net(x)[:] = 5
+    assert x.asnumpy().tolist() == [1, 1]
+
+
+def test_open_sources_follow_the_batch():
+    class Start(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x + F.zeros((0, 2)) + 1 if F is mx.sym else x + 1
+
+    net = Start()
+    net.hybridize()
+    for size in (3, 5):
+        assert net(mx.nd.ones((size, 2))).asnumpy().tolist() == [[2, 2]] * size
+
+
+def test_unused_inputs_and_parameters_are_warned_of():
+    class Half(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.w = self.params.get("w", shape=(1,))
+
+        def hybrid_forward(self, F, x, y, w):
+            return x * 2
+
+    net = Half(prefix="half_")
+    net.initialize()
+    net.hybridize()
+    with pytest.warns(UserWarning) as caught:
+        net(mx.nd.ones((1,)), mx.nd.ones((1,)))
+    told = [str(w.message) for w in caught]
+    assert any("1-th input" in text for text in told)
+    assert any("Parameter half_w is not used" in text for text in told)
+
+
+def test_symbols_trace_the_block():
+    net = nn.Dense(2, prefix="fc_")
+    out = net(mx.sym.var("x"))
+    assert out.name == "fc_fwd"
+    assert out.list_arguments() == ["x", "fc_weight", "fc_bias"]
+
+
+def test_wrong_inputs_are_told():
+    net = nn.Dense(2)
+    with pytest.raises(ValueError, match="there must be one NDArray or one Symbol"):
+        net(3)
+    with pytest.raises(ValueError, match="mixed NDArrays and Symbols"):
+        Nested()(mx.nd.ones((1,)), [mx.sym.var("x")])
+
+
+def test_children_must_be_hybrid():
+    class Plain(gluon.Block):
+        pass
+
+    with pytest.raises(ValueError, match="must also be HybridBlock"):
+        nn.HybridSequential().add(Plain())
+
+
+def test_contexts_are_those_of_the_input():
+    net = nn.Dense(2, in_units=2)
+    net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    net.hybridize()
+    assert net(mx.nd.ones((1, 2), ctx=mx.cpu(1))).context == mx.cpu(1)
+    assert net(mx.nd.ones((1, 2))).context == mx.cpu(0)
+    with pytest.raises(RuntimeError, match=r"not initialized on context cpu\(3\)"):
+        net(mx.nd.ones((1, 2), ctx=mx.cpu(3)))
+
+
+def test_new_values_are_seen_by_the_graph():
+    net = nn.Dense(1, in_units=1, use_bias=False)
+    net.initialize("ones")
+    net.hybridize()
+    x = mx.nd.array([[2]])
+    assert net(x).asscalar() == 2
+    net.weight.set_data(mx.nd.array([[5]]))
+    assert net(x).asscalar() == 10
+    net.initialize("zeros", force_reinit=True)
+    assert net(x).asscalar() == 0
+    net.cast("float64")
+    assert net(x.astype("float64")).dtype == np.float64
+
+
+def test_frozen_parameters_get_no_gradient_in_the_graph():
+    net = nn.Dense(1, in_units=1)
+    net.initialize("ones")
+    net.hybridize()
+    x = mx.nd.ones((1, 1))
+    net(x)
+    net.weight.grad_req = "null"
+    with autograd.record():
+        loss = net(x).sum()
+    loss.backward()
+    assert net.bias.grad().asscalar() == 1
+    with pytest.raises(RuntimeError):
+        net.weight.grad()
+
+
+def test_higher_gradients_pass_through_the_graph():
+    class Cube(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x * x * x
+
+    net = Cube()
+    net.hybridize()
+    x = mx.nd.array([2.0])
+    x.attach_grad()
+    with autograd.record():
+        slope = autograd.grad(net(x), x, create_graph=True)
+    slope.backward()
+    assert x.grad.asscalar() == 12
+
+
+def test_op_hook_sees_inside():
+    net = nn.Dense(3, in_units=2, activation="relu", prefix="fc_")
+    net.initialize()
+    seen = []
+    net.register_op_hook(lambda name, op, array: seen.append((name, op, array.shape)))
+    net.hybridize()
+    net(mx.nd.ones((1, 2)))
+    assert seen == [
+        ("fc_fwd_output", "FullyConnected", (1, 3)),
+        ("fc_relu_fwd_output", "Activation", (1, 3)),
+    ]
+
+
+def test_hints_are_taken_and_passed_on():
+    net = network()
+    net.hybridize(static_alloc=True, static_shape=True, forward_bulk_size=3)
+    wanted = {"static_alloc": True, "static_shape": True, "inline_limit": 2, "forward_bulk_size": 3}
+    assert dict(net._flags) == dict(net[0]._flags) == wanted
+
+
+def test_unknown_backend_is_told():
+    net = network()
+    with pytest.raises(mx.MXNetError, match="Backend 'TensorRT' cannot be found.*MKLDNN"):
+        net.hybridize(backend="TensorRT")
+    with pytest.raises(mx.MXNetError, match="cannot be found"):
+        net.optimize_for(batch(1), backend="foo")
+    net.optimize_for(batch(1), backend="MKLDNN")
+    assert net[0].weight.shape == (8, 4)
+    assert net(batch(2)).shape == (2, 3)
+
+
+def test_export_needs_a_graph():
+    with pytest.raises(RuntimeError, match="first call block.hybridize"):
+        network().export("nowhere")
+
+
+def test_cached_op_is_a_function_of_arrays():
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    op = mx.nd.CachedOp(mx.sym.Group([x + y, x * y]))
+    first, second = op(mx.nd.array([2]), mx.nd.array([3]))
+    assert (first.asscalar(), second.asscalar()) == (5, 6)
+    with pytest.raises(mx.MXNetError, match=r"expects 2 inputs \(x, y\)"):
+        op(mx.nd.array([2]))
+    out = mx.nd.zeros((1,))
+    assert mx.nd.CachedOp(x + y)(mx.nd.array([2]), mx.nd.array([3]), out=out) is out
+    assert out.asscalar() == 5

@@ -1,0 +1,290 @@
+"""Parameters: initialization now or later, devices, gradients, types, sharing, files."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import gluon
+from mxnet.gluon import DeferredInitializationError, Parameter, ParameterDict
+
+
+def initialized(name="w", shape=(2, 3), ctx=None, **kwargs):
+    param = Parameter(name, shape=shape, **kwargs)
+    param.initialize(init="ones", ctx=ctx)
+    return param
+
+
+def test_uninitialized_parameter_says_what_to_do():
+    with pytest.raises(RuntimeError, match=r"'net_w' has not been initialized.*initialize\(\)"):
+        Parameter("net_w", shape=(2,)).data()
+
+
+def test_deferred_parameter_waits_for_its_shape():
+    param = Parameter("net_w", shape=(2, 0), allow_deferred_init=True, init="ones")
+    param.initialize(ctx=mx.cpu(1))
+    assert param.list_ctx() == [mx.cpu(1)]
+    with pytest.raises(DeferredInitializationError, match="first forward pass.*layer 'net'"):
+        param.data()
+    param.shape = (2, 4)
+    param._finish_deferred_init()
+    assert param.data().shape == (2, 4)
+    assert param.data().context == mx.cpu(1)
+
+
+def test_unknown_shape_is_refused_without_deferral():
+    with pytest.raises(ValueError, match="invalid shape"):
+        Parameter("w", shape=(2, 0)).initialize()
+
+
+def test_known_sizes_cannot_change():
+    param = Parameter("w", shape=(2, 0))
+    param.shape = (2, 3)
+    with pytest.raises(AssertionError, match="incompatible"):
+        param.shape = (2, 4)
+
+
+def test_initialize_again_only_by_force():
+    param = initialized()
+    with pytest.warns(UserWarning, match="already initialized, ignoring"):
+        param.initialize(init="zeros")
+    assert param.data().sum().asscalar() == 6
+    param.initialize(init="zeros", force_reinit=True)
+    assert param.data().sum().asscalar() == 0
+
+
+def test_own_initializer_wins_over_the_default():
+    param = Parameter("anything", shape=(2,), init=mx.init.Constant(7))
+    param.initialize(default_init=mx.init.One())
+    assert param.data().asnumpy().tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        mx.init.Mixed([".*"], [mx.init.One()]),
+        mx.init.Load({"net_weight": mx.nd.ones((2,))}, default_init=mx.init.Zero()),
+    ],
+)
+def test_initializers_that_choose_by_name_serve_gluon(init):
+    params = ParameterDict("net_")
+    params.get("weight", shape=(2,))
+    params.get("bias", shape=(2,), init="zeros")
+    params.initialize(init)
+    assert params["net_weight"].data().asnumpy().tolist() == [1, 1]
+    assert params["net_bias"].data().asnumpy().tolist() == [0, 0]
+
+
+def test_one_copy_on_each_context():
+    param = initialized(ctx=[mx.cpu(0), mx.cpu(1)])
+    assert [a.context for a in param.list_data()] == [mx.cpu(0), mx.cpu(1)]
+    assert [a.context for a in param.list_grad()] == [mx.cpu(0), mx.cpu(1)]
+    with mx.cpu(1):
+        assert param.data().context == mx.cpu(1)
+    with pytest.raises(RuntimeError, match=r"not initialized on context cpu\(2\)"):
+        param.data(mx.cpu(2))
+
+
+def test_reset_ctx_moves_the_mean():
+    param = initialized(ctx=[mx.cpu(0), mx.cpu(1)])
+    param.data(mx.cpu(1))[:] = 3
+    param.reset_ctx(mx.cpu(2))
+    assert param.list_ctx() == [mx.cpu(2)]
+    assert param.data().asnumpy().mean() == 2
+
+
+def test_set_data_reaches_all_contexts_and_waiting_parameters():
+    param = initialized(shape=(2,), ctx=[mx.cpu(0), mx.cpu(1)])
+    param.set_data(mx.nd.array([5, 6]))
+    assert param.data(mx.cpu(1)).asnumpy().tolist() == [5, 6]
+    waiting = Parameter("w", shape=(0,), allow_deferred_init=True)
+    waiting.initialize()
+    waiting.set_data(mx.nd.array([1, 2, 3]))
+    assert waiting.data().asnumpy().tolist() == [1, 2, 3]
+
+
+def loss_of(param):
+    with mx.autograd.record():
+        loss = (param.data() * 2).sum()
+    loss.backward()
+
+
+def test_grad_req_changes_at_any_time():
+    param = initialized(shape=(1,))
+    for _ in range(2):
+        loss_of(param)
+    assert param.grad().asscalar() == 2
+    param.grad_req = "add"
+    for _ in range(3):
+        loss_of(param)
+    assert param.grad().asscalar() == 6
+    param.zero_grad()
+    assert param.grad().asscalar() == 0
+    param.grad_req = "null"
+    with pytest.raises(RuntimeError, match="grad_req='null'"):
+        param.grad()
+    param.grad_req = "write"
+    loss_of(param)
+    assert param.grad().asscalar() == 2
+
+
+def test_gradient_array_stays_the_same_object():
+    param = initialized(shape=(1,))
+    held = param.grad()
+    loss_of(param)
+    assert held is param.grad()
+    assert held.asscalar() == 2
+
+
+def test_whole_numbers_have_no_gradient_to_speak_of():
+    param = Parameter("w", shape=(2,), dtype="int32", init="ones")
+    param.initialize()
+    assert param.grad().asnumpy().tolist() == [0, 0]
+
+
+def test_not_differentiable_is_always_null():
+    param = Parameter("w", shape=(1,), differentiable=False)
+    param.grad_req = "write"
+    assert param.grad_req == "null"
+
+
+def test_cast_converts_data_and_gradient():
+    param = initialized(shape=(1,))
+    loss_of(param)
+    param.cast("float64")
+    assert param.data().dtype == param.grad().dtype == np.float64
+    assert param.grad().asscalar() == 2
+    loss_of(param)
+    assert param.grad().asscalar() == 2
+
+
+def test_variable_carries_what_is_known():
+    param = Parameter("w", shape=(3, 0), lr_mult=2.0, init="zeros")
+    attributes = param.var().list_attr()
+    assert attributes["__shape__"] == "(3, 0)"
+    assert attributes["__lr_mult__"] == "2.0"
+    assert attributes["__init__"] == "zeros"
+    assert param.var() is param.var()
+
+
+def test_constant_keeps_its_value():
+    constant = gluon.Constant("c", [[1, 2]])
+    constant.initialize()
+    assert constant.data().asnumpy().tolist() == [[1, 2]]
+    assert constant.grad_req == "null"
+    with pytest.warns(UserWarning, match="other than 'null'"):
+        constant.grad_req = "write"
+    assert constant.grad_req == "null"
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_copies_are_parameters_of_their_own(how):
+    param = initialized(shape=(1,))
+    twin = how(param)
+    twin.set_data(mx.nd.array([9]))
+    loss_of(twin)
+    assert param.data().asscalar() == 1
+    assert twin.grad().asscalar() == 2
+    assert param.grad().asscalar() == 0
+
+
+# -- dictionaries -----------------------------------------------------------------------------
+
+
+def test_get_agrees_with_what_is_there():
+    params = ParameterDict("net_")
+    first = params.get("w", shape=(2, 0))
+    assert params.get("w", shape=(2, 3)) is first
+    assert first.shape == (2, 3)
+    with pytest.raises(AssertionError, match="attribute 'shape'"):
+        params.get("w", shape=(3, 3))
+    with pytest.raises(AssertionError, match="attribute 'dtype'"):
+        params.get("w", dtype="float16")
+
+
+def test_get_constant_needs_a_value_once():
+    params = ParameterDict("net_")
+    with pytest.raises(KeyError, match="Please specify value"):
+        params.get_constant("c")
+    first = params.get_constant("c", [1, 2])
+    assert params.get_constant("c", [1, 2]) is first
+    with pytest.raises(AssertionError, match="doesn't match"):
+        params.get_constant("c", [1, 3])
+
+
+def test_shared_dictionary_gives_its_parameters():
+    params = ParameterDict("net_")
+    weight = params.get("w", shape=(1,))
+    assert ParameterDict("net_", shared=params).get("w") is weight
+
+
+def test_update_refuses_another_parameter_of_the_same_name():
+    params, others = ParameterDict("a_"), ParameterDict("a_")
+    params.get("w", shape=(1,))
+    others.get("w", shape=(1,))
+    with pytest.raises(AssertionError, match="same name 'a_w'"):
+        params.update(others)
+
+
+def two_params(prefix="net_", init="ones"):
+    params = ParameterDict(prefix)
+    params.get("w", shape=(2,), init=init)
+    params.get("b", shape=(1,), init=init)
+    return params
+
+
+def test_files_with_full_and_stripped_names(tmp_path):
+    path = str(tmp_path / "file.params")
+    params = two_params()
+    params.initialize()
+    params.save(path, strip_prefix="net_")
+    assert list(mx.nd.load(path)) == ["w", "b"]
+    other = two_params("other_", "zeros")
+    other.load(path, restore_prefix="other_")
+    assert other["other_w"].data().asnumpy().tolist() == [1, 1]
+    with pytest.raises(ValueError, match="does not start with"):
+        params.save(path, strip_prefix="foo_")
+    with pytest.raises(AssertionError, match="restore_prefix"):
+        params.load(path, restore_prefix="foo_")
+
+
+def test_missing_and_extra_names(tmp_path):
+    path = str(tmp_path / "file.params")
+    mx.nd.save(path, {"arg:net_w": mx.nd.array([5, 6]), "aux:net_x": mx.nd.ones((1,))})
+    params = two_params()
+    with pytest.raises(AssertionError, match="'net_b' is missing in file"):
+        params.load(path)
+    with pytest.raises(AssertionError, match="'net_x' loaded from file.*ignore_extra"):
+        params.load(path, allow_missing=True)
+    params = two_params()
+    params.load(path, allow_missing=True, ignore_extra=True)
+    assert params["net_w"].data().asnumpy().tolist() == [5, 6]
+    assert params["net_b"]._data is None
+
+
+def test_loading_another_type_needs_a_word():
+    param = Parameter("w", shape=(2,))
+    half = mx.nd.ones((2,), dtype="float16")
+    with pytest.raises(AssertionError, match="cast_dtype=True"):
+        param._load_init(half, mx.cpu())
+    param._load_init(half, mx.cpu(), cast_dtype=True)
+    assert param.data().dtype == np.float32
+    param._load_init(half, mx.cpu(), cast_dtype=True, dtype_source="saved")
+    assert param.data().dtype == np.float16
+
+
+def test_loading_to_other_contexts_is_refused():
+    param = initialized(shape=(2,))
+    with pytest.raises(AssertionError, match=r"previous initialized on \[cpu\(0\)\]"):
+        param._load_init(mx.nd.ones((2,)), mx.cpu(1))
+
+
+def test_list_of_arrays_is_no_parameter_file(tmp_path):
+    path = str(tmp_path / "list.params")
+    mx.nd.save(path, [mx.nd.ones((1,))])
+    with pytest.raises(ValueError, match="without names"):
+        two_params().load(path)

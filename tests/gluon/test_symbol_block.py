@@ -1,0 +1,138 @@
+"""Blocks made from graphs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import gluon
+from mxnet.gluon import nn
+
+
+def graph():
+    data = mx.sym.var("data")
+    fc = mx.sym.FullyConnected(data, num_hidden=3, name="fc")
+    return data, fc, mx.sym.BatchNorm(fc, name="bn", fix_gamma=False)
+
+
+def test_other_variables_are_the_parameters():
+    data, _, out = graph()
+    net = gluon.SymbolBlock(out, data)
+    params = net.collect_params()
+    assert list(params)[:2] == ["fc_weight", "fc_bias"]
+    assert params["bn_moving_mean"].grad_req == "null"
+    assert params["fc_weight"].shape is None
+    net.initialize(mx.init.One())
+    assert net(mx.nd.ones((2, 4))).shape == (2, 3)
+    assert params["fc_weight"].shape == (3, 4)
+
+
+def test_intermediate_outputs_in_nested_lists():
+    data, fc, out = graph()
+    net = gluon.SymbolBlock([fc, [out]], [data])
+    net.initialize(mx.init.One())
+    first, (second,) = net(mx.nd.ones((2, 4)))
+    assert first.asnumpy()[0, 0] == 5
+    assert second.shape == (2, 3)
+
+
+def test_inputs_must_be_variables():
+    _, fc, out = graph()
+    with pytest.raises(AssertionError, match="must be variable"):
+        gluon.SymbolBlock(out, fc)
+
+
+def test_parameters_can_be_given():
+    data, _, out = graph()
+    first = gluon.SymbolBlock(out, data)
+    second = gluon.SymbolBlock(out, data, params=first.collect_params())
+    assert second.params["fc_weight"] is first.params["fc_weight"]
+
+
+def test_it_is_put_behind_symbols_and_into_networks():
+    data, _, out = graph()
+    block = gluon.SymbolBlock(out, data)
+    assert block(mx.sym.var("x")).list_arguments()[0] == "x"
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(block, nn.Dense(2))
+    net.initialize(mx.init.One())
+    eager = net(mx.nd.ones((2, 4))).asnumpy()
+    net.hybridize()
+    np.testing.assert_array_equal(net(mx.nd.ones((2, 4))).asnumpy(), eager)
+    assert "fc_weight" in net.collect_params()
+
+
+def test_half_precision_keeps_batch_norm_in_float32():
+    data, _, out = graph()
+    net = gluon.SymbolBlock(out, data)
+    net.initialize()
+    net(mx.nd.ones((1, 2)))
+    net.cast("float16")
+    params = net.collect_params()
+    assert params["fc_weight"].dtype == "float16"
+    assert params["bn_gamma"].dtype == params["bn_moving_var"].dtype == "float32"
+
+
+def exported(tmp_path, train=False):
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(3), nn.BatchNorm(), nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((2, 4)))
+    net.export(str(tmp_path / "net"), epoch=3)
+    return net, str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0003.params")
+
+
+def test_exported_block_comes_back_and_trains(tmp_path):
+    net, symbol, params = exported(tmp_path)
+    other = gluon.SymbolBlock.imports(symbol, "data", params, ctx=mx.cpu(1))
+    x = mx.nd.ones((2, 4), ctx=mx.cpu(1))
+    net_out, out = net(mx.nd.ones((2, 4))).asnumpy(), other(x)
+    np.testing.assert_array_equal(out.asnumpy(), net_out)
+    trainer = gluon.Trainer(other.collect_params(), "sgd", {"learning_rate": 0.1})
+    with mx.autograd.record():
+        loss = (other(x) ** 2).sum()
+    loss.backward()
+    trainer.step(1)
+    assert not np.array_equal(other(x).asnumpy(), net_out)
+
+
+def test_import_without_parameters_is_initialized_later(tmp_path):
+    _, symbol, _ = exported(tmp_path)
+    net = gluon.SymbolBlock.imports(symbol, ["data"])
+    net.initialize()
+    assert net(mx.nd.ones((1, 4))).shape == (1, 2)
+
+
+def test_missing_parameters_are_named(tmp_path):
+    _, symbol, params = exported(tmp_path)
+    arrays = mx.nd.load(params)
+    arrays.pop("arg:net_dense0_bias")
+    mx.nd.save(params, arrays)
+    with pytest.raises(AssertionError, match="'net_dense0_bias' is missing in file"):
+        gluon.SymbolBlock.imports(symbol, ["data"], params)
+    gluon.SymbolBlock.imports(symbol, ["data"], params, allow_missing=True)
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_copies_keep_the_graph(tmp_path, how):
+    _, symbol, params = exported(tmp_path)
+    net = gluon.SymbolBlock.imports(symbol, ["data"], params)
+    x = mx.nd.ones((2, 4))
+    np.testing.assert_array_equal(how(net)(x).asnumpy(), net(x).asnumpy())
+
+
+def test_checkpoint_parameters_are_loaded_one_by_one(tmp_path):
+    net, symbol, params = exported(tmp_path)
+    other = gluon.nn.SymbolBlock(outputs=mx.sym.load(symbol), inputs=mx.sym.var("data"))
+    mine = other.collect_params()
+    for name, array in mx.nd.load(params).items():
+        mine[name[4:]]._load_init(array, ctx=mx.cpu())
+    x = mx.nd.ones((2, 4))
+    np.testing.assert_array_equal(other(x).asnumpy(), net(x).asnumpy())

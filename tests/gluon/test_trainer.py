@@ -1,0 +1,232 @@
+"""Trainer: steps, stale gradients, learning rates, several devices, states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import autograd, gluon
+from mxnet.gluon import nn
+
+TWO = (mx.cpu(0), mx.cpu(1))
+
+
+def dense(contexts=(mx.cpu(),)):
+    net = nn.Dense(2, in_units=2)
+    net.initialize(mx.init.One(), ctx=list(contexts))
+    return net
+
+
+def backward(net, contexts=(mx.cpu(),), scale=1):
+    with autograd.record():
+        losses = [(net(mx.nd.ones((1, 2), ctx=c)) * scale).sum() for c in contexts]
+    for loss in losses:
+        loss.backward()
+
+
+def sgd(net, **kwargs):
+    return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, **kwargs)
+
+
+def test_step_divides_by_the_batch_size():
+    net = dense()
+    trainer = sgd(net)
+    backward(net)
+    trainer.step(2)
+    assert net.weight.data().asnumpy().tolist() == [[0.75, 0.75]] * 2
+
+
+def test_parameters_are_numbered_by_name():
+    net = dense()
+    trainer = sgd(net)
+    assert [p.name.rpartition("_")[2] for p in trainer._params] == ["bias", "weight"]
+
+
+def test_stale_gradients_are_raised_as_a_warning():
+    net = dense()
+    trainer = sgd(net)
+    with pytest.raises(UserWarning, match="has not been updated by backward since last `step`"):
+        trainer.step(1)
+    backward(net)
+    trainer.step(1)
+    with pytest.raises(UserWarning):
+        trainer.step(1)
+    before = net.weight.data().asnumpy()
+    trainer.step(1, ignore_stale_grad=True)
+    np.testing.assert_array_equal(net.weight.data().asnumpy(), before)
+
+
+def test_frozen_parameters_are_left_alone():
+    net = dense()
+    trainer = sgd(net)
+    net.bias.grad_req = "null"
+    backward(net)
+    trainer.step(1)
+    assert net.bias.data().asnumpy().tolist() == [0, 0]
+    assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5]] * 2
+
+
+def test_gradients_accumulate_over_batches():
+    net = dense()
+    trainer = sgd(net)
+    net.collect_params().setattr("grad_req", "add")
+    for _ in range(2):
+        backward(net)
+    trainer.step(2)
+    net.collect_params().zero_grad()
+    assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5]] * 2
+    assert not net.weight.grad().asnumpy().any()
+
+
+def test_multipliers_are_read_at_every_step():
+    net = dense()
+    trainer = sgd(net)
+    net.weight.lr_mult = 0.0
+    backward(net)
+    trainer.step(1)
+    assert net.weight.data().asnumpy().tolist() == [[1, 1]] * 2
+    assert net.bias.data().asnumpy().tolist() == [-0.5, -0.5]
+
+
+def test_learning_rate_is_told_and_set():
+    trainer = sgd(dense())
+    assert trainer.learning_rate == 0.5
+    trainer.set_learning_rate(0.25)
+    assert trainer.learning_rate == trainer.optimizer.learning_rate == 0.25
+    scheduler = mx.lr_scheduler.FactorScheduler(10)
+    planned = gluon.Trainer(dense().collect_params(), "sgd", {"lr_scheduler": scheduler})
+    with pytest.raises(UserWarning, match="LRScheduler"):
+        planned.set_learning_rate(1)
+
+
+def test_wrong_arguments_are_told():
+    net = dense()
+    with pytest.raises(ValueError, match=r"list or dict of Parameters.*collect_params"):
+        gluon.Trainer(net, "sgd")
+    with pytest.raises(ValueError, match="got list of"):
+        gluon.Trainer([1], "sgd")
+    with pytest.raises(AssertionError, match="optimizer_params must be None"):
+        gluon.Trainer(net.collect_params(), mx.optimizer.SGD(), {"momentum": 1})
+    with pytest.raises(RuntimeError, match="has not been initialized"):
+        gluon.Trainer(nn.Dense(2).collect_params(), "sgd")
+    with pytest.raises(AssertionError, match="same set of contexts"):
+        gluon.Trainer([net.weight, dense(TWO).weight], "sgd")
+
+
+def test_deferred_parameters_join_later():
+    net = nn.Dense(2)
+    net.initialize()
+    trainer = sgd(net)
+    assert net.weight in trainer._params_to_init
+    backward(net)
+    trainer.step(1)
+    assert trainer._params_to_init == []
+
+
+# -- several devices --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", [None, True, False])
+@pytest.mark.parametrize("kvstore", ["local", "device"])
+def test_devices_stay_together(kvstore, update):
+    net = dense(TWO)
+    trainer = sgd(net, kvstore=kvstore, update_on_kvstore=update)
+    backward(net, TWO)
+    trainer.step(2)
+    for ctx in TWO:
+        assert net.weight.data(ctx).asnumpy().tolist() == [[0.5, 0.5]] * 2
+
+
+def test_gradients_are_summed_and_clipped_between():
+    net = dense(TWO)
+    trainer = sgd(net, update_on_kvstore=False)
+    backward(net, TWO)
+    trainer.allreduce_grads()
+    assert net.weight.grad(mx.cpu(1)).asnumpy().tolist() == [[2, 2]] * 2
+    for ctx in TWO:
+        gluon.utils.clip_global_norm([net.weight.grad(ctx)], 2.0)
+    trainer.update(1)
+    np.testing.assert_allclose(net.weight.data(mx.cpu(1)).asnumpy(), [[0.5, 0.5]] * 2, rtol=1e-6)
+
+
+def test_a_store_that_updates_refuses_the_two_halves():
+    net = dense(TWO)
+    trainer = sgd(net)
+    backward(net, TWO)
+    for call in (trainer.allreduce_grads, lambda: trainer.update(1)):
+        with pytest.raises(AssertionError, match="update_on_kvstore"):
+            call()
+
+
+def test_new_values_reach_the_store():
+    net = dense(TWO)
+    trainer = sgd(net)
+    for _ in range(2):
+        net.weight.set_data(mx.nd.ones((2, 2)))
+        backward(net, TWO)
+        trainer.step(2)
+        assert net.weight.data(mx.cpu(1)).asnumpy().tolist() == [[0.5, 0.5]] * 2
+
+
+# -- states -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("contexts", [(mx.cpu(),), TWO])
+@pytest.mark.parametrize("update", [None, False])
+def test_states_come_back(tmp_path, contexts, update):
+    path = str(tmp_path / "trainer.states")
+
+    def make():
+        net = dense(contexts)
+        arguments = {"learning_rate": 0.1, "momentum": 0.9}
+        return net, gluon.Trainer(net.collect_params(), "sgd", arguments, update_on_kvstore=update)
+
+    def train(net, trainer):
+        backward(net, contexts)
+        trainer.step(1)
+
+    net, trainer = make()
+    train(net, trainer)
+    trainer.set_learning_rate(0.2)
+    trainer.save_states(path)
+    after_one = net.weight.data(contexts[0]).copy()
+    train(net, trainer)
+    other, second = make()
+    other.weight.set_data(after_one)
+    second.load_states(path)
+    assert second.learning_rate == 0.2
+    train(other, second)
+    np.testing.assert_array_equal(
+        other.weight.data(contexts[-1]).asnumpy(), net.weight.data(contexts[-1]).asnumpy()
+    )
+
+
+def test_missing_states_file_is_told():
+    with pytest.raises(FileNotFoundError):
+        sgd(dense()).load_states("nowhere.states")
+
+
+# -- sparse -----------------------------------------------------------------------------------
+
+
+def test_sparse_gradients_update_their_rows():
+    class Table(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.weight = self.params.get(
+                "weight", shape=(5, 2), grad_stype="row_sparse", init="ones"
+            )
+
+        def hybrid_forward(self, F, x, weight):
+            return F.Embedding(x, weight, input_dim=5, output_dim=2, sparse_grad=True)
+
+    net = Table()
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    with autograd.record():
+        loss = net(mx.nd.array([1, 3])).sum()
+    loss.backward()
+    assert net.weight.grad().stype == "row_sparse"
+    trainer.step(1)
+    assert net.weight.data().asnumpy()[:, 0].tolist() == [1, 0, 1, 0, 1]

@@ -1,0 +1,128 @@
+"""Tools of Gluon: batches, norms, files, hooks."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.gluon import utils
+
+
+def test_batches_are_split_evenly_or_not():
+    data = mx.nd.arange(10)
+    with pytest.raises(ValueError, match="cannot be evenly split into 3 slices"):
+        utils.split_data(data, 3)
+    parts = utils.split_data(data, 3, even_split=False)
+    assert [p.shape for p in parts] == [(4,), (3,), (3,)]
+    parts = utils.split_data(mx.nd.ones((2, 6)), 3, batch_axis=1)
+    assert [p.shape for p in parts] == [(2, 2)] * 3
+    parts = utils.split_data(mx.nd.ones((2, 3)), 3, even_split=False)
+    assert [p.shape for p in parts] == [(1, 3), (1, 3), (0, 3)]
+
+
+def test_slices_go_to_their_contexts():
+    parts = utils.split_and_load(np.arange(4), [mx.cpu(0), mx.cpu(1)])
+    assert [p.context for p in parts] == [mx.cpu(0), mx.cpu(1)]
+    assert parts[1].asnumpy().tolist() == [2, 3]
+    whole = mx.nd.arange(4, dtype="int32")
+    assert utils.split_and_load(whole, [mx.cpu()])[0] is whole
+
+
+def test_global_norm_is_clipped_in_place():
+    arrays = [mx.nd.array([3.0, 4.0]), mx.nd.array([[12.0]], ctx=mx.cpu(1))]
+    assert utils.clip_global_norm(arrays, 1.0) == 13.0
+    np.testing.assert_allclose(arrays[0].asnumpy(), [3 / 13, 4 / 13], rtol=1e-6)
+    np.testing.assert_allclose(arrays[1].asnumpy(), [[12 / 13]], rtol=1e-6)
+    norm = utils.clip_global_norm(arrays, 5.0, check_isfinite=False)
+    np.testing.assert_allclose(norm.asnumpy(), [1], rtol=1e-6)
+
+
+def test_small_norms_stay():
+    arrays = [mx.nd.array([3.0, 4.0])]
+    utils.clip_global_norm(arrays, 10.0)
+    assert arrays[0].asnumpy().tolist() == [3, 4]
+
+
+def test_norms_that_are_not_finite_are_warned_of():
+    with pytest.warns(UserWarning, match="nan or inf is detected"):
+        utils.clip_global_norm([mx.nd.array([np.inf])], 1.0)
+
+
+def test_known_shapes():
+    known = utils.shape_is_known
+    assert [known(s) for s in ((2, 3), (2, 0), (), None)] == [True, False, False, False]
+    with pytest.raises(ValueError, match="cannot be less than 0"):
+        known((2, -1))
+
+
+def test_hash_of_a_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"hello")
+    assert utils.check_sha1(path, "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d")
+    assert not utils.check_sha1(path, "x")
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Serve one file from this machine."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "model.bin").write_bytes(b"weights")
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = functools.partial(quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_download_checks_and_keeps(site, tmp_path):
+    sha1 = hashlib.sha1(b"weights").hexdigest()
+    folder = tmp_path / "here"
+    folder.mkdir()
+    path = utils.download(site + "model.bin", path=str(folder), sha1_hash=sha1)
+    assert path == str(folder / "model.bin")
+    (folder / "model.bin").write_bytes(b"mine")
+    assert utils.download(site + "model.bin", path=path) == path
+    assert (folder / "model.bin").read_bytes() == b"mine"
+    utils.download(site + "model.bin", path=path, sha1_hash=sha1)
+    assert (folder / "model.bin").read_bytes() == b"weights"
+
+
+def test_failed_downloads_leave_nothing(site, tmp_path):
+    target = tmp_path / "model.bin"
+    with pytest.raises(mx.MXNetError, match="content hash does not match"):
+        utils.download(site + "model.bin", path=str(target), sha1_hash="0" * 40, retries=1)
+    with pytest.raises(OSError, match="404"):
+        utils.download(site + "nothing.bin", path=str(target), retries=0)
+    assert not list(tmp_path.glob("*model*"))
+    with pytest.raises(ValueError, match="file-name from this URL"):
+        utils.download(site)
+
+
+def test_handles_come_off_and_travel():
+    hooks = {}
+    hooks = type("Hooks", (dict,), {})()
+    handle = utils.HookHandle()
+    handle.attach(hooks, print)
+    with pytest.raises(mx.MXNetError, match="attached twice"):
+        handle.attach(hooks, print)
+    handle.detach()
+    handle.detach()
+    assert not hooks
+    assert isinstance(pickle.loads(pickle.dumps(utils.HookHandle())), utils.HookHandle)
+
+
+def test_long_lists_of_names_are_shortened():
+    assert utils._brief_print_list("abcdefghij") == "'a', 'b', 'c', ..., 'g', 'h', 'i', 'j'"
+    assert utils._brief_print_list("ab") == "'a', 'b'"

@@ -1,0 +1,237 @@
+"""The profiler shows MXNet's operator names, costs nothing when off, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+import mxnet as mx
+from mxnet import profiler
+from mxnet.error import MXNetError
+from mxnet.executor.program import Program
+from mxnet.ops import registry
+from mxnet.profiler import control
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "CONFIG", dict(control.CONFIG))
+    control.recording.clear()
+    profiler.set_config(filename=str(tmp_path / "trace.json"), profile_all=True)
+    yield
+    profiler.set_state("stop")
+    control.recording.clear()
+
+
+def counts():
+    told = json.loads(profiler.dumps(format="json"))["Time"].get("operator", {})
+    return {name: row["Count"] for name, row in told.items()}
+
+
+def trace(tmp_path):
+    return json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+
+
+def network():
+    x = mx.sym.Variable("x")
+    fc = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
+    return mx.sym.SoftmaxOutput(fc, name="out").simple_bind(mx.cpu(), x=(2, 4))
+
+
+def test_eager_operators_signs_and_methods():
+    x, relu = mx.nd.ones((4, 4)), mx.nd.relu
+    profiler.set_state("run")
+    mx.nd.dot(x, x)
+    relu(x)  # a function that was taken before the start
+    x + x
+    x * 2
+    x.sum()
+    mx.nd.FullyConnected(x, x, num_hidden=4, no_bias=True)
+    profiler.set_state("stop")
+    names = ("dot", "relu", "broadcast_add", "_mul_scalar", "sum", "FullyConnected")
+    assert counts() == dict.fromkeys(names, 1)
+
+
+def test_graphs_prepared_before_and_while_running():
+    before = network()
+    before.forward(is_train=True)
+    profiler.set_state("run")
+    before.forward(is_train=True)
+    before.backward()
+    network().forward()
+    profiler.set_state("stop")
+    found = counts()
+    assert found["FullyConnected"] == found["SoftmaxOutput"] == 2
+    assert found["_backward_FullyConnected"] == found["_backward_SoftmaxOutput"] == 1
+
+
+def test_backward_of_recorded_arrays():
+    w = mx.nd.ones((3, 3))
+    w.attach_grad()
+    profiler.set_state("run")
+    with mx.autograd.record():
+        loss = (mx.nd.dot(w, w) * 3).sum()
+    loss.backward()
+    profiler.set_state("stop")
+    assert {"_backward_dot", "_backward_mul_scalar", "_backward_sum"} <= counts().keys()
+
+
+def test_nothing_remains_after_the_stop():
+    relu = mx.nd.relu
+    kernel, run = registry.get("relu").kernel, Program.run
+    cells = [c.cell_contents for c in relu.__closure__]
+    profiler.set_state("run")
+    assert registry.get("relu").kernel is not kernel
+    exe = network()
+    exe.forward()
+    profiler.set_state("stop")
+    assert registry.get("relu").kernel is kernel and Program.run is run
+    assert all(a.cell_contents is b for a, b in zip(relu.__closure__, cells, strict=True))
+    seen = counts()
+    exe.forward()
+    relu(mx.nd.ones((2,)))
+    assert counts() == seen
+
+
+def test_only_symbolic_or_only_imperative():
+    exe, x = network(), mx.nd.ones((2,))
+    profiler.set_config(profile_all=False, profile_imperative=False, profile_symbolic=True)
+    profiler.set_state("run")
+    exe.forward()
+    mx.nd.relu(x)
+    profiler.set_state("stop")
+    assert counts() == {"FullyConnected": 1, "SoftmaxOutput": 1}
+    profiler.dumps(reset=True)
+    profiler.set_config(profile_imperative=True, profile_symbolic=False)
+    profiler.set_state("run")
+    exe.forward()
+    mx.nd.relu(x)
+    profiler.set_state("stop")
+    assert counts() == {"relu": 1}
+
+
+def test_pause_and_resume():
+    x = mx.nd.ones((2,))
+    profiler.set_state("run")
+    mx.nd.relu(x)
+    profiler.pause()
+    mx.nd.sigmoid(x)
+    profiler.resume()
+    mx.nd.tanh(x)
+    profiler.set_state("stop")
+    assert counts() == {"relu": 1, "tanh": 1}
+
+
+def test_trace_file_has_operators_and_marks(tmp_path):
+    domain = profiler.Domain("mine")
+    task, frame = domain.new_task("task"), domain.new_frame("frame")
+    profiler.set_state("run")
+    counter = domain.new_counter("images", 3)
+    task.start()
+    frame.start()
+    mx.nd.relu(mx.nd.ones((2,)))
+    task.stop()
+    frame.stop()
+    counter += 2
+    domain.new_marker("here").mark("thread")
+    with profiler.Event("event"), profiler.scope("outer"), profiler.scope("inner"):
+        pass
+    profiler.dump()
+    events = {e["name"]: e for e in trace(tmp_path)}
+    relu = events["relu"]
+    assert relu["cat"] == "operator" and relu["ph"] == "X"
+    begin = next(e for e in trace(tmp_path) if e["name"] == "task" and e["ph"] == "b")
+    end = next(e for e in trace(tmp_path) if e["name"] == "task" and e["ph"] == "e")
+    assert begin["ts"] - 1 <= relu["ts"] <= relu["ts"] + relu["dur"] <= end["ts"] + 1
+    assert events["images"]["args"] == {"images": 5} and events["images"]["ph"] == "C"
+    assert events["here"]["s"] == "t" and events["frame"]["cat"] == "mine,frame"
+    assert {"event", "outer", "outer:inner"} <= events.keys()
+
+
+def test_dump_may_go_on(tmp_path):
+    x = mx.nd.ones((2,))
+    profiler.set_state("run")
+    mx.nd.relu(x)
+    profiler.dump(finished=False)
+    mx.nd.tanh(x)
+    profiler.dump()
+    names = [e["name"] for e in trace(tmp_path)]
+    assert names.count("relu") == 1 and names.count("tanh") == 1
+    assert not control.recording.running
+
+
+def test_continuous_dump_writes_at_the_stop(tmp_path):
+    profiler.set_config(continuous_dump=True)
+    profiler.set_state("run")
+    profiler.set_state("stop")
+    assert (tmp_path / "trace.json").exists()
+
+
+def test_table_form_sorting_and_reset():
+    x = mx.nd.ones((2,))
+    profiler.set_state("run")
+    mx.nd.relu(x)
+    mx.nd.tanh(x)
+    mx.nd.tanh(x)
+    text = profiler.dumps(sort_by="count", ascending=True)  # while it runs
+    profiler.set_state("stop")
+    lines = text.splitlines()
+    assert lines[1] == "Profile Statistics:"
+    start = lines.index("operator")
+    assert lines[start + 2].split() == (
+        "Name Total Count Time (ms) Min Time (ms) Max Time (ms) Avg Time (ms)".split()
+    )
+    assert [row.split()[:2] for row in lines[start + 4 : start + 6]] == [["relu", "1"], ["tanh", "2"]]
+    assert "Device Storage" in lines
+    profiler.dumps(reset=True)
+    assert "operator" not in profiler.dumps()
+
+
+def test_other_threads_do_not_break_it():
+    x, exe = mx.nd.ones((4,)), network()
+    profiler.set_state("run")
+    workers = [threading.Thread(target=lambda: [exe.forward(), mx.nd.relu(x)]) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    profiler.set_state("stop")
+    assert (exe.forward()[0].asnumpy() > 0).all()
+
+
+def test_old_spellings(tmp_path):
+    for call in (
+        lambda: profiler.profiler_set_config(mode="all", filename=str(tmp_path / "old.json")),
+        lambda: profiler.profiler_set_state("run"),
+        profiler.dump_profile,
+    ):
+        with pytest.warns(UserWarning, match="deprecated"):
+            call()
+    assert (tmp_path / "old.json").exists()
+
+
+def test_counter_and_names():
+    domain = profiler.Domain("mine")
+    counter = domain.new_counter("c")
+    counter -= 2
+    counter.increment(5)
+    assert counter.value == 3
+    named = [domain, counter, domain.new_task("t"), domain.new_frame("f"), profiler.Event("e")]
+    assert [str(n) for n in named] == ["mine", "c", "t", "f", "e"]
+
+
+def test_mistakes_are_told():
+    with pytest.raises(MXNetError, match="Cannot find argument 'filenam'.*Did you mean"):
+        profiler.set_config(filenam="x")
+    with pytest.raises(KeyError):
+        profiler.set_state("go")
+    with pytest.raises(MXNetError, match="server"):
+        profiler.set_state("run", profile_process="server")
+    with pytest.raises(AssertionError, match="format"):
+        profiler.dumps(format="xml")
+    with pytest.raises(AssertionError, match="sort_by"):
+        profiler.dumps(sort_by="name")
+    with pytest.raises(MXNetError, match="Invalid Input"):
+        profiler.Domain("d").new_marker("m").mark("world")

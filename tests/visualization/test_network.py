@@ -1,0 +1,95 @@
+"""Drawings: what is in them, and that they can be drawn without Graphviz."""
+
+from __future__ import annotations
+
+import shutil
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import mxnet as mx
+from mxnet.visualization.layout import layered
+from mxnet.visualization.picture import picture
+
+graphviz = pytest.importorskip("graphviz")
+s = mx.sym
+
+
+def residual():
+    x = s.Variable("data")
+    for i in range(3):
+        y = s.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4, name=f"conv{i}")
+        y = s.Activation(s.BatchNorm(y, name=f"bn{i}"), act_type="relu", name=f"relu{i}")
+        x = s.Concat(x, y, name=f"cat{i}")
+    return s.SoftmaxOutput(s.Flatten(x, name="flat"), name="softmax")
+
+
+def test_drawing_is_a_digraph_with_labels():
+    drawing = mx.viz.plot_network(residual(), title="net", shape={"data": (1, 4, 8, 8)})
+    assert isinstance(drawing, graphviz.Digraph)
+    assert drawing.name == "net" and drawing.format == "pdf"
+    assert "Convolution\n3x3, 4" in drawing.source
+    assert 'label="4x8x8"' in drawing.source
+    assert "conv0_weight" not in drawing.source
+
+
+def test_weights_are_shown_on_request():
+    source = mx.viz.plot_network(residual(), hide_weights=False).source
+    assert "conv0_weight" in source and "bn0_moving_mean" in source
+
+
+def test_types_and_node_attributes():
+    net = s.relu(s.Variable("data"))
+    drawing = mx.viz.plot_network(
+        net, dtype={"data": "float64"}, node_attrs={"shape": "oval", "fixedsize": "false"}
+    )
+    assert "(float64)" in drawing.source
+    assert "shape=box" not in drawing.source and "fixedsize=false" in drawing.source
+
+
+def test_nodes_of_one_name_stay_apart():
+    net = s.elemwise_add(s.Variable("x"), s.Variable("x"))
+    assert [b.key for b in picture(net).boxes if b.is_input] == ["x", "x (2)"]
+
+
+def test_without_dot_an_svg_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    drawing = mx.viz.plot_network(residual(), title="net")
+    with pytest.warns(UserWarning, match="dot of Graphviz is not installed"):
+        path = drawing.render(directory=tmp_path)
+    assert path.endswith(".svg")
+    assert ET.parse(path).getroot().tag.endswith("svg")
+    assert drawing.pipe(format="svg").startswith(b"<svg")
+    assert "image/svg+xml" in drawing._repr_mimebundle_()
+    with pytest.raises(graphviz.ExecutableNotFound):
+        drawing.pipe(format="png")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_with_dot_the_asked_format_is_written(tmp_path):
+    assert mx.viz.plot_network(residual()).render(directory=tmp_path).endswith(".pdf")
+
+
+def test_render_svg(tmp_path):
+    path = mx.viz.render_svg(residual(), tmp_path / "net.svg", shape={"data": (1, 4, 8, 8)})
+    root = ET.parse(path).getroot()
+    words = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert words.count("Convolution") == 3 and "softmax_label" in words and "4x8x8" in words
+
+
+def test_layout_keeps_boxes_apart_and_arrows_down():
+    shown = picture(residual(), hide_weights=False)
+    widths = {b.key: 100.0 for b in shown.boxes}
+    layout = layered(shown, widths)
+    rows = {}
+    for key, layer in layout.layer.items():
+        rows.setdefault(layer, []).append(layout.x[key])
+    for row in rows.values():
+        row.sort()
+        assert all(b - a >= 100 for a, b in zip(row, row[1:], strict=False))
+    assert all(layout.layer[a.source] < layout.layer[a.target] for a in shown.arrows)
+
+
+def test_only_symbols_are_drawn():
+    with pytest.raises(TypeError, match="must be a Symbol"):
+        mx.viz.plot_network(3)
