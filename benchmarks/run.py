@@ -18,6 +18,12 @@ HERE = pathlib.Path(__file__).parent
 ROUNDS = 7
 
 
+def _environment(home: pathlib.Path) -> dict[str, str]:
+    """Return ours, with compiled modules kept as an installed package has them."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(home)}
+
+
 class Side:
     """A process that measures for one of the three."""
 
@@ -29,7 +35,7 @@ class Side:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=home,
-            env={**os.environ, "PYTHONPATH": str(home)},
+            env=_environment(home),
         )
 
     def measure(self, case: Case, program: tuple[str, str], last: bool) -> float | None:

@@ -368,7 +368,7 @@ class FeedForward:
             mod.set_params(self.arg_params, self.aux_params)
             for callback in _as_list(epoch_end_callback) if epoch_end_callback else ():
                 callback(epoch, self.symbol, self.arg_params, self.aux_params)
-            if eval_data:
+            if eval_data is not None:
                 mod.score(
                     eval_data,
                     eval_metric,
@@ -376,6 +376,7 @@ class FeedForward:
                     score_end_callback=eval_end_callback,
                     epoch=epoch,
                 )
+                eval_data.reset()
 
     def _train_epoch(
         self,
@@ -421,7 +422,9 @@ class FeedForward:
         mod = self._module(data)
         labels = data.provide_label or None
         if labels:
-            arguments = (self.symbol or self.sym_gen(data.default_bucket_key)).list_arguments()
+            arguments = (
+                self.sym_gen(data.default_bucket_key) if self.symbol is None else self.symbol
+            ).list_arguments()
             labels = [desc for desc in labels if desc[0] in arguments] or None
         mod.bind(data.provide_data, labels, for_training=False)
         mod.set_params(self.arg_params, self.aux_params or {})

@@ -184,6 +184,25 @@ class RecordReader:
         if damage is not None:
             yield damage[0], Damage(damage[0], self.size, damage[1])
 
+    def heads(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """Give the offsets from ``start`` on at which records begin, as long as below ``stop``.
+
+        >>> list(RecordReader(encode(b"abc") + encode(b"defgh")).heads())
+        [0, 12]
+        """
+        at = 0 if start == 0 else self._next_head(start + -start % 4)
+        stop = self.size if stop is None else min(stop, self.size)
+        while at < stop:
+            yield at
+            _, at = self._contents(at)
+
+    def _next_head(self, start: int) -> int:
+        """Return where the first record at or after an offset begins, or the size."""
+        at = self._magic_after(start)
+        while at < self.size and not self._is_whole(at):
+            at = self._magic_after(at + 4)
+        return at
+
     def close(self) -> None:
         """Unmap the file; views that were handed out stay valid until they are dropped."""
         data, self.data, self.size = self.data, b"", 0

@@ -19,10 +19,11 @@ from ..context import Context
 from ..error import did_you_mean
 from ..name import NameManager, Prefix
 from ..ndarray import NDArray
+from ..util import is_np_array
 from .parameter import Parameter, ParameterError
 from .parameter_dict import ParameterDict, named_arrays, without_kind
 from .summary import summarize
-from .utils import HookHandle, _brief_print_list, _indent
+from .utils import HookHandle, _brief_print_list, _check_all_np_ndarrays, _indent
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock"]
 
@@ -449,6 +450,8 @@ class Block:
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)
+        if is_np_array():
+            _check_all_np_ndarrays(out)
         return out
 
     def forward(self, *args: Any) -> Any:

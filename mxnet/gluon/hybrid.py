@@ -17,6 +17,7 @@ from ..executor import CachedOp
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol.handle import BUILT_IN_BACKENDS
+from ..util import is_np_array
 from .block import Block
 from .parameter import DeferredInitializationError, Generation, Parameter
 from .utils import _check_same_symbol_type
@@ -232,7 +233,7 @@ class HybridBlock(Block):
             flat, self._in_format = _flatten(args, "input")
             count = sum(item is not None for item in flat)
             names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
-            variables = [None if item is None else _input_variable(item, names) for item in flat]
+            variables = [None if item is None else _input_variable(next(names)) for item in flat]
             grouped, _ = _regroup(variables, self._in_format)
             out = self._trace(grouped)
             outputs, self._out_format = _flatten(out, "output")
@@ -473,11 +474,9 @@ class HybridBlock(Block):
         self.__dict__.update(state)
 
 
-def _input_variable(item: Any, names: Any) -> Symbol:
-    made = symbol.var(next(names))
-    if getattr(type(item), "_keep_scalar", False):  # an array of mx.np
-        return made.as_np_ndarray()
-    return made
+def _input_variable(name: str) -> Symbol:
+    made = symbol.var(name)
+    return made.as_np_ndarray() if is_np_array() else made
 
 
 def _leaves(args: Any) -> list:

@@ -18,8 +18,8 @@ from ..error import MXNetError
 from ..ndarray import NDArray
 from ..ndarray.gradient import attach
 from ..ndarray.storage import plain
-from ..shape_mode import is_np_shape
 from ..symbol import Symbol
+from ..util import is_np_array, is_np_shape
 from .utils import shape_is_known
 
 __all__ = [
@@ -158,12 +158,9 @@ class Parameter:
 
     @shape.setter
     def shape(self, new_shape: Sequence[int]) -> None:
-        new_shape = tuple(new_shape)
+        new_shape = _stored_shape(new_shape)
         old = self._shape
-        if old is not None and (
-            len(old) != len(new_shape)
-            or any(a not in (-1, 0, b) for a, b in zip(old, new_shape, strict=True))
-        ):
+        if old is not None and not _fits(old, new_shape):
             raise ParameterError(
                 f"Expected shape {new_shape} is incompatible with given shape {old} of "
                 f"Parameter '{self.name}'."
@@ -239,6 +236,8 @@ class Parameter:
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         """Put copies of the data on all contexts."""
         self._ctx_list = list(ctx_list)
+        if is_np_array():
+            data = data.as_np_ndarray()
         self._data = [data.copyto(ctx) for ctx in self._ctx_list]
         self._init_grad()
 
@@ -276,14 +275,10 @@ class Parameter:
                 f"dtype_source must be 'current' or 'saved', but got {dtype_source!r}."
             )
         failed = f"Failed loading Parameter '{self.name}' from saved params:"
-        if self._shape is not None:
-            fits = len(self._shape) == len(data.shape) and all(
-                a in (-1, 0, b) for a, b in zip(self._shape, data.shape, strict=True)
+        if self._shape is not None and not _fits(self._shape, data.shape):
+            raise ParameterError(
+                f"{failed} shape incompatible expected {self._shape} vs saved {data.shape}."
             )
-            if not fits:
-                raise ParameterError(
-                    f"{failed} shape incompatible expected {self._shape} vs saved {data.shape}."
-                )
         self._shape = tuple(data.shape)
         if self._dtype is not None and dtypes.to_torch(self._dtype) != dtypes.to_torch(data.dtype):
             if not cast_dtype:
@@ -334,9 +329,12 @@ class Parameter:
             "Block.params has not: initialize and create a Trainer with the former."
         )
 
-    def _find(self, arrays: list[NDArray] | None, ctx: Context | None) -> NDArray:
+    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
+        """Return the array on a context, or all of them when `ctx` is the type `list`."""
         if arrays is None:
             raise self._missing()
+        if ctx is list:
+            return list(arrays)
         if ctx is None:
             if len(arrays) == 1:
                 return arrays[0]
@@ -353,7 +351,7 @@ class Parameter:
                 f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because "
                 f"its storage type is {self._stype}. Please use row_sparse_data() instead."
             )
-        return self._find(self._data, ctx)
+        return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
         """Return the arrays on all contexts."""
@@ -362,9 +360,7 @@ class Parameter:
                 f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() "
                 f"because its storage type is {self._stype}. Please use row_sparse_data() instead."
             )
-        if self._data is None:
-            raise self._missing()
-        return list(self._data)
+        return self._check_and_get(self._data, list)
 
     def _check_grad(self) -> None:
         if self._data is not None and self._grad is None:
@@ -375,14 +371,12 @@ class Parameter:
     def grad(self, ctx: Context | None = None) -> NDArray:
         """Return the gradient array on a context; backward writes into it."""
         self._check_grad()
-        return self._find(self._grad, ctx)
+        return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[NDArray]:
         """Return the gradient arrays on all contexts."""
         self._check_grad()
-        if self._grad is None:
-            raise self._missing()
-        return list(self._grad)
+        return self._check_and_get(self._grad, list)
 
     def list_ctx(self) -> list[Context]:
         """Return the contexts on which this parameter is, or will be after deferral."""
@@ -408,14 +402,15 @@ class Parameter:
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
         """Return the current rows of a row_sparse parameter, on the context of `row_id`."""
-        arrays = [] if self._stype != "row_sparse" else [self._find(self._data, row_id.context)]
+        arrays = (
+            [] if self._stype != "row_sparse" else [self._check_and_get(self._data, row_id.context)]
+        )
         return self._row_sparse(arrays, row_id, "row_sparse_data()")[0]
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """Return the current rows of a row_sparse parameter, on all contexts."""
-        if self._data is None:
-            raise self._missing()
-        return self._row_sparse(self._data, row_id, "list_row_sparse_data()")
+        arrays = self._check_and_get(self._data, list)
+        return self._row_sparse(arrays, row_id, "list_row_sparse_data()")
 
     def set_data(self, data: Any) -> None:
         """Copy new values to all contexts."""
@@ -473,7 +468,7 @@ class Parameter:
     def var(self) -> Symbol:
         """Return the symbol that stands for this parameter in graphs."""
         if self._var is None:
-            self._var = symbol.var(
+            made = symbol.var(
                 self.name,
                 shape=self.shape,
                 dtype=self.dtype,
@@ -482,19 +477,19 @@ class Parameter:
                 init=self.init,
                 stype=self._stype,
             )
+            self._var = made.as_np_ndarray() if is_np_array() else made
         return self._var
 
     def _reduce(self) -> NDArray:
         """Return the mean of all copies, on the CPU."""
-        if self._data is None:
-            raise self._missing()
+        arrays = self._check_and_get(self._data, list)
         if self._stype != "default":
             rows = ndarray.arange(0, self._shape[0], dtype="int64", ctx=self._ctx_list[0])
             return self.row_sparse_data(rows).as_in_context(cpu())
-        copies = [array.detach().as_in_context(cpu()) for array in self._data]
+        copies = [array.detach().as_in_context(cpu()) for array in arrays]
         if len(copies) == 1:
             return copies[0]
-        return ndarray.add_n(*copies) / len(copies)
+        return ndarray.add_n(*(c.as_nd_ndarray() for c in copies)) / len(copies)
 
     def _set_trainer(self, trainer: Any) -> None:
         """Remember who updates this parameter; a row_sparse one has a single trainer."""
@@ -512,6 +507,19 @@ class Parameter:
         self.__dict__.update(state)
         if self._data is not None:
             self._init_grad()
+
+
+def _stored_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a shape with 0 for unknown sizes, whatever the shapes in force."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(0 if size == -1 and is_np_shape() else size for size in sizes)
+
+
+def _fits(known: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Return whether a shape agrees with all sizes that are known."""
+    return len(known) == len(wanted) and all(
+        a in (-1, 0, b) for a, b in zip(known, wanted, strict=True)
+    )
 
 
 def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:

@@ -12,6 +12,7 @@ from ..context import Context
 from ..error import MXNetError
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..util import is_np_array
 from .hybrid import HybridBlock, _flatten, _leaves, _regroup
 from .parameter import ParameterError
 from .parameter_dict import ParameterDict
@@ -61,7 +62,7 @@ class SymbolBlock(HybridBlock):
                 raise ParameterError(
                     f"Input symbols must be variable, but {variable} is an output of operators"
                 )
-        out = symbol.Group(found) if len(found) > 1 or len(found[0]) > 1 else found[0]
+        out = symbol.Group(found, type(found[0]))
         names = {v.name for v in variables}
         self._declare(out, names)
         self._cached_graph = variables, out
@@ -111,6 +112,8 @@ class SymbolBlock(HybridBlock):
         graph = symbol.load(symbol_file)
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         variables = [symbol.var(name) for name in names]
+        if is_np_array():
+            graph, variables = graph.as_np_ndarray(), [v.as_np_ndarray() for v in variables]
         made = SymbolBlock(graph, variables)
         if param_file is not None:
             made.collect_params().load(

@@ -24,8 +24,8 @@ from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..ndarray import NDArray
 from ..ndarray.storage import plain
-from ..shape_mode import is_np_shape
 from ..symbol import Symbol
+from ..util import is_np_array, is_np_shape
 
 __all__ = [
     "HookHandle",
@@ -89,6 +89,8 @@ def split_and_load(
     """
     if not isinstance(data, NDArray):
         data = ndarray.array(data, ctx=ctx_list[0])
+        if is_np_array():
+            data = data.as_np_ndarray()
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     slices = split_data(data, len(ctx_list), batch_axis, even_split)

@@ -57,9 +57,16 @@ def not_presented(missing: Sequence[str], given: Iterable[str]) -> str:
     given = sorted(given)
     near = next((n for m in missing if (n := did_you_mean(m, given))), "")
     verb = "is" if len(missing) == 1 else "are"
-    return (
-        f"{', '.join(missing)} {verb} not presented: the parameters given are "
-        f"{', '.join(given) or 'none'}. {near} Use allow_missing=True to initialize what is missing."
+    return " ".join(
+        filter(
+            None,
+            (
+                f"{', '.join(missing)} {verb} not presented:",
+                f"the parameters given are {', '.join(given) or 'none'}.",
+                near,
+                "Use allow_missing=True to initialize what is missing.",
+            ),
+        )
     )
 
 

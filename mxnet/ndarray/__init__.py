@@ -34,8 +34,6 @@ def _fill_namespaces() -> None:
     populate(modules, NDArray)
 
 
-_fill_namespaces()
-
 __all__ = [
     "_DTYPE_MX_TO_NP",
     "_DTYPE_NP_TO_MX",
@@ -55,3 +53,5 @@ __all__ = [
     *_creation,
     *_functions,
 ]
+
+_fill_namespaces()

@@ -101,7 +101,7 @@ class Op:
         update_wrapper(self, function)
 
     def _read_signature(self, function: Callable) -> None:
-        hints = typing.get_type_hints(function, include_extras=True)
+        hints = {k: _evaluated(v, function) for k, v in function.__annotations__.items()}
         inputs, attributes = [], {}
         self.variadic: str | None = None
         self.context_parameter: str | None = None
@@ -269,6 +269,19 @@ class Op:
         if self.context_parameter is None:
             return {}
         return {self.context_parameter: OpContext(training, device)}
+
+
+_annotations: dict[tuple[str, str], Any] = {}
+
+
+def _evaluated(annotation: Any, function: Callable) -> Any:
+    """Return what an annotation means; each text is read once in a module."""
+    if not isinstance(annotation, str):
+        return annotation
+    key = (function.__module__, annotation)
+    if key not in _annotations:
+        _annotations[key] = eval(annotation, function.__globals__)
+    return _annotations[key]
 
 
 def _input(name: str, hint: Any) -> Input:

@@ -86,29 +86,44 @@ def dress(function: Callable, op: Op, name: str, module: str, array: str) -> Cal
 def show_all(
     modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
 ) -> None:
-    """Put a function for every registered name into its namespace, now and in future.
+    """Let modules show a function for every registered name, made when it is first asked for.
 
     `modules` has the namespaces, 'op', and the `root` that shows the public ones too. What a
-    module defines by hand stays.
+    module defines by hand stays; operators declared later appear by themselves.
     """
+    for module in modules.values():
+        module.__all__ = list(vars(module).get("__all__", ()))
+    prefixes = {home: prefix for prefix, home in NAMESPACES if home not in (None, "_internal")}
+    for home, module in modules.items():
+        if home != root:
+            _make_on_demand(module, prefixes.get(home, ""), make)
+    # The root's functions are those of 'op', and it shows no underscored names.
+    _make_on_demand(modules[root], "", lambda op, name: getattr(modules["op"], name))
 
-    def show(name: str, op: Op) -> None:
+    def list_name(name: str, op: Op) -> None:
         home, short = home_of(name)
-        if home is None:
-            return
-        function = make(op, short)
-        _put(modules[home], short, function)
+        if home is not None:
+            modules[home].__all__.append(short)
         if home == "op":
-            _put(modules[root], short, function)
-        elif home != "_internal":
-            _put(modules["_internal"], name, function)
+            modules[root].__all__.append(short)
 
-    registry.watch(show)
+    registry.watch(list_name)
 
 
-def _put(module: ModuleType, name: str, function: Callable) -> None:
-    if name not in vars(module):
+def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], Callable]) -> None:
+    def find(name: str) -> Callable:
+        op = None if name.startswith("__") else registry.find(prefix + name)
+        if op is None:
+            # Python's own traceback suggests the nearest name of the module.
+            raise AttributeError(
+                f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
+            )
+        function = make(op, name)
         setattr(module, name, function)
+        return function
+
+    module.__getattr__ = find
+    module.__dir__ = lambda: sorted({*vars(module), *module.__all__})
 
 
 def as_method(function: Callable, owner: str) -> Callable:

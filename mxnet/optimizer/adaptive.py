@@ -16,8 +16,8 @@ from .lists import Batch, ListOptimizer, zero_state
 class AdaGrad(ListOptimizer):
     """AdaGrad: ``h += g^2``;  ``w -= lr (g / sqrt(h + eps) + wd w)``.
 
-    ``g = clip(rescale_grad g)``. A row_sparse gradient changes only the rows that it has, and allows
-    no weight decay.
+    ``g = clip(rescale_grad g)``. A row_sparse gradient changes only the rows that it has, and
+    allows no weight decay.
 
     Parameters
     ----------

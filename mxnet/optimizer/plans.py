@@ -20,6 +20,7 @@ from .base import Index
 
 HALF = (torch.float16, torch.bfloat16)
 _shape, _dtype, _device = attrgetter("shape"), attrgetter("dtype"), attrgetter("device")
+_is_cpu = attrgetter("is_cpu")
 
 
 class Batch(NamedTuple):
@@ -60,11 +61,16 @@ class Group:
             grads = [grads[i] for i in self.positions]
         if list(map(_shape, grads)) != self.shapes:
             self._complain(grads, called)
-        if set(map(_dtype, grads)) != {self.dtype} or set(map(_device, grads)) != {self.device}:
+        if set(map(_dtype, grads)) != {self.dtype} or not self._are_here(grads):
             self._complain(grads, called)
         if self.halves is not None:
             return [g.to(torch.float32) for g in grads]
         return grads
+
+    def _are_here(self, grads: list[Tensor]) -> bool:
+        if self.device.type == "cpu":
+            return all(map(_is_cpu, grads))
+        return set(map(_device, grads)) == {self.device}
 
     def _complain(self, grads: list[Tensor], called: Callable[[Index], str]) -> None:
         for index, shape, grad in zip(self.indices, self.shapes, grads, strict=True):

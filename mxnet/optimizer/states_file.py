@@ -21,9 +21,9 @@ from ..ndarray import NDArray
 from .base import Optimizer
 
 try:
-    from numpy._core import multiarray
+    from numpy._core import multiarray, numeric
 except ImportError:  # before NumPy 2
-    from numpy.core import multiarray
+    from numpy.core import multiarray, numeric
 
 _BUILTINS = (
     *("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset"),
@@ -59,6 +59,7 @@ KNOWN: dict[tuple[str, str], Any] = {
         for core in ("core", "_core")
         for name in ("_reconstruct", "scalar")
     },
+    **{(f"numpy.{core}.numeric", "_frombuffer"): numeric._frombuffer for core in ("core", "_core")},
     ("mxnet.ndarray.ndarray", "NDArray"): NDArray,
     ("mxnet.ndarray.sparse", "RowSparseNDArray"): _empty_array,
     ("mxnet.ndarray.sparse", "CSRNDArray"): _empty_array,

@@ -166,7 +166,7 @@ def test_load_parameters_names_what_is_missing_or_extra(tmp_path):
     ready().save_parameters(path)
     with pytest.raises(AssertionError, match=r"'weight'.*missing in file.*allow_missing=True"):
         nn.Dense(2).load_parameters(path)
-    with pytest.raises(ValueError, match="'first.weight' loaded from file.*ignore_extra=True"):
+    with pytest.raises(ValueError, match=r"'first.weight' loaded from file.*ignore_extra=True"):
         nn.Dense(2).load_parameters(path, allow_missing=True)
     nn.Dense(2).load_parameters(path, allow_missing=True, ignore_extra=True)
 

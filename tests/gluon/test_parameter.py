@@ -28,7 +28,7 @@ def test_deferred_parameter_waits_for_its_shape():
     param = Parameter("net_w", shape=(2, 0), allow_deferred_init=True, init="ones")
     param.initialize(ctx=mx.cpu(1))
     assert param.list_ctx() == [mx.cpu(1)]
-    with pytest.raises(DeferredInitializationError, match="first forward pass.*layer 'net'"):
+    with pytest.raises(DeferredInitializationError, match=r"first forward pass.*layer 'net'"):
         param.data()
     param.shape = (2, 4)
     param._finish_deferred_init()
@@ -258,7 +258,7 @@ def test_missing_and_extra_names(tmp_path):
     params = two_params()
     with pytest.raises(AssertionError, match="'net_b' is missing in file"):
         params.load(path)
-    with pytest.raises(AssertionError, match="'net_x' loaded from file.*ignore_extra"):
+    with pytest.raises(AssertionError, match=r"'net_x' loaded from file.*ignore_extra"):
         params.load(path, allow_missing=True)
     params = two_params()
     params.load(path, allow_missing=True, ignore_extra=True)

@@ -9,16 +9,17 @@ import mxnet as mx
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
+ONE = (mx.cpu(),)
 TWO = (mx.cpu(0), mx.cpu(1))
 
 
-def dense(contexts=(mx.cpu(),)):
+def dense(contexts=ONE):
     net = nn.Dense(2, in_units=2)
     net.initialize(mx.init.One(), ctx=list(contexts))
     return net
 
 
-def backward(net, contexts=(mx.cpu(),), scale=1):
+def backward(net, contexts=ONE, scale=1):
     with autograd.record():
         losses = [(net(mx.nd.ones((1, 2), ctx=c)) * scale).sum() for c in contexts]
     for loss in losses:
@@ -172,7 +173,7 @@ def test_new_values_reach_the_store():
 # -- states -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("contexts", [(mx.cpu(),), TWO])
+@pytest.mark.parametrize("contexts", [ONE, TWO])
 @pytest.mark.parametrize("update", [None, False])
 def test_states_come_back(tmp_path, contexts, update):
     path = str(tmp_path / "trainer.states")

@@ -111,7 +111,6 @@ def test_failed_downloads_leave_nothing(site, tmp_path):
 
 
 def test_handles_come_off_and_travel():
-    hooks = {}
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()
     handle.attach(hooks, print)

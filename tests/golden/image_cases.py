@@ -132,7 +132,6 @@ def all_augmenters(mx):
 
 
 def augmenters(mx):
-    image = mx.image
     for number, augmenter in enumerate(all_augmenters(mx)):
         name = f"{type(augmenter).__name__} {number}"
         yield f"{name} dumps", [0.5], lambda a=augmenter: (a.dumps(),)

@@ -44,5 +44,4 @@ def test_call(name, fractions, call, monkeypatch):
         assert found.shape == wanted.shape
         assert found.dtype == wanted.dtype
         far = np.abs(found.astype(np.float64) - wanted.astype(np.float64)).max()
-        if far and found.dtype == np.uint8: print("DIFF", name, far, (found != wanted).mean())
         assert far <= tolerance(name, wanted.dtype), far

@@ -183,7 +183,10 @@ def test_table_form_sorting_and_reset():
     assert lines[start + 2].split() == (
         "Name Total Count Time (ms) Min Time (ms) Max Time (ms) Avg Time (ms)".split()
     )
-    assert [row.split()[:2] for row in lines[start + 4 : start + 6]] == [["relu", "1"], ["tanh", "2"]]
+    assert [row.split()[:2] for row in lines[start + 4 : start + 6]] == [
+        ["relu", "1"],
+        ["tanh", "2"],
+    ]
     assert "Device Storage" in lines
     profiler.dumps(reset=True)
     assert "operator" not in profiler.dumps()

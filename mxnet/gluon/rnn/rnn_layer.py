@@ -169,6 +169,15 @@ class _RNNLayer(HybridBlock):
         super().cast(dtype)
         self._dtype = dtype
 
+    def infer_shape(self, inputs: Any, *args: Any) -> None:
+        """Take the input size, the one thing that may be unknown, from the inputs."""
+        assert len(inputs.shape) == 3, (
+            f"Input data should be rank-3 tensor of dim [{self._layout}], got {inputs.shape}"
+        )
+        for cell in self._cells(0):
+            weight = getattr(self, f"{cell}_i2h_weight")
+            weight.shape = (self._gates * self._hidden_size, inputs.shape[2])
+
     def begin_state(
         self, batch_size: int = 0, func: Callable = ndarray.zeros, **kwargs: Any
     ) -> list:

@@ -20,11 +20,6 @@ from .creation import array, csr_matrix, empty, row_sparse_array, zeros
 from .dispatch import to_storage
 from .signs import add, divide, multiply, subtract
 
-try:
-    import scipy.sparse as spsp
-except ImportError:  # SciPy matrices are an extra
-    spsp = None
-
 __all__ = [
     "BaseSparseNDArray",
     "CSRNDArray",

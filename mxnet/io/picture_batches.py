@@ -1,0 +1,303 @@
+"""The pipeline of the image record iterators: mapped file, pool of threads, waiting batches.
+
+Threads decode and change pictures straight into the memory of the batch they belong to. A few
+batches are always under way; what goes wrong in a thread is raised where the batch is asked for.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import threading
+import weakref
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ..error import FormatError, MXNetError
+from ..formats.location import MissingFile, local_path
+from ..formats.record_index import read_index
+from ..formats.recordio_file import RecordReader
+from ..ndarray import NDArray
+from ..ndarray.storage import wrap_plain
+from .row_batches import Batch
+
+CHUNKS_PER_THREAD = 4  # a batch is cut into so many pieces of work for each thread
+
+
+class RecordFiles:
+    """One record file, or all files of a folder, as one long row of records."""
+
+    def __init__(self, place: str, index: str = "") -> None:
+        path = local_path(place)
+        paths = sorted(p for p in path.iterdir() if p.suffix == ".rec") if path.is_dir() else [path]
+        if not paths:
+            raise MissingFile(f"Cannot find any .rec file in {str(path)!r}.")
+        if index and len(paths) > 1:
+            raise MXNetError("path_imgidx goes with one record file, not with a folder of them.")
+        self.readers = [RecordReader(p) for p in paths]
+        self.begins = [0]
+        for reader in self.readers:
+            self.begins.append(self.begins[-1] + reader.size)
+        self.index: Sequence[int] | None = None
+        if index:
+            self.index = array("q", sorted({offset for _, offset in read_index(index)}))
+
+    def read(self, place: int) -> tuple[bytes, str]:
+        """Return the record at a place, and words for where that is."""
+        number = bisect_right(self.begins, place) - 1
+        reader, at = self.readers[min(number, len(self.readers) - 1)], place - self.begins[number]
+        record, _ = reader.read(at)
+        where = f"the record at byte {at} of {reader.name}"
+        if record is None:
+            raise FormatError(f"{reader.name}: at byte {at} expected a record, found the end.")
+        return record, where
+
+    def part(self, number: int, count: int) -> Iterator[int]:
+        """Give the places of the records in one of so many parts.
+
+        By the index, parts have equal numbers of records; without it, of bytes.
+        """
+        if not 0 <= number < count:
+            raise MXNetError(f"part_index {number} is not one of num_parts {count}.")
+        if self.index is not None:
+            size = -(-len(self.index) // count)
+            yield from self.index[number * size : (number + 1) * size]
+            return
+        size = -(-self.begins[-1] // count)
+        size += -size % 4
+        for begin, reader in zip(self.begins, self.readers, strict=False):
+            low, high = number * size - begin, (number + 1) * size - begin
+            yield from (begin + at for at in reader.heads(max(0, low), high))
+
+
+class Places:
+    """Where the records of each epoch lie, in order; found while the first epoch goes on."""
+
+    def __init__(self, source: Iterator[int], shuffle: bool, seed: int) -> None:
+        self.known = array("q")
+        self.source: Iterator[int] | None = source
+        self.chance = np.random.default_rng(seed % 2**64) if shuffle else None
+        self.order: np.ndarray | None = None
+        self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        """Draw a new order, if there is one to draw."""
+        if self.chance is None:
+            return
+        while self._find_more():
+            pass
+        self.order = self.chance.permutation(len(self.known))
+
+    def at(self, number: int) -> int | None:
+        """Return the place of the n-th record of the epoch, or None after the last."""
+        while number >= len(self.known):
+            if not self._find_more():
+                return None
+        return self.known[number if self.order is None else self.order[number]]
+
+    def _find_more(self) -> bool:
+        place = None if self.source is None else next(self.source, None)
+        if place is None:
+            self.source = None
+            return False
+        self.known.append(place)
+        return True
+
+
+class Sample(NamedTuple):
+    """A record that is to go into a batch, and the seed of what chance does to it."""
+
+    place: int
+    seed: tuple[int, int, int]
+
+
+Fill = Callable[[Sample, np.ndarray, np.ndarray], int]  # into data and label; returns the id
+
+
+class Pending(NamedTuple):
+    """A batch under way."""
+
+    data: np.ndarray
+    label: np.ndarray
+    index: np.ndarray
+    pad: int
+    work: list[Future]
+
+
+class PictureBatches:
+    """Gives batches of pictures in order, some of them always under way."""
+
+    def __init__(
+        self,
+        places: Places,
+        fill: Fill,
+        *,
+        batch_size: int,
+        data: tuple[tuple[int, ...], np.dtype],
+        label: tuple[tuple[int, ...], float],
+        threads: int,
+        ahead: int,
+        round_batch: bool,
+        seed: int,
+    ) -> None:
+        self.places = places
+        self.fill = fill
+        self.batch_size = batch_size
+        self.data_shape, self.dtype = data
+        self.label_shape, self.label_filling = label
+        self.threads = max(1, threads)
+        self.ahead = max(1, ahead)
+        self.round_batch = round_batch
+        self.seed = seed
+        self.epoch = 0
+        self.taken = 0  # records of this epoch that are given to batches
+        self.over = False  # all batches of this epoch are under way
+        self.went_round = False  # the last of them took its rest from the next epoch
+        self.finished = False  # the user has seen the end of the epoch
+        self.waiting: collections.deque[Pending] = collections.deque()
+        self.pool: ThreadPoolExecutor | None = None
+        self.process = 0
+        self.stop = threading.Event()
+
+    def reset(self) -> None:
+        """Begin a new epoch; after a whole one, where its last batch left off."""
+        self._drop_waiting()
+        if not (self.finished and self.over and self.went_round):
+            self._begin_epoch()
+        self.over = self.finished = self.went_round = False
+
+    def next_batch(self) -> Batch | None:
+        """Return the next batch, or None at the end of the epoch."""
+        self._start_more()
+        if not self.waiting:
+            self.finished = True
+            return None
+        pending = self.waiting.popleft()
+        self._start_more()
+        for work in pending.work:
+            work.result()
+        self.finished = self.over and not self.waiting
+        data, label = (
+            wrap_plain(NDArray, torch.from_numpy(x)) for x in (pending.data, pending.label)
+        )
+        return Batch(data, label, pending.pad, pending.index)
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._drop_waiting()
+        self.stop.set()
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool = None
+
+    # -- which records go into which batch --------------------------------------------------------
+
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        self.taken = 0
+        self.places.begin_epoch()
+
+    def _next_samples(self) -> tuple[list[Sample], int]:
+        """Return the samples of the next batch and how many of them only fill it."""
+        found = self._some(self.batch_size)
+        missing = self.batch_size - len(found)
+        if not missing:
+            return found, 0
+        self.over = True
+        if found and self.round_batch:
+            self.went_round = True
+            while len(found) < self.batch_size:
+                self._begin_epoch()
+                found += self._some(self.batch_size - len(found))
+        return found, missing
+
+    def _some(self, count: int) -> list[Sample]:
+        found: list[Sample] = []
+        while len(found) < count:
+            place = self.places.at(self.taken)
+            if place is None:
+                break
+            found.append(Sample(place, (self.seed, self.epoch, self.taken)))
+            self.taken += 1
+        return found
+
+    # -- work -------------------------------------------------------------------------------------
+
+    def _start_more(self) -> None:
+        while len(self.waiting) < self.ahead and not self.over:
+            samples, pad = self._next_samples()
+            if samples:
+                self.waiting.append(self._started(samples, pad))
+
+    def _started(self, samples: list[Sample], pad: int) -> Pending:
+        whole = len(samples) == self.batch_size
+        data = (np.empty if whole else np.zeros)((self.batch_size, *self.data_shape), self.dtype)
+        label = np.full((self.batch_size, *self.label_shape), self.label_filling, np.float32)
+        index = np.zeros(self.batch_size, np.uint64)
+        size = max(1, len(samples) // (self.threads * CHUNKS_PER_THREAD))
+        job = _Job(self.fill, samples, data, label, index, self.stop)
+        pool = self._pool()
+        work = [
+            pool.submit(job.run, begin, min(begin + size, len(samples)))
+            for begin in range(0, len(samples), size)
+        ]
+        return Pending(data, label, index, pad, work)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self.pool is None or self.process != os.getpid():  # threads do not survive a fork
+            self.process = os.getpid()
+            self.pool = ThreadPoolExecutor(self.threads, "mxnet-pictures")
+            weakref.finalize(self, _close_pool, self.pool, self.stop, self.process)
+        return self.pool
+
+    def _drop_waiting(self) -> None:
+        for pending in self.waiting:
+            for work in pending.work:
+                work.cancel()
+        self.waiting.clear()
+
+
+class _Job:
+    """What the threads know of a batch; not the iterator, so that it can be dropped any time."""
+
+    def __init__(
+        self,
+        fill: Fill,
+        samples: list[Sample],
+        data: np.ndarray,
+        label: np.ndarray,
+        index: np.ndarray,
+        stop: threading.Event,
+    ) -> None:
+        self.fill, self.samples = fill, samples
+        self.data, self.label, self.index = data, label, index
+        self.stop = stop
+
+    def run(self, begin: int, end: int) -> None:
+        """Fill some samples of the batch."""
+        for number in range(begin, end):
+            # When the program ends, waiting work would only hold it up.
+            if self.stop.is_set() or not threading.main_thread().is_alive():
+                return
+            sample = self.samples[number]
+            self.index[number] = self.fill(sample, self.data[number], self.label[number])
+
+
+def _close_pool(pool: ThreadPoolExecutor, stop: threading.Event, process: int) -> None:
+    if process == os.getpid():
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def existing_paths(*places: str) -> None:
+    """Say early which file is missing."""
+    for place in places:
+        if place and not Path(local_path(place)).exists():
+            raise MissingFile(f"Cannot find {place!r}.")

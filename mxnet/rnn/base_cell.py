@@ -1,0 +1,209 @@
+"""`BaseRNNCell`: names, states and unrolling over time, which all cells have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import ndarray, symbol
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+Sequenced = Symbol | list[Symbol]  # one symbol with a time axis, or one for each step
+
+
+class RNNParams:
+    """Variables by name, made when they are first asked for; cells that share it share weights.
+
+    >>> params = mx.rnn.RNNParams("lstm_")
+    >>> params.get("i2h_weight") is params.get("i2h_weight")
+    True
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._params: dict[str, Symbol] = {}
+
+    def get(self, name: str, **kwargs: Any) -> Symbol:
+        """Return the variable of that name behind the prefix."""
+        name = self._prefix + name
+        if name not in self._params:
+            self._params[name] = symbol.Variable(name, **kwargs)
+        return self._params[name]
+
+
+class BaseRNNCell:
+    """A step in time: called with an input and states, it returns an output and new states.
+
+    Parameters
+    ----------
+    prefix : str
+        Begins the names of parameters and outputs.
+    params : RNNParams, optional
+        Parameters that are shared with other cells.
+    """
+
+    _num_hidden: int
+
+    def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
+        self._own_params = params is None
+        self._prefix = prefix
+        self._params = RNNParams(prefix) if params is None else params
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Start counting steps anew, before the cell is used in another graph."""
+        self._init_counter = -1
+        self._counter = -1
+        for cell in getattr(self, "_cells", ()):
+            cell.reset()
+
+    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
+        """Do one step."""
+        raise NotImplementedError
+
+    def _step_name(self) -> str:
+        """Count a step; return the beginning of its names."""
+        self._counter += 1
+        return f"{self._prefix}t{self._counter}_"
+
+    @property
+    def params(self) -> RNNParams:
+        """The parameters; who asks shares them."""
+        self._own_params = False
+        return self._params
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        """Shape and layout of each state; sizes of 0 come from the input."""
+        raise NotImplementedError
+
+    @property
+    def state_shape(self) -> list[tuple[int, ...]]:
+        """Shape of each state."""
+        return [info["shape"] for info in self.state_info]
+
+    @property
+    def _gate_names(self) -> Sequence[str]:
+        """Names of the gates, in the order in which they lie in the weights."""
+        return ()
+
+    def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Symbol]:
+        """Return the first states.
+
+        Parameters
+        ----------
+        func : callable
+            Makes them: ``mx.sym.zeros``, ``mx.sym.Variable``, ...
+        kwargs : further arguments of it.
+        """
+        self._check_not_modified()
+        states = []
+        for info in self.state_info:
+            self._init_counter += 1
+            name = f"{self._prefix}begin_state_{self._init_counter}"
+            states.append(func(name=name, **{**kwargs, **(info or {})}))
+        return states
+
+    def _check_not_modified(self) -> None:
+        if self._modified:
+            raise AssertionError(
+                "After applying modifier cells (e.g. DropoutCell) the base cell cannot be called "
+                "directly. Call the modifier cell instead."
+            )
+
+    def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        """Return parameters with one weight and bias for each gate in place of joined ones."""
+        args = dict(args)
+        size = self._num_hidden if self._gate_names else 0
+        for group in ("i2h", "h2h") if self._gate_names else ():
+            weight = args.pop(f"{self._prefix}{group}_weight")
+            bias = args.pop(f"{self._prefix}{group}_bias")
+            for i, gate in enumerate(self._gate_names):
+                part = slice(i * size, (i + 1) * size)
+                args[f"{self._prefix}{group}{gate}_weight"] = weight[part].copy()
+                args[f"{self._prefix}{group}{gate}_bias"] = bias[part].copy()
+        return args
+
+    def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        """Do the reverse of `unpack_weights`."""
+        args = dict(args)
+        for group in ("i2h", "h2h") if self._gate_names else ():
+            for kind in ("weight", "bias"):
+                parts = [args.pop(f"{self._prefix}{group}{g}_{kind}") for g in self._gate_names]
+                args[f"{self._prefix}{group}_{kind}"] = ndarray.concatenate(parts)
+        return args
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Sequenced,
+        begin_state: Sequence[Symbol] | None = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+    ) -> tuple[Sequenced, list]:
+        """Return outputs and last states of so many steps.
+
+        Parameters
+        ----------
+        length : int
+        inputs : Symbol, or a list of one for each step
+        begin_state : list of Symbol, optional
+            By default zeros.
+        layout : {'NTC', 'TNC'}
+            Of symbols with a time axis.
+        merge_outputs : bool, optional
+            Whether outputs are one symbol with a time axis, or a list, or what is at hand.
+        """
+        self.reset()
+        steps, _ = as_sequence(length, inputs, layout, False)
+        states = self.begin_state() if begin_state is None else begin_state
+        outputs = []
+        for step in steps:
+            output, states = self(step, states)
+            outputs.append(output)
+        return as_sequence(length, outputs, layout, merge_outputs)[0], states
+
+
+def activated(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
+    """Apply an activation that is told by its name or is a function."""
+    if isinstance(activation, str):
+        return symbol.Activation(inputs, act_type=activation, **kwargs)
+    return activation(inputs, **kwargs)
+
+
+def as_sequence(
+    length: int | None,
+    inputs: Sequenced,
+    layout: str,
+    merge: bool | None,
+    in_layout: str | None = None,
+) -> tuple[Sequenced, int]:
+    """Return inputs with a time axis (`merge`), as a list of steps, or as they are; and the axis."""
+    if inputs is None:
+        raise AssertionError(
+            "unroll(inputs=None) has been deprecated. Please create input variables outside "
+            "unroll."
+        )
+    axis = layout.find("T")
+    in_axis = axis if in_layout is None else in_layout.find("T")
+    if isinstance(inputs, Symbol):
+        if merge is False:
+            if len(inputs.list_outputs()) != 1:
+                raise AssertionError(
+                    "unroll doesn't allow grouped symbol as input. Please convert to list with "
+                    "list(inputs) first or let unroll handle splitting."
+                )
+            split = symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1)
+            return list(split), axis
+    else:
+        inputs = list(inputs)
+        if length is not None and len(inputs) != length:
+            raise AssertionError(f"unroll of {length} steps got {len(inputs)} inputs")
+        if merge is True:
+            inputs = [symbol.expand_dims(step, axis=axis) for step in inputs]
+            inputs, in_axis = symbol.Concat(*inputs, dim=axis), axis
+    if isinstance(inputs, Symbol) and axis != in_axis:
+        inputs = symbol.swapaxes(inputs, dim1=axis, dim2=in_axis)
+    return inputs, axis

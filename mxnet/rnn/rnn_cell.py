@@ -1,0 +1,29 @@
+"""All cells at MXNet's spelling; each kind is told in a file of its own."""
+
+from __future__ import annotations
+
+from .base_cell import BaseRNNCell, RNNParams
+from .conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from .fused_cell import FusedRNNCell
+from .modifier_cells import ModifierCell, ResidualCell, ZoneoutCell
+from .stacked_cells import BidirectionalCell, DropoutCell, SequentialRNNCell
+from .step_cells import GRUCell, LSTMCell, RNNCell
+
+__all__ = [
+    "BaseConvRNNCell",
+    "BaseRNNCell",
+    "BidirectionalCell",
+    "ConvGRUCell",
+    "ConvLSTMCell",
+    "ConvRNNCell",
+    "DropoutCell",
+    "FusedRNNCell",
+    "GRUCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RNNParams",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+]

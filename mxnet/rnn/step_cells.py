@@ -1,0 +1,170 @@
+"""Cells that do one step: plain, LSTM and GRU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import initializer as init
+from .. import symbol
+from ..symbol import Symbol
+from .base_cell import BaseRNNCell, RNNParams, activated
+
+
+class _StepCell(BaseRNNCell):
+    """What they have in common: two linear maps, of the input and of the last output."""
+
+    _gates: tuple[str, ...] = ("",)
+    _states = 1
+
+    def __init__(
+        self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Any = None
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._num_hidden = num_hidden
+        told = {} if bias_init is None else {"init": bias_init}
+        self._iW = self.params.get("i2h_weight")
+        self._iB = self.params.get("i2h_bias", **told)
+        self._hW = self.params.get("h2h_weight")
+        self._hB = self.params.get("h2h_bias")
+        self._own_params = params is None
+
+    @property
+    def state_info(self) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        return [{"shape": (0, self._num_hidden), "__layout__": "NC"} for _ in range(self._states)]
+
+    @property
+    def _gate_names(self) -> Sequence[str]:
+        return self._gates
+
+    def _linear(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
+        """Return the maps of input and last output, of all gates side by side."""
+        size = self._num_hidden * len(self._gates)
+        i2h = symbol.FullyConnected(
+            data=inputs, weight=self._iW, bias=self._iB, num_hidden=size, name=f"{name}i2h"
+        )
+        h2h = symbol.FullyConnected(
+            data=state, weight=self._hW, bias=self._hB, num_hidden=size, name=f"{name}h2h"
+        )
+        return i2h, h2h
+
+
+class RNNCell(_StepCell):
+    """``h' = act(W x + U h + b)``.
+
+    Parameters
+    ----------
+    num_hidden : int
+    activation : str or callable
+    prefix : str
+    params : RNNParams, optional
+    """
+
+    def __init__(
+        self,
+        num_hidden: int,
+        activation: Any = "tanh",
+        prefix: str = "rnn_",
+        params: RNNParams | None = None,
+    ) -> None:
+        super().__init__(num_hidden, prefix, params)
+        self._activation = activation
+
+    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
+        """Do one step."""
+        name = self._step_name()
+        i2h, h2h = self._linear(inputs, states[0], name)
+        output = activated(i2h + h2h, self._activation, name=f"{name}out")
+        return output, [output]
+
+
+class LSTMCell(_StepCell):
+    """``c' = f * c + i * g``; ``h' = o * tanh(c')``, with gates i, f, g, o of ``W x + U h + b``.
+
+    Parameters
+    ----------
+    num_hidden : int
+    prefix : str
+    params : RNNParams, optional
+    forget_bias : float
+        First value of the forget gate's bias.
+    """
+
+    _gates = ("_i", "_f", "_c", "_o")
+    _states = 2
+
+    def __init__(
+        self,
+        num_hidden: int,
+        prefix: str = "lstm_",
+        params: RNNParams | None = None,
+        forget_bias: float = 1.0,
+    ) -> None:
+        super().__init__(num_hidden, prefix, params, init.LSTMBias(forget_bias=forget_bias))
+
+    @property
+    def _gate_names(self) -> list[str]:
+        return list(self._gates)
+
+    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
+        """Do one step."""
+        name = self._step_name()
+        i2h, h2h = self._linear(inputs, states[0], name)
+        return lstm_step(i2h + h2h, states[1], name, "tanh")
+
+
+def lstm_step(
+    gates: Symbol, cell: Symbol, name: str, activation: Any, **slicing: Any
+) -> tuple[Symbol, list[Symbol]]:
+    """Return output and states of an LSTM from its gates before activation."""
+    i, f, c, o = symbol.SliceChannel(gates, num_outputs=4, name=f"{name}slice", **slicing)
+    i = symbol.Activation(i, act_type="sigmoid", name=f"{name}i")
+    f = symbol.Activation(f, act_type="sigmoid", name=f"{name}f")
+    c = activated(c, activation, name=f"{name}c")
+    o = symbol.Activation(o, act_type="sigmoid", name=f"{name}o")
+    kept, new = f * cell, i * c
+    next_cell = symbol._internal._plus(kept, new, name=f"{name}state")
+    output = symbol._internal._mul(o, activated(next_cell, activation), name=f"{name}out")
+    return output, [output, next_cell]
+
+
+class GRUCell(_StepCell):
+    """``h' = (1 - z) * tanh(W x + b + r * (U h + c)) + z * h``, with gates r and z.
+
+    Parameters
+    ----------
+    num_hidden : int
+    prefix : str
+    params : RNNParams, optional
+    """
+
+    _gates = ("_r", "_z", "_o")
+
+    def __init__(
+        self, num_hidden: int, prefix: str = "gru_", params: RNNParams | None = None
+    ) -> None:
+        super().__init__(num_hidden, prefix, params)
+
+    @property
+    def _gate_names(self) -> list[str]:
+        return list(self._gates)
+
+    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
+        """Do one step."""
+        name = self._step_name()
+        i2h, h2h = self._linear(inputs, states[0], f"{name}_")  # MXNet's two underscores
+        return gru_step(i2h, h2h, states[0], name, "tanh")
+
+
+def gru_step(
+    i2h: Symbol, h2h: Symbol, state: Symbol, name: str, activation: Any
+) -> tuple[Symbol, list[Symbol]]:
+    """Return output and state of a GRU from its gates before activation."""
+    i2h_r, i2h_z, i2h_h = symbol.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice")
+    h2h_r, h2h_z, h2h_h = symbol.SliceChannel(h2h, num_outputs=3, name=f"{name}_h2h_slice")
+    r = symbol.Activation(i2h_r + h2h_r, act_type="sigmoid", name=f"{name}_r_act")
+    z = symbol.Activation(i2h_z + h2h_z, act_type="sigmoid", name=f"{name}_z_act")
+    candidate = activated(i2h_h + r * h2h_h, activation, name=f"{name}_h_act")
+    output = symbol._internal._plus((1.0 - z) * candidate, z * state, name=f"{name}out")
+    return output, [output]

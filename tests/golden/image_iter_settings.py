@@ -1,0 +1,56 @@
+"""Settings of the image record iterators that leave nothing to chance, and their record files."""
+
+from __future__ import annotations
+
+SHAPES = [(18, 22), (25, 16), (20, 20), (13, 30), (9, 11), (31, 19), (24, 24)]
+RECORD = {
+    "plain": {},
+    "grey": {"data_shape": (1, 8, 8)},
+    "wide": {"data_shape": (3, 6, 13)},
+    "enlarged": {"data_shape": (3, 28, 33)},
+    "resize": {"resize": 12},
+    "resize up": {"resize": 26, "data_shape": (3, 20, 20)},
+    "nearest": {"resize": 12, "inter_method": 0},
+    "bicubic": {"resize": 12, "inter_method": 2},
+    "area": {"resize": 11, "inter_method": 3},
+    "lanczos": {"resize": 26, "inter_method": 4},
+    "automatic": {"resize": 12, "inter_method": 9},
+    "automatic up": {"resize": 26, "inter_method": 9},
+    "mirror": {"mirror": True},
+    "mean": {"mean_r": 100, "mean_g": 110, "mean_b": 120},
+    "std": {"std_r": 50, "std_g": 60, "std_b": 70},
+    "scale": {"scale": 0.0078125},
+    "all": {"mean_r": 100, "mean_g": 90, "std_r": 2, "std_b": 4, "scale": 0.5, "mirror": True},
+    "mean of one": {"mean_r": 100},
+    "std without mean": {"std_r": 2, "std_g": 3, "std_b": 4, "scale": 3},
+    "grey mean": {"data_shape": (1, 8, 8), "mean_r": 100, "std_r": 2},
+    "rotate": {"rotate": 30, "fill_value": 7},
+    "quarter": {"rotate": 90, "data_shape": (3, 12, 12)},
+    "pad": {"pad": 4, "fill_value": 10, "data_shape": (3, 26, 26)},
+    "scaled": {"max_random_scale": 0.7, "min_random_scale": 0.7},
+    "scaled up": {"max_random_scale": 1.5, "min_random_scale": 1.5},
+    "aspect": {"max_aspect_ratio": 1.3, "min_aspect_ratio": 1.3},
+    "aspect of crop": {
+        "random_resized_crop": True, "max_aspect_ratio": 1.0, "min_aspect_ratio": 1.0,
+        "max_random_area": 1.0, "min_random_area": 1.0, "data_shape": (3, 9, 9),
+    },
+    "crop size": {"max_crop_size": 9, "min_crop_size": 9},
+    "largest": {"max_img_size": 15},
+    "smallest": {"min_img_size": 25},
+    "bytes": {"dtype": "uint8", "mirror": True},
+    "signed": {"dtype": "int8"},
+    "signed mean": {"dtype": "int8", "mean_r": 128, "mean_g": 128, "mean_b": 128},
+    "small batches": {"batch_size": 2, "round_batch": True},
+}  # fmt: skip
+DETECTION = {
+    "plain": {},
+    "padded": {"label_pad_width": 40},
+    "value": {"label_pad_width": 30, "label_pad_value": -7},
+    "fit": {"resize_mode": "fit"},
+    "shrink": {"resize_mode": "shrink", "data_shape": (3, 15, 15)},
+    "resize": {"resize": 12},
+    "mean": {"mean_r": 100, "mean_g": 110, "mean_b": 120, "std_r": 2, "std_g": 3, "std_b": 4},
+    "scale": {"scale": 0.5},
+    "mirror": {"rand_mirror_prob": 1.1},
+    "crop none": {"rand_crop_prob": 0.0},
+}

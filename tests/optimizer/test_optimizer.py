@@ -1,0 +1,368 @@
+"""Rates, decays, counts and the registry; list updates; mixed precision; row_sparse gradients."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet.optimizer import optimizer as module
+
+
+class Parameter:
+    def __init__(self, lr_mult, wd_mult):
+        self.lr_mult, self.wd_mult = lr_mult, wd_mult
+
+
+NAMES = {0: "x", 1: "y_weight", 2: "z_bias", 3: "q_gamma", 4: "r_beta"}
+
+
+def test_multipliers_come_from_parameters_then_keys_then_names():
+    sgd = mx.optimizer.SGD(
+        learning_rate=0.5, wd=1.0, param_dict={0: Parameter(2.0, 3.0)}, param_idx2name=NAMES
+    )
+    assert sgd._get_lrs(range(5)) == [1.0, 0.5, 0.5, 0.5, 0.5]
+    assert sgd._get_wds(range(5)) == [3.0, 1.0, 0.0, 1.0, 0.0]
+    sgd.set_lr_mult({1: 4.0, "z_bias": 3.0})
+    sgd.set_wd_mult({"z_bias": 5.0, 3: 7.0})
+    assert sgd._get_lrs(range(5)) == [1.0, 2.0, 1.5, 0.5, 0.5]
+    assert sgd._get_wds(range(5)) == [3.0, 1.0, 5.0, 7.0, 0.0]
+    assert sgd._get_lr(1) == 2.0
+    assert sgd._get_wd(2) == 5.0
+
+
+def test_multipliers_come_from_symbols():
+    data = mx.sym.Variable("data")
+    with mx.AttrScope(lr_mult="2.5"):
+        net = mx.sym.FullyConnected(data, name="fc", num_hidden=2)
+    weight = mx.sym.Variable("w2", lr_mult=4.0, wd_mult=0.25)
+    net = mx.sym.FullyConnected(net, weight, name="fc2", num_hidden=2)
+    names = dict(enumerate(net.list_arguments()))
+    sgd = mx.optimizer.create("sgd", learning_rate=1, wd=1, sym=net, param_idx2name=names)
+    assert sgd.lr_mult == {"fc_weight": 2.5, "fc_bias": 2.5, "w2": 4.0}
+    assert sgd.wd_mult == {"data": 0.0, "fc_bias": 0.0, "w2": 0.25, "fc2_bias": 0.0}
+
+
+def test_lars_decays_weights_only():
+    lars = mx.optimizer.LARS(param_idx2name=NAMES)
+    assert set(lars.wd_mult) == {"x", "z_bias", "q_gamma", "r_beta"}
+
+
+def test_counts_begin_where_told_and_are_kept_by_device():
+    sgd = mx.optimizer.SGD(begin_num_update=7)
+    sgd._update_count([0, 1])
+    sgd._update_count(0)
+    assert (sgd.num_update, sgd._index_update_count) == (9, {0: 9, 1: 8})
+    sgd._set_current_context(3)
+    assert sgd._index_update_count == {}
+    sgd._update_count(0)
+    assert sgd._all_index_update_counts == {0: {0: 9, 1: 8}, 3: {0: 8}}
+    assert sgd.num_update == 9
+
+
+def test_the_scheduler_sees_the_number_of_updates():
+    schedule = mx.lr_scheduler.FactorScheduler(2, factor=0.5, base_lr=1.0)
+    sgd = mx.optimizer.SGD(lr_scheduler=schedule)
+    assert (sgd.lr, sgd.learning_rate) == (None, 1.0)
+    for _ in range(3):
+        sgd._update_count(0)
+    assert sgd.learning_rate == 0.5
+    with pytest.raises(UserWarning, match="already been defined"):
+        sgd.set_learning_rate(3.0)
+    adam = mx.optimizer.Adam(lr_scheduler=mx.lr_scheduler.FactorScheduler(2, base_lr=1.0))
+    assert adam.learning_rate == 0.001
+    plain = mx.optimizer.SGD()
+    plain.set_learning_rate(3.0)
+    assert plain.learning_rate == 3.0
+
+
+def test_registry():
+    assert set(mx.optimizer.Optimizer.opt_registry) >= {
+        *("adadelta", "adagrad", "adam", "adamax", "adamw", "ccsgd", "dcasgd", "ftml", "ftrl"),
+        *("groupadagrad", "lamb", "lars", "lbsgd", "nadam", "nag", "rmsprop", "sgd", "sgld"),
+        *("signum", "test"),
+    }
+    assert type(mx.optimizer.create("AdaM")) is module.Adam is mx.optimizer.Adam
+    with pytest.raises(ValueError, match="Cannot find optimizer adan.*adam"):
+        mx.optimizer.create("adan")
+    with pytest.raises(TypeError, match="is a str"):
+        mx.optimizer.create(3)
+    with pytest.raises(TypeError, match="learning_rat"):
+        mx.optimizer.create("sgd", learning_rat=1)
+    with pytest.raises(TypeError, match="param_idx2name"):
+        mx.optimizer.create("sgd", param_idx2name=["a"])
+
+
+def test_overriding_a_name_warns():
+    known = dict(mx.optimizer.Optimizer.opt_registry)
+    try:
+        with pytest.warns(UserWarning, match="overriding existing optimizer"):
+
+            @mx.optimizer.register
+            class SGD(mx.optimizer.Optimizer):
+                pass
+
+        assert type(mx.optimizer.create("sgd")) is SGD
+        with pytest.raises(NotImplementedError, match="override update"):
+            SGD().update(0, None, None, None)
+    finally:
+        mx.optimizer.Optimizer.opt_registry.clear()
+        mx.optimizer.Optimizer.opt_registry.update(known)
+
+
+@pytest.mark.parametrize("name", sorted(set(mx.optimizer.Optimizer.opt_registry) - {"sgld"}))
+def test_lists_and_types_may_be_mixed(name):
+    shapes = [(3, 2)] * 40
+    random = np.random.RandomState(0)
+    start = [random.normal(size=s) for s in shapes]
+    slopes = [random.normal(size=s) for s in shapes]
+    kinds = ["float32", "float16", "bfloat16", "float64"] * 10
+    if name == "test":
+        kinds = ["float32"] * 40
+    found = []
+    for in_lists in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            updater = mx.optimizer.get_updater(mx.optimizer.create(name, multi_precision=True))
+        weights = [mx.nd.array(w, dtype=k) for w, k in zip(start, kinds, strict=True)]
+        grads = [mx.nd.array(g, dtype=k) for g, k in zip(slopes, kinds, strict=True)]
+        for _ in range(3):
+            if in_lists:
+                updater(list(range(40)), grads, weights)
+            else:
+                for i in range(40):
+                    updater(i, grads[i], weights[i])
+        found.append(weights)
+    for i, (one, other) in enumerate(zip(*found, strict=True)):
+        assert one.dtype == other.dtype
+        one, other = (x.astype("float64").asnumpy() for x in (one, other))
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+        if kinds[i] == "float64":
+            assert not np.allclose(one, start[i], atol=1e-9)
+
+
+def test_gradients_are_left_alone():
+    for name in mx.optimizer.Optimizer.opt_registry:
+        weight, grad = mx.nd.ones((2, 2)), mx.nd.array([[1.0, -2.0], [0.5, 3.0]])
+        made = mx.optimizer.create(name, rescale_grad=0.5, clip_gradient=0.7)
+        mx.optimizer.get_updater(made)([0], [grad], [weight])
+        assert grad.asnumpy().tolist() == [[1.0, -2.0], [0.5, 3.0]], name
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_mixed_precision_remembers_small_steps(dtype):
+    weight, grad = mx.nd.ones(3).astype(dtype), (mx.nd.ones(3) / 1024).astype(dtype)
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5, multi_precision=True))
+    for _ in range(64):
+        updater([0], [grad], [weight])
+    assert weight.dtype == mx.nd.ones(1).astype(dtype).dtype
+    assert weight.astype("float32").asnumpy().tolist() == [1 - 32 / 1024] * 3
+
+
+def test_half_precision_without_copies_warns():
+    with pytest.warns(UserWarning, match="multi_precision=True option of the SGD optimizer"):
+        mx.optimizer.SGD().create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
+    with pytest.warns(UserWarning, match="multi_precision=True option of the optimizer"):
+        mx.optimizer.Adam().create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
+
+
+def test_sgld_is_half_a_step_and_noise():
+    sgld = mx.optimizer.SGLD(learning_rate=0.04, wd=0.5)
+    weight = mx.nd.ones((100, 100))
+    sgld.update(0, weight, mx.nd.ones((100, 100)), None)
+    moved = weight.asnumpy() - (1 - 0.02 * 1.5)
+    assert abs(moved.mean()) < 0.01
+    assert abs(moved.std() - 0.2) < 0.01
+
+
+def test_dcasgd_has_momentum():
+    made = mx.optimizer.DCASGD(learning_rate=0.5, momentum=0.5, lamda=0.25)
+    weight, grad = mx.nd.array([1.0, 2.0]), mx.nd.array([1.0, 1.0])
+    state = made.create_state(0, weight)
+    made.update(0, weight, grad, state)
+    made.update(0, weight, grad, state)
+    # moves -0.5, then 0.5 * -0.5 - 0.5 * (1 + 0.25 * -0.5)
+    np.testing.assert_allclose(weight.asnumpy(), [1 - 0.5 - 0.6875, 2 - 0.5 - 0.6875])
+
+
+def test_adamw_decays_beside_the_step():
+    made = mx.optimizer.create("adamw", learning_rate=0.1, wd=0.5, epsilon=0)
+    weight = mx.nd.array([1.0, 1.0])
+    made.update(0, weight, mx.nd.array([3.0, -3.0]), made.create_state(0, weight))
+    np.testing.assert_allclose(weight.asnumpy(), [0.95 - 0.1, 0.95 + 0.1], rtol=1e-6)
+    start, slope = torch.tensor([1.0, -2.0]), torch.tensor([0.3, 0.1])
+    theirs = torch.nn.Parameter(start.clone())
+    reference = torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.1, eps=0)
+    made = mx.optimizer.create("adamw", learning_rate=0.01, wd=0.1, epsilon=0)
+    ours = mx.nd.array(start.numpy())
+    state = made.create_state(0, ours)
+    for _ in range(10):
+        theirs.grad = slope.clone()
+        reference.step()
+        made.update(0, ours, mx.nd.array(slope.numpy()), state)
+    np.testing.assert_allclose(ours.asnumpy(), theirs.detach().numpy(), rtol=1e-5)
+
+
+def test_adamax_stays_where_no_gradient_came():
+    made = mx.optimizer.Adamax(learning_rate=0.5)
+    weight = mx.nd.ones(2)
+    made.update(0, weight, mx.nd.array([0.0, 2.0]), made.create_state(0, weight))
+    np.testing.assert_allclose(weight.asnumpy(), [1.0, 0.5], rtol=1e-6)
+
+
+def test_channels_last_weights_step_alike():
+    for name, options in (("sgd", {"momentum": 0.9}), ("adam", {}), ("nag", {"momentum": 0.9})):
+        base = torch.arange(48.0).reshape(2, 2, 3, 4) / 10
+        found = []
+        for layout in (torch.contiguous_format, torch.channels_last):
+            weight = mx.nd.NDArray(base.clone().to(memory_format=layout))
+            updater = mx.optimizer.get_updater(mx.optimizer.create(name, wd=0.1, **options))
+            for _ in range(3):
+                updater([0], [mx.nd.NDArray(base.cos())], [weight])
+            found.append(weight.asnumpy())
+        np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_misfits_are_refused():
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9, param_idx2name={0: "w"}))
+    weight = mx.nd.ones(3)
+    with pytest.raises(mx.MXNetError, match="'w' is \\(3,\\), its gradient \\(2,\\)"):
+        updater([0], [mx.nd.ones(2)], [weight])
+    with pytest.raises(mx.MXNetError, match="its gradient torch.float16"):
+        updater([0], [mx.nd.ones(3, dtype="float16")], [weight])
+    updater.states[0] = mx.nd.ones(2)
+    with pytest.raises(mx.MXNetError, match="its state is \\(2,\\)"):
+        updater([0], [mx.nd.ones(3)], [weight])
+    updater.states[0] = (mx.nd.ones(3),)
+    updater.states[1] = None
+    updater.states_synced[1] = True
+    with pytest.raises(mx.MXNetError, match="differ in form"):
+        updater([0, 1], [mx.nd.ones(3)] * 2, [weight, mx.nd.ones(3)])
+    with pytest.raises(mx.MXNetError, match="as many of each"):
+        updater([0, 1], [mx.nd.ones(3)], [weight])
+    mixed = mx.optimizer.SGD(multi_precision=True)
+    half = mx.nd.ones(3, dtype="float16")
+    with pytest.raises(mx.MXNetError, match="no 32-bit copy"):
+        mixed.update_multi_precision(0, half, half, None)
+    with pytest.raises(mx.MXNetError, match="not supported for GroupAdaGrad"):
+        mx.optimizer.get_updater(mx.optimizer.create("groupadagrad", wd=0.1))(
+            0, mx.nd.ones((2, 2)), mx.nd.ones((2, 2))
+        )
+    with pytest.raises(mx.MXNetError, match="matrices"):
+        mx.optimizer.create("groupadagrad").create_state(0, mx.nd.ones(2))
+
+
+def test_replaced_weights_and_states_are_noticed():
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5))
+    weight = mx.nd.zeros(1)
+    updater([0], [mx.nd.ones(1)], [weight])
+    other = mx.nd.zeros(1)
+    updater([0], [mx.nd.ones(1)], [other])
+    assert (weight.asscalar(), other.asscalar()) == (-1.0, -1.5)
+    updater.states[0] = mx.nd.zeros(1)
+    updater([0], [mx.nd.ones(1)], [other])
+    assert other.asscalar() == -2.5
+
+
+def test_own_optimizers_get_one_parameter_or_chunks():
+    seen = []
+
+    class Single(mx.optimizer.Adam):
+        def update(self, index, weight, grad, state):
+            seen.append(index)
+            weight[:] = grad
+
+    weights, grads = [mx.nd.zeros(1) for _ in range(3)], [mx.nd.ones(1)] * 3
+    mx.optimizer.get_updater(Single())([0, 1, 2], grads, weights)
+    assert seen == [0, 1, 2]
+    assert [w.asscalar() for w in weights] == [1.0] * 3
+
+    class Chunks(mx.optimizer.Optimizer):
+        def __init__(self):
+            super().__init__()
+            self.aggregate_num = 2
+
+        def update_multi_precision(self, index, weight, grad, state):
+            seen.append(list(index))
+
+    seen.clear()
+    mx.optimizer.get_updater(Chunks())([0, 1, 2], grads, weights)
+    assert seen == [[0, 1], [2]]
+
+
+def test_own_optimizers_get_mixed_precision():
+    class Plain(mx.optimizer.Optimizer):
+        def update(self, index, weight, grad, state):
+            assert weight.dtype == grad.dtype == np.float32
+            weight -= grad * self._get_lr(index)
+
+    updater = mx.optimizer.get_updater(Plain(learning_rate=0.5, multi_precision=True))
+    weight = mx.nd.ones(2, dtype="float16")
+    updater(0, weight * 1, weight)
+    assert weight.asnumpy().tolist() == [0.5, 0.5]
+
+
+LAZY = [
+    *(("sgd", {}, True), ("sgd", {"momentum": 0.9}, True), ("sgd", {"lazy_update": False}, False)),
+    *(("adam", {}, True), ("adam", {"lazy_update": False}, False), ("adagrad", {}, True)),
+    *(("groupadagrad", {}, True), ("lbsgd", {}, True), ("lars", {"eta": 1.0}, True)),
+    *(("nag", {"momentum": 0.9}, False), ("rmsprop", {}, False), ("lamb", {}, False)),
+]
+
+
+@pytest.mark.parametrize("kind", ["default", "row_sparse"])
+@pytest.mark.parametrize(("name", "options", "lazy"), LAZY)
+def test_row_sparse_gradients(name, options, lazy, kind):
+    wd = 0.0 if name in ("adagrad", "groupadagrad") else 0.1
+    values = np.array([[1, 2.0], [3, 4]], "float32")
+    grad = mx.nd.sparse.row_sparse_array((values, [0, 2]), shape=(4, 2))
+    found = []
+    for slope in (grad, grad.tostype("default")):
+        made = mx.optimizer.create(name, learning_rate=0.1, wd=wd, **options)
+        weight = mx.nd.ones((4, 2)).tostype(kind if slope is grad else "default")
+        state = made.create_state(0, weight)
+        for _ in range(2):
+            made.update(0, weight, slope, state)
+        assert weight.stype == (kind if slope is grad else "default")
+        found.append(weight.asnumpy())
+    sparse, dense = found
+    if name not in ("lars",):  # whose norms see only the rows that are there
+        np.testing.assert_allclose(sparse[[0, 2]], dense[[0, 2]], rtol=1e-6)
+    if lazy:
+        assert (sparse[[1, 3]] == 1).all()
+    else:
+        np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
+def test_ftrl_is_lazy_for_row_sparse_weights_only():
+    grad = mx.nd.sparse.row_sparse_array((np.ones((1, 2), "float32"), [0]), shape=(2, 2))
+    for kind, expected in (("default", 0.0), ("row_sparse", 1.0)):
+        weight = mx.nd.ones((2, 2)).tostype(kind)
+        ftrl = mx.optimizer.Ftrl()
+        ftrl.update(0, weight, grad, ftrl.create_state(0, weight))
+        assert weight.asnumpy()[1].tolist() == [expected] * 2
+
+
+def test_adagrad_refuses_decay_of_rows():
+    grad = mx.nd.sparse.row_sparse_array((np.ones((1, 2), "float32"), [0]), shape=(2, 2))
+    adagrad = mx.optimizer.AdaGrad(wd=0.1)
+    weight = mx.nd.ones((2, 2))
+    with pytest.raises(mx.MXNetError, match="decay must be 0"):
+        adagrad.update(0, weight, grad, adagrad.create_state(0, weight))
+
+
+def test_pickles_leave_parameters_and_plans_out():
+    sgd = mx.optimizer.SGD(momentum=0.9, param_dict={0: Parameter(2.0, 1.0)})
+    weight = mx.nd.ones(2)
+    mx.optimizer.get_updater(sgd)([0], [weight * 1], [weight])
+    for again in (pickle.loads(pickle.dumps(sgd)), copy.deepcopy(sgd)):
+        assert again.param_dict == {}
+        assert "_plans" not in again.__dict__
+        assert again._index_update_count is again._all_index_update_counts[0]
+        assert (again.momentum, again.num_update) == (0.9, 1)
+    assert pickle.dumps(sgd, 4).count(b"mxnet.optimizer.optimizer") == 1

@@ -1,0 +1,170 @@
+"""``.states``: MXNet's files are read, ours come back, and nothing else is brought to life."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from tests.golden import record_optimizers as recorder
+
+FOLDER = pathlib.Path(recorder.__file__).parent / "states"
+
+
+def _updater(name="sgd", **options):
+    return mx.optimizer.get_updater(mx.optimizer.create(name, **options))
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adam", "sgd-float16"])
+def test_files_of_mxnet_are_read(kind):
+    expected = np.load(FOLDER / f"{kind}.npy")
+    updater = _updater()
+    updater.set_states((FOLDER / f"{kind}.states").read_bytes())
+    assert list(updater.states) == [0, 1, 2]
+    assert updater.states_synced == dict.fromkeys(range(3), False)
+    np.testing.assert_array_equal(recorder.flat_states(updater), expected)
+    assert type(updater.optimizer) is mx.optimizer.SGD
+    updater.set_states((FOLDER / f"{kind}-optimizer.states").read_bytes())
+    np.testing.assert_array_equal(recorder.flat_states(updater), expected)
+    made = updater.optimizer
+    assert type(made).__name__.lower() == kind.split("-")[0]
+    assert (made.num_update, made.idx2name) == (20, recorder.NAMES)
+    if kind == "adam":
+        assert isinstance(made.lr_scheduler, mx.lr_scheduler.FactorScheduler)
+        assert made.learning_rate == pytest.approx(0.05 / 8)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adam", "sgd-float16"])
+def test_training_goes_on_from_files_of_mxnet(kind):
+    settings = {
+        "sgd": {"learning_rate": 0.1, "momentum": 0.9},
+        "adam": {"learning_rate": 0.05, "schedule": True},
+        "sgd-float16": {"momentum": 0.9, "float16": True, "multi_precision": True},
+    }
+    name = kind.split("-")[0]
+    ours, seen = recorder.run(mx, name, settings[kind])
+    theirs = _updater()
+    theirs.set_states((FOLDER / f"{kind}-optimizer.states").read_bytes())
+    found = []
+    for updater in (ours, theirs):
+        weights = [mx.nd.array(w, dtype=w.dtype) for w in seen[-1]]
+        grads = [mx.nd.ones(w.shape, dtype=w.dtype) for w in weights]
+        updater([0, 1, 2], grads, weights)
+        assert updater.optimizer.num_update == 21
+        found.append(np.concatenate([w.asnumpy().ravel() for w in weights]))
+    np.testing.assert_allclose(*found, rtol=1e-3 if "float16" in kind else 1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("with_optimizer", [False, True])
+def test_round_trip(with_optimizer):
+    ours, _ = recorder.run(mx, "adam", {"learning_rate": 0.05, "schedule": True})
+    again = _updater("nag")
+    again.set_states(ours.get_states(with_optimizer))
+    np.testing.assert_array_equal(recorder.flat_states(again), recorder.flat_states(ours))
+    assert type(again.optimizer).__name__ == ("Adam" if with_optimizer else "NAG")
+    assert b"mxnet.ndarray.ndarray" in ours.get_states()
+
+
+def test_sparse_states_of_mxnet_come_dense():
+    from mxnet.formats import params_file
+
+    stored = mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse")._stored()
+    record = bytearray(params_file.dump_record(stored))
+
+    class RowSparseNDArray:  # as MXNet pickles it
+        def __reduce__(self):
+            return RowSparseNDArray, (None,), {"handle": record}
+
+    RowSparseNDArray.__module__ = "mxnet.ndarray.sparse"
+    RowSparseNDArray.__qualname__ = "RowSparseNDArray"
+    kept = mx.nd.sparse.RowSparseNDArray
+    mx.nd.sparse.RowSparseNDArray = RowSparseNDArray
+    try:
+        data = pickle.dumps({0: RowSparseNDArray()}, protocol=4)
+    finally:
+        mx.nd.sparse.RowSparseNDArray = kept
+    updater = _updater()
+    updater.set_states(data)
+    assert updater.states[0].stype == "default"
+    assert updater.states[0].asnumpy().tolist() == [[0, 0], [1, 2]]
+
+
+def test_states_move_to_their_weights():
+    updater = _updater(momentum=0.9)
+    weight = mx.nd.ones(2)
+    updater(0, weight * 1, weight)
+    again = _updater(momentum=0.9)
+    again.set_states(updater.get_states())
+    away = mx.nd.ones(2, ctx=mx.cpu(1))
+    again(0, away * 1, away)
+    assert again.states[0].context == mx.cpu(1)
+    assert again.states_synced == {0: True}
+    assert again.states[0].asnumpy().tolist() == pytest.approx([-0.019, -0.019])
+
+
+def test_users_own_optimizers_and_schedulers_come_back():
+    class Own(mx.optimizer.SGD):
+        pass
+
+    class Falling(mx.lr_scheduler.LRScheduler):
+        def __call__(self, num_update):
+            return 1.0 / (1 + num_update)
+
+    for kind in (Own, Falling):
+        kind.__qualname__ = kind.__name__
+        globals()[kind.__name__] = kind
+    updater = mx.optimizer.get_updater(Own(lr_scheduler=Falling()))
+    again = _updater()
+    again.set_states(updater.get_states(True))
+    assert type(again.optimizer) is Own
+    assert again.optimizer.learning_rate == 1.0
+
+
+class Evil:
+    def __init__(self, call, *args):
+        self.call, self.args = call, args
+
+    def __reduce__(self):
+        return self.call, self.args
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        Evil(os.system, "exit 3"),
+        Evil(eval, "1 + 1"),
+        Evil(getattr, "x", "upper"),
+        Evil(__import__, "os"),
+        Evil(mx.nd.load, "x"),
+        Evil(np.load, "x"),
+        Evil(pickle.loads, b"x"),
+    ],
+)
+def test_nothing_else_is_brought_to_life(evil):
+    for data in (pickle.dumps({0: evil}), pickle.dumps({0: evil}, protocol=2)):
+        with pytest.raises(mx.error.FormatError, match="may not hold"):
+            _updater().set_states(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no pickle", pickle.dumps([1]), pickle.dumps(({}, 3)), b"\x80\x04}\x94"]
+)
+def test_damaged_states_are_told(data):
+    updater = _updater()
+    with pytest.raises(mx.error.FormatError, match="ptimizer states"):
+        updater.set_states(data)
+    assert updater.states == {}
+
+
+def test_plain_values_come_back():
+    held = {"a": [1, 2.5, None, True], 3: (np.arange(3), np.float32(2)), 4: {b"x", "y"}}
+    updater = _updater()
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        updater.set_states(pickle.dumps(held, protocol=protocol))
+        assert updater.states["a"] == held["a"]
+        assert updater.states[3][0].tolist() == [0, 1, 2]
+        assert updater.states[4] == held[4]

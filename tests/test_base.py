@@ -1,0 +1,71 @@
+"""What programs find in `mxnet.base`."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import base
+
+
+def test_c_helpers():
+    assert base.c_str("ab").value == b"ab"
+    assert list(base.c_str_array(["a", "ü"])) == [b"a", "ü".encode()]
+    assert list(base.c_array(base.mx_uint, [1, 2])) == [1, 2]
+    assert base.py_str(b"relu") == "relu"
+    buffer = array.array("I", [3, 4])
+    shared = base.c_array_buf(ctypes.c_uint, buffer)
+    shared[0] = 7
+    assert buffer[0] == 7
+    x = mx.nd.ones((2,))
+    assert base.c_handle_array([x])[0] == x.handle.data_ptr()
+
+
+def test_memory_behind_pointers():
+    numbers = (ctypes.c_float * 4)(1, 2, 3, 4)
+    seen = base.ctypes2numpy_shared(ctypes.cast(numbers, base.mx_float_p), (2, 2))
+    seen[0, 0] = 9
+    assert numbers[0] == 9 and seen.dtype == np.float32
+    text = ctypes.cast(ctypes.create_string_buffer(b"abc"), ctypes.POINTER(ctypes.c_char))
+    assert base.ctypes2buffer(text, 3) == bytearray(b"abc")
+    with pytest.raises(RuntimeError, match="float pointer"):
+        base.ctypes2numpy_shared(3, (2,))
+    with pytest.raises(TypeError, match="char pointer"):
+        base.ctypes2buffer(3, 3)
+
+
+def test_there_is_no_c_library():
+    base.check_call(0)
+    with pytest.raises(base.MXNetError, match="code -1"):
+        base.check_call(-1)
+    with pytest.raises(base.MXNetError, match="MXNDArrayCreate is a function of MXNet's C library"):
+        base._LIB.MXNDArrayCreate()
+    assert not hasattr(base._LIB, "__wrapped__")
+
+
+def test_kinds_of_numbers():
+    assert isinstance(np.int64(3), base.integer_types) and isinstance(3, base.integer_types)
+    assert isinstance(np.float16(1), base.numeric_types)
+    assert isinstance("x", base.string_types) and base.mx_real_t is np.float32
+
+
+def test_data_dir(monkeypatch, tmp_path):
+    monkeypatch.delenv("MXNET_HOME", raising=False)
+    assert base.data_dir() == base.data_dir_default()
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    assert base.data_dir() == str(tmp_path)
+
+
+def test_error_of_sparse_arrays_is_shown_here():
+    assert issubclass(base.NotSupportedForSparseNDArray, base.MXNetError)
+    with pytest.raises(AttributeError, match="nothing"):
+        base.nothing  # noqa: B018
+
+
+def test_parameter_documentation():
+    text = base.build_param_doc(["a", "b", "a"], ["int", "float", "x"], ["desc a", "", "zz"])
+    assert text == "Parameters\n----------\na : int\n    desc a\nb : float\n"

@@ -1,0 +1,49 @@
+"""Loggers with MXNet's headers."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from mxnet import log
+
+
+@pytest.fixture
+def name(request):
+    yield request.node.name
+    logger = logging.getLogger(request.node.name)
+    for handler in logger.handlers:
+        handler.close()
+    logger.handlers.clear()
+
+
+def test_header_and_colours(name, capsys):
+    logger = log.get_logger(name, level=log.DEBUG)
+    for level in (logger.debug, logger.info, logger.warning, logger.critical):
+        level("told")
+    lines = capsys.readouterr().err.splitlines()
+    form = (
+        r"\x1b\[(\d+)m([A-Z])\d{4} \d\d:\d\d:\d\d \d+ .*test_log.py:test_header_and_colours:\d+\]"
+    )
+    found = [re.match(form + r"\x1b\[0m told$", line).groups() for line in lines]
+    assert found == [("34", "D"), ("32", "I"), ("31", "W"), ("31", "C")]
+
+
+def test_file_and_second_call(name, tmp_path):
+    logger = log.get_logger(name, filename=str(tmp_path / "x.log"), level=log.INFO)
+    assert log.get_logger(name, level=log.ERROR) is logger and len(logger.handlers) == 1
+    logger.info("in the file")
+    assert (tmp_path / "x.log").read_text() == "in the file\n"
+
+
+def test_root_is_left_alone():
+    before = list(logging.getLogger().handlers)
+    assert log.get_logger() is logging.getLogger()
+    assert logging.getLogger().handlers == before
+
+
+def test_old_spelling(name):
+    with pytest.warns(DeprecationWarning, match="get_logger"):
+        assert log.getLogger(name).name == name

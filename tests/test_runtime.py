@@ -1,0 +1,23 @@
+"""Features are facts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from mxnet import runtime
+
+
+def test_features_are_torch_facts():
+    features = runtime.Features()
+    assert features is runtime.Features()
+    assert features.is_enabled("mkldnn") == torch.backends.mkldnn.is_available()
+    assert features["CUDA"].enabled == torch.cuda.is_available()
+    assert len(features) == 32 and list(features)[0] == "CUDA"
+    assert repr(runtime.Feature("TVM_OP", False)) == "✖ TVM_OP"
+    assert [f.name for f in runtime.feature_list()] == list(features)
+
+
+def test_unknown_feature_is_told():
+    with pytest.raises(RuntimeError, match="Feature 'NOPE' is unknown, known features are"):
+        runtime.Features().is_enabled("NOPE")

@@ -1,0 +1,169 @@
+"""The switches of NumPy semantics: one for shapes, one for arrays, for each thread on its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+
+import pytest
+
+import mxnet as mx
+from mxnet import shape_mode, util
+from mxnet.error import MXNetError
+
+NUMPY_IS_HERE = importlib.util.find_spec("mxnet.numpy") is not None
+
+
+@pytest.fixture(autouse=True)
+def classic():
+    yield
+    util.reset_np()
+
+
+@pytest.fixture
+def with_numpy(monkeypatch):
+    monkeypatch.setattr(util, "_numpy_is_here", lambda: True)
+
+
+def test_shapes_of_arrays_follow_the_switch():
+    for shape in ((), (0, 2)):
+        with pytest.raises(MXNetError, match="unknown size"):
+            mx.nd.zeros(shape)
+        with mx.np_shape():
+            assert mx.nd.zeros(shape).shape == mx.nd.ones(shape, dtype="int32").shape == shape
+            assert mx.nd.full(shape, 2).shape == shape
+    with mx.np_shape():
+        assert mx.nd.ones(()).asnumpy() == 1
+
+
+def test_shapes_of_symbols_follow_the_same_switch():
+    x = mx.sym.Variable("x", shape=(0, 2))
+    assert mx.sym.sin(x).infer_shape_partial()[1] == [(0, 2)]
+    with util.np_shape():
+        assert shape_mode.is_np_shape() and mx.is_np_shape()
+        assert mx.sym.sin(x).infer_shape()[1] == [(0, 2)]
+        assert mx.sym.sin(mx.sym.Variable("y")).infer_shape_partial()[1] == [None]
+
+
+def test_set_np_shape_answers_the_previous():
+    assert [mx.set_np_shape(v) for v in (True, True, False, False)] == [False, True, True, False]
+
+
+def test_scopes_nest_and_restore_after_errors():
+    with util.np_shape(True):
+        with util.np_shape(False):
+            assert not util.is_np_shape()
+        assert util.is_np_shape()
+        with pytest.raises(ZeroDivisionError), util.np_shape(False):
+            1 / 0  # noqa: B018
+        assert util.is_np_shape()
+    assert not util.is_np_shape()
+
+
+def test_each_thread_has_its_own():
+    seen = []
+    with util.np_shape():
+        thread = threading.Thread(target=lambda: seen.append(util.is_np_shape()))
+        thread.start()
+        thread.join()
+    assert seen == [False]
+
+
+@pytest.mark.skipif(NUMPY_IS_HERE, reason="mx.np is here")
+def test_arrays_of_numpy_need_mx_np():
+    with pytest.raises(MXNetError, match=r"mx\.np, which is not there yet"):
+        util.set_np()
+    assert not util.is_np_shape() and not util.is_np_array()
+    with pytest.raises(MXNetError, match=r"mx\.np"), util.np_array():
+        pass
+    with pytest.raises(MXNetError, match=r"mx\.np"):
+        util.use_np(lambda: None)()
+
+
+def test_set_np_rules(with_numpy):
+    with pytest.raises(ValueError, match="Shape semantics is required"):
+        util.set_np(shape=False, array=True)
+    util.set_np(shape=True, array=False)
+    assert util.is_np_shape() and not util.is_np_array()
+    util.set_np()
+    assert util.is_np_array()
+    with pytest.raises(ValueError, match="still active is not allowed"):
+        util.set_np_shape(False)
+    util.reset_np()
+    assert not util.is_np_shape() and not util.is_np_array()
+
+
+def switches():
+    """Tell both."""
+    return util.is_np_shape(), util.is_np_array()
+
+
+def test_decorated_functions(with_numpy):
+    assert util.use_np_shape(switches)() == (True, False)
+    assert util.use_np_array(switches)() == (False, True)
+    both = util.use_np(switches)
+    assert both() == (True, True) and both.__name__ == "switches" and both.__doc__ == "Tell both."
+    assert switches() == (False, False)
+
+
+def test_decorated_classes(with_numpy):
+    @util.use_np
+    class Thing:
+        number = 3
+
+        def __init__(self):
+            self.made = switches()
+
+        @property
+        def seen(self):
+            return switches()
+
+        @staticmethod
+        def static():
+            return switches()
+
+        @classmethod
+        def by_class(cls):
+            return cls.number, switches()
+
+    thing, both = Thing(), (True, True)
+    assert thing.made == thing.seen == Thing.static() == both
+    assert Thing.by_class() == (3, both) and Thing.number == 3
+
+
+@pytest.mark.parametrize("name", ["use_np_shape", "use_np_array", "use_np"])
+def test_only_callables_are_decorated(name):
+    with pytest.raises(TypeError, match="can only decorate classes and callable objects"):
+        getattr(util, name)(3)
+
+
+def test_universal_function_arguments():
+    legal = util.np_ufunc_legal_option
+    assert legal("where", False) and legal("casting", "no") and legal("order", "A")
+    assert legal("dtype", "float32") and not legal("dtype", None) and not legal("zz", 1)
+
+    @util.wrap_np_binary_func
+    def add(x, y, out=None):
+        return x + y, out
+
+    assert add(1, 2, out=5, subok=True, casting="same_kind", order="K", dtype=None) == (3, 5)
+    with pytest.raises(NotImplementedError, match="casting=no"):
+        add(1, 2, casting="no")
+    with pytest.raises(TypeError, match="zz is an invalid keyword"):
+        add(1, 2, zz=1)
+
+
+def test_environment_variables():
+    util.setenv("MXNEXT_TRIAL", "3")
+    assert util.getenv("MXNEXT_TRIAL") == os.environ["MXNEXT_TRIAL"] == "3"
+    util.setenv("MXNEXT_TRIAL", None)
+    assert util.getenv("MXNEXT_TRIAL") is None
+
+
+def test_gpus():
+    assert util.get_gpu_count() == mx.context.num_gpus()
+    with pytest.raises(ValueError, match="Expecting a gpu context"):
+        util.get_cuda_compute_capability(mx.cpu())
+    with pytest.raises(MXNetError, match="GPU"):
+        util.get_gpu_memory(99)
