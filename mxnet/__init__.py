@@ -27,6 +27,7 @@ from . import io, recordio
 from . import image, image as img
 from . import model
 from . import module, module as mod
+from . import rnn
 from . import gluon
 from . import test_utils
 from .attribute import AttrScope

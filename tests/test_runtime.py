@@ -13,7 +13,7 @@ def test_features_are_torch_facts():
     assert features is runtime.Features()
     assert features.is_enabled("mkldnn") == torch.backends.mkldnn.is_available()
     assert features["CUDA"].enabled == torch.cuda.is_available()
-    assert len(features) == 32 and list(features)[0] == "CUDA"
+    assert len(features) == 32 and next(iter(features)) == "CUDA"
     assert repr(runtime.Feature("TVM_OP", False)) == "✖ TVM_OP"
     assert [f.name for f in runtime.feature_list()] == list(features)
 

@@ -6,6 +6,14 @@ from . import io
 from .array_iter import NDArrayIter
 from .batches import DataBatch, DataDesc, DataIter
 from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
+from .image_iterators import (
+    ImageDetRecordIter,
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
 from .wrapping_iters import PrefetchingIter, ResizeIter
 
 __all__ = [
@@ -13,6 +21,12 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageDetRecordIter",
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordIter_v1",
+    "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "MXDataIter",

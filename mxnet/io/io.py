@@ -7,6 +7,14 @@ from ..ndarray.sparse import CSRNDArray
 from .array_iter import NDArrayIter
 from .batches import DataBatch, DataDesc, DataIter
 from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
+from .image_iterators import (
+    ImageDetRecordIter,
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
 from .wrapping_iters import PrefetchingIter, ResizeIter
 
 __all__ = [
@@ -15,6 +23,12 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageDetRecordIter",
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordIter_v1",
+    "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "MXDataIter",

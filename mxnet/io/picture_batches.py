@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +131,11 @@ class Pending(NamedTuple):
 
 
 class PictureBatches:
-    """Gives batches of pictures in order, some of them always under way."""
+    """Gives batches of pictures in order, some of them always under way.
+
+    ``data`` is the shape and type of a picture; ``label`` the number of labels of one, what fills
+    those that are missing, and whether a batch of them is a vector.
+    """
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class PictureBatches:
         *,
         batch_size: int,
         data: tuple[tuple[int, ...], np.dtype],
-        label: tuple[tuple[int, ...], float],
+        label: tuple[int, float, bool],
         threads: int,
         ahead: int,
         round_batch: bool,
@@ -151,7 +154,7 @@ class PictureBatches:
         self.fill = fill
         self.batch_size = batch_size
         self.data_shape, self.dtype = data
-        self.label_shape, self.label_filling = label
+        self.label_width, self.label_filling, self.flat_labels = label
         self.threads = max(1, threads)
         self.ahead = max(1, ahead)
         self.round_batch = round_batch
@@ -184,9 +187,8 @@ class PictureBatches:
         for work in pending.work:
             work.result()
         self.finished = self.over and not self.waiting
-        data, label = (
-            wrap_plain(NDArray, torch.from_numpy(x)) for x in (pending.data, pending.label)
-        )
+        label = pending.label.reshape(-1) if self.flat_labels else pending.label
+        data, label = (wrap_plain(NDArray, torch.from_numpy(x)) for x in (pending.data, label))
         return Batch(data, label, pending.pad, pending.index)
 
     def close(self) -> None:
@@ -239,7 +241,7 @@ class PictureBatches:
     def _started(self, samples: list[Sample], pad: int) -> Pending:
         whole = len(samples) == self.batch_size
         data = (np.empty if whole else np.zeros)((self.batch_size, *self.data_shape), self.dtype)
-        label = np.full((self.batch_size, *self.label_shape), self.label_filling, np.float32)
+        label = np.full((self.batch_size, self.label_width), self.label_filling, np.float32)
         index = np.zeros(self.batch_size, np.uint64)
         size = max(1, len(samples) // (self.threads * CHUNKS_PER_THREAD))
         job = _Job(self.fill, samples, data, label, index, self.stop)
@@ -294,10 +296,3 @@ def _close_pool(pool: ThreadPoolExecutor, stop: threading.Event, process: int) -
     if process == os.getpid():
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def existing_paths(*places: str) -> None:
-    """Say early which file is missing."""
-    for place in places:
-        if place and not Path(local_path(place)).exists():
-            raise MissingFile(f"Cannot find {place!r}.")

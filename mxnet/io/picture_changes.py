@@ -95,8 +95,8 @@ class Changes(NamedTuple):
         down = ratio * across
         a, b = math.cos(angle), math.sin(angle)
         height, width = pixels.shape[:2]
-        new_width = int(max(self.min_img_size, min(self.max_img_size, scale * width)))
-        new_height = int(max(self.min_img_size, min(self.max_img_size, scale * height)))
+        new_width = max(self.min_img_size, min(self.max_img_size, scale * width))
+        new_height = max(self.min_img_size, min(self.max_img_size, scale * height))
         matrix = np.array(
             [
                 [across * a - shear * b * down, across * b + shear * a * down, 0.0],
@@ -105,15 +105,17 @@ class Changes(NamedTuple):
             np.float32,
         )
         matrix[:, 2] = (np.array([new_width, new_height]) - matrix[:, :2] @ [width, height]) / 2
-        method = interpolation(self.inter_method, pixels, new_width, new_height, chance)
-        return opencv().warpAffine(
+        size = max(1, int(new_width)), max(1, int(new_height))
+        method = interpolation(self.inter_method, pixels, *size, chance)
+        made = opencv().warpAffine(
             pixels,
             matrix,
-            (new_width, new_height),
+            size,
             flags=method,
             borderMode=opencv().BORDER_CONSTANT,
             borderValue=[self.fill_value] * 4,
         )
+        return made[:, :, None] if made.ndim == 2 else made
 
     def _scale(self, chance: np.random.Generator) -> float:
         return chance.uniform(self.min_random_scale, self.max_random_scale)
@@ -192,9 +194,14 @@ class Changes(NamedTuple):
     def _colours(self) -> bool:
         return any(
             (
-                self.brightness, self.contrast, self.saturation, self.pca_noise,
-                self.random_h, self.random_s, self.random_l,
-            )  # fmt: skip
+                self.brightness,
+                self.contrast,
+                self.saturation,
+                self.pca_noise,
+                self.random_h,
+                self.random_s,
+                self.random_l,
+            )
         )
 
     def _coloured(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:

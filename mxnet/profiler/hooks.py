@@ -2,7 +2,7 @@
 
 Kernels are held in three places: by the operator itself, by the eager functions and signs (as
 variables of their closures), and by prepared programs. Starting puts recording kernels there;
-stopping puts the plain ones back.
+stopping puts the plain ones back, also into functions that were made meanwhile.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Hooks:
         if eager:
             for op in _operators():
                 self._set(op, "kernel", recorded(op.name, op.kernel))
+                if op.raw is not None:
+                    self._set(op, "raw", recorded(op.name, op.raw))
             for cell, op in _closure_cells():
                 self._set(cell, "cell_contents", recorded(op.name, cell.cell_contents))
         if graphs:
@@ -75,6 +77,9 @@ class Hooks:
         _Recorded.active = False
         while self._undo:
             self._undo.pop()()
+        for cell, _ in _closure_cells():
+            if isinstance(cell.cell_contents, _Recorded):
+                cell.cell_contents = cell.cell_contents.kernel
 
 
 def _operators() -> Iterator[Op]:

@@ -43,7 +43,6 @@ def get_mnist_iterator(
         MNISTIter(
             image=f"data/{name}-images-idx3-ubyte",
             label=f"data/{name}-labels-idx1-ubyte",
-            input_shape=input_shape,
             batch_size=batch_size,
             shuffle=name == "train",
             flat=flat,

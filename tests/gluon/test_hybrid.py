@@ -292,3 +292,38 @@ def test_cached_op_is_a_function_of_arrays():
     out = mx.nd.zeros((1,))
     assert mx.nd.CachedOp(x + y)(mx.nd.array([2]), mx.nd.array([3]), out=out) is out
     assert out.asscalar() == 5
+
+
+def test_loops_inside_blocks_hybridize_and_export(tmp_path):
+    class Loop(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            with self.name_scope():
+                self.dense = nn.Dense(3)
+
+        def hybrid_forward(self, F, x):
+            def step(row, states):
+                state = F.tanh(self.dense(row) + states[0])
+                return state, [state]
+
+            start = F.zeros_like(F.slice_axis(x, axis=0, begin=0, end=1).reshape((-3, -2)))
+            return F.contrib.foreach(step, x, [start])[0]
+
+    net = Loop()
+    net.initialize()
+    x = mx.nd.array(np.sin(np.arange(24)).reshape(4, 2, 3))
+
+    def run():
+        with autograd.record():
+            out = net(x)
+        out.backward()
+        return out.asnumpy(), net.dense.weight.grad().asnumpy()
+
+    eager = run()
+    net.hybridize()
+    for mine, theirs in zip(run(), eager, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    path = str(tmp_path / "loop")
+    net.export(path)
+    other = gluon.SymbolBlock.imports(f"{path}-symbol.json", "data", f"{path}-0000.params")
+    np.testing.assert_allclose(other(x).asnumpy(), eager[0], rtol=1e-6)

@@ -231,3 +231,24 @@ def test_sparse_gradients_update_their_rows():
     assert net.weight.grad().stype == "row_sparse"
     trainer.step(1)
     assert net.weight.data().asnumpy()[:, 0].tolist() == [1, 0, 1, 0, 1]
+
+
+def test_row_sparse_parameters_live_in_the_store(tmp_path):
+    weight = gluon.Parameter(
+        "weight", shape=(5, 2), stype="row_sparse", grad_stype="row_sparse", init="ones"
+    )
+    weight.initialize()
+    rows = mx.nd.array([1, 3])
+    with pytest.raises(RuntimeError, match="no Trainer"):
+        weight.row_sparse_data(rows)
+    trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 1.0})
+    with autograd.record():
+        table = weight.row_sparse_data(rows)
+        out = mx.nd.Embedding(rows, table, input_dim=5, output_dim=2, sparse_grad=True)
+        loss = out.sum()
+    loss.backward()
+    trainer.step(1)
+    found = weight.row_sparse_data(mx.nd.array([0, 1])).asnumpy()
+    assert found[:, 0].tolist() == [1, 0, 0, 0, 0]
+    with pytest.raises(RuntimeError, match="one Trainer only"):
+        gluon.Trainer([weight], "sgd")

@@ -40,7 +40,6 @@ RECORD = {
     "bytes": {"dtype": "uint8", "mirror": True},
     "signed": {"dtype": "int8"},
     "signed mean": {"dtype": "int8", "mean_r": 128, "mean_g": 128, "mean_b": 128},
-    "small batches": {"batch_size": 2, "round_batch": True},
 }  # fmt: skip
 DETECTION = {
     "plain": {},

@@ -36,7 +36,7 @@ def write_records():
         header = mx.recordio.IRHeader(0, float(number), 10 * number, 0)
         plain.write_idx(number, mx.recordio.pack_img(header, image, 3, ".png"))
         objects = [[k, 0.1 * k, 0.1, 0.1 * k + 0.3, 0.5 + 0.05 * k] for k in range(number % 3 + 1)]
-        label = [4, 5, shape[1], shape[0], *sum(objects, [])]
+        label = [4, 5, shape[1], shape[0], *(v for row in objects for v in row)]
         header = mx.recordio.IRHeader(0, label, 10 * number, 0)
         boxes.write_idx(number, mx.recordio.pack_img(header, image, 3, ".png"))
     plain.close()
@@ -66,7 +66,7 @@ def main():
     for name, setting in settings.RECORD.items():
         print(name, file=sys.stderr)
         iterator = mx.io.ImageRecordIter(path_imgrec=record, **{**common, **setting})
-        keep(name, epochs(iterator, 3 if setting.get("batch_size") else 1))
+        keep(name, epochs(iterator))
     record = str(FILES / "boxes.rec")
     for name, setting in settings.DETECTION.items():
         print(name, file=sys.stderr)

@@ -22,7 +22,7 @@ LAYERS = [
     {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
-        "callback", "monitor", "visualization", "model",
+        "callback", "monitor", "visualization", "model", "executor_manager",
     },
     {"gluon", "module", "rnn"},
     {"contrib", "test_utils", "tools", "notebook"},

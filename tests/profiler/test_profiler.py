@@ -12,7 +12,7 @@ from mxnet import profiler
 from mxnet.error import MXNetError
 from mxnet.executor.program import Program
 from mxnet.ops import registry
-from mxnet.profiler import control
+from mxnet.profiler import control, hooks
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +93,18 @@ def test_nothing_remains_after_the_stop():
     exe.forward()
     relu(mx.nd.ones((2,)))
     assert counts() == seen
+
+
+def test_functions_made_while_running_are_recorded_then_and_plain_later():
+    vars(mx.nd).pop("arccosh", None)  # functions are made when they are first asked for
+    vars(mx.nd.op).pop("arccosh", None)
+    x = mx.nd.ones((2,)) * 2
+    profiler.set_state("run")
+    made = mx.nd.arccosh
+    made(x)
+    profiler.set_state("stop")
+    assert counts()["arccosh"] == 1
+    assert not any(isinstance(c.cell_contents, hooks._Recorded) for c in made.__closure__)
 
 
 def test_only_symbolic_or_only_imperative():
@@ -180,9 +192,8 @@ def test_table_form_sorting_and_reset():
     lines = text.splitlines()
     assert lines[1] == "Profile Statistics:"
     start = lines.index("operator")
-    assert lines[start + 2].split() == (
-        "Name Total Count Time (ms) Min Time (ms) Max Time (ms) Avg Time (ms)".split()
-    )
+    heading = "Name Total Count Time (ms) Min Time (ms) Max Time (ms) Avg Time (ms)"
+    assert " ".join(lines[start + 2].split()) == heading
     assert [row.split()[:2] for row in lines[start + 4 : start + 6]] == [
         ["relu", "1"],
         ["tanh", "2"],
@@ -226,7 +237,7 @@ def test_counter_and_names():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(MXNetError, match="Cannot find argument 'filenam'.*Did you mean"):
+    with pytest.raises(MXNetError, match=r"Cannot find argument 'filenam'.*Did you mean"):
         profiler.set_config(filenam="x")
     with pytest.raises(KeyError):
         profiler.set_state("go")

@@ -75,7 +75,7 @@ def test_shapes():
     t.assert_almost_equal(A, A[0] + np.array([[0], [3]], np.float32))
     with pytest.raises(ValueError, match="broadcast"):
         t.assert_almost_equal(A, A[:, :2])
-    with pytest.raises(AssertionError, match="Error 9090.909091 exceeds"):
+    with pytest.raises(AssertionError, match=r"Error 9090.909091 exceeds"):
         t.assert_almost_equal(1.0, 1.1)
 
 

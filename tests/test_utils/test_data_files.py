@@ -73,7 +73,7 @@ def test_download_is_tried_again(address, tmp_path):
     t.download(f"{address}/a.bin", dirname=str(tmp_path), retries=3)
     assert Server.asked == 3
     Server.failures = 5
-    with pytest.raises(MXNetError, match="Failed downloading.*503"):
+    with pytest.raises(MXNetError, match=r"Failed downloading.*503"):
         t.download(f"{address}/b.bin", dirname=str(tmp_path), retries=2)
 
 
@@ -147,6 +147,16 @@ def test_mnist_from_local_files(tmp_path, monkeypatch, packed, where):
     t.get_mnist_pkl()
     parts = pickle.loads(gzip.decompress(Path("data/mnist.pkl.gz").read_bytes()))
     assert parts[2][0].shape == (3, 784)
+
+
+def test_mnist_iterators(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_mnist(tmp_path / "data", packed=True)
+    train, test = t.get_mnist_iterator(batch_size=2, input_shape=(1, 28, 28))
+    assert next(train).data[0].shape == (2, 1, 28, 28)
+    assert next(test).label[0].asnumpy().tolist() == [0, 1]
+    flat, _ = t.get_mnist_iterator(batch_size=2, input_shape=(784,))
+    assert next(flat).data[0].shape == (2, 784)
 
 
 def test_missing_data_sets_say_what_to_put_where(tmp_path, monkeypatch):

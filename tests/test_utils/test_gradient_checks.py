@@ -26,7 +26,7 @@ def test_forward():
         for expected in ([A @ B], {"dot_output": A @ B}):
             (out,) = t.check_symbolic_forward(product, location, expected)
             assert (out.asnumpy() == A @ B).all() and out.dtype == np.float32
-    with pytest.raises(AssertionError, match="EXPECTED_dot_output=4.0+, FORWARD_dot_output=50"):
+    with pytest.raises(AssertionError, match=r"EXPECTED_dot_output=4.0+, FORWARD_dot_output=50"):
         t.check_symbolic_forward(product, [A, B], [A])
     (out,) = t.check_symbolic_forward(x * x, [A], [A * A], dtype="asnumpy")
     assert out.dtype == np.float64
@@ -56,7 +56,7 @@ def test_backward():
         t.check_symbolic_backward(product, [A, B], [ONES], wanted, grad_req=req)
     t.check_symbolic_backward(mx.sym.MakeLoss(product), [A, B], None, wanted)
     t.check_symbolic_backward(product, [A, B], {"dot_output": mx.nd.ones((2, 2))}, wanted)
-    with pytest.raises(AssertionError, match="EXPECTED_x=2.0+, BACKWARD_x=15"):
+    with pytest.raises(AssertionError, match=r"EXPECTED_x=2.0+, BACKWARD_x=15"):
         t.check_symbolic_backward(product, [A, B], [ONES], {"x": A})
     with pytest.raises(AssertionError, match="out_grads must be"):
         t.check_symbolic_backward(product, [A, B], 3, wanted)
@@ -89,7 +89,7 @@ def test_numeric_gradient_with_states():
 
 
 def test_numeric_gradient_of_a_wrong_symbol():
-    with pytest.raises(AssertionError, match="NUMERICAL_x=.*BACKWARD_x="):
+    with pytest.raises(AssertionError, match=r"NUMERICAL_x=.*BACKWARD_x="):
         t.check_numeric_gradient(mx.sym.BlockGrad(x) * x, [A])
 
 
@@ -124,7 +124,7 @@ def test_inconsistency(capsys):
     right = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
     wrong = mx.sym.FullyConnected(x * 1.1, num_hidden=3, name="fc")
     pair = rows(np.float32, np.float32)
-    with pytest.raises(AssertionError, match="Predict Err: float32 cpu.0. ctx 1 vs .*fc_output"):
+    with pytest.raises(AssertionError, match=r"Predict Err: float32 cpu.0. ctx 1 vs .*fc_output"):
         t.check_consistency([right, wrong], pair)
     t.check_consistency([right, wrong], pair, raise_on_err=False)
     assert "Train Err" in capsys.readouterr().out

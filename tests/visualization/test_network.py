@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_layout_keeps_boxes_apart_and_arrows_down():
         rows.setdefault(layer, []).append(layout.x[key])
     for row in rows.values():
         row.sort()
-        assert all(b - a >= 100 for a, b in zip(row, row[1:], strict=False))
+        assert all(b - a >= 100 for a, b in pairwise(row))
     assert all(layout.layer[a.source] < layout.layer[a.target] for a in shown.arrows)
 
 

@@ -160,9 +160,11 @@ def adam_(
     ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``;  ``w -= lr m / (sqrt(v) + eps)``,
     where ``g`` holds ``wd w`` already, and ``w`` is first scaled by ``1 - decay``.
     """
-    if decay:
+    fused = can_fuse(weights, means, variances)
+    beside = fused and decay and lr and not wd  # the kernel of AdamW decays as it goes
+    if decay and not beside:
         torch._foreach_mul_(weights, 1.0 - decay)
-    if not can_fuse(weights, means, variances):
+    if not fused:
         if wd:
             grads = torch._foreach_add(grads, weights, alpha=wd)
         torch._foreach_lerp_(means, grads, 1.0 - beta1)
@@ -172,7 +174,8 @@ def adam_(
         torch._foreach_add_(below, epsilon)
         torch._foreach_addcdiv_(weights, means, below, -lr)
         return
-    torch._fused_adam_(
+    step, pull = (torch._fused_adamw_, decay / lr) if beside else (torch._fused_adam_, wd)
+    step(
         weights,
         _laid_out(grads, weights),
         means,
@@ -182,7 +185,7 @@ def adam_(
         lr=lr,
         beta1=beta1,
         beta2=beta2,
-        weight_decay=wd,
+        weight_decay=pull,
         eps=epsilon,
         amsgrad=False,
         maximize=False,

@@ -1,0 +1,224 @@
+"""From samples to a batch: the default way, and functions for `DataLoader(batchify_fn=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import ndarray
+from ...context import current_context
+from ...dtypes import to_torch
+from ...error import DTypeError, MXNetError, ShapeError
+from ...ndarray import NDArray
+from ...ndarray.storage import plain, wrap_plain
+from ...util import is_np_array
+
+__all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]
+
+
+def default_batchify_fn(data: Sequence[Any]) -> Any:
+    """Stack samples along a new first axis; the parts of tuples each on their own, as a list.
+
+    Arrays keep their type, Python's whole numbers become int64 and its others float64.
+
+    >>> images, labels = default_batchify_fn([(nd.ones((2,)), 3), (nd.zeros((2,)), 4)])
+    >>> images.shape, labels.asnumpy()
+    ((2, 2), array([3, 4]))
+    """
+    if not data:
+        raise ValueError("There is no sample to make a batch of")
+    first = data[0]
+    if isinstance(first, NDArray):
+        return _stacked(data)
+    if isinstance(first, tuple):
+        return [default_batchify_fn(part) for part in zip(*data, strict=True)]
+    if isinstance(first, torch.Tensor):
+        return _stacked([_array(sample.detach()) for sample in data])
+    return _from_values(data)
+
+
+def _stacked(arrays: Sequence[NDArray]) -> NDArray:
+    first = arrays[0]
+    if any(a.shape != first.shape for a in arrays):
+        raise _different(a.shape for a in arrays)
+    try:
+        stacked = torch.stack([plain(a) for a in arrays])
+    except (RuntimeError, TypeError) as error:
+        raise MXNetError(f"Samples cannot be stacked to a batch: {error}") from error
+    return wrap_plain(type(first), stacked, first._ctx)
+
+
+def _from_values(data: Sequence[Any]) -> NDArray:
+    try:
+        arrays = isinstance(data[0], np.ndarray) and data[0].ndim > 0
+        values = np.stack(data) if arrays else np.asarray(data)
+    except ValueError:
+        raise _different(np.shape(sample) for sample in data) from None
+    return from_numpy(values)
+
+
+def from_numpy(values: np.ndarray) -> NDArray:
+    """Return new values of NumPy as an array of the same type in the current context."""
+    try:
+        to_torch(values.dtype)
+    except DTypeError:
+        raise DTypeError(
+            f"Samples of NumPy type {values.dtype} cannot become an array. Convert them to numbers "
+            "with transform(), or tell the DataLoader how to make a batch: batchify_fn=..."
+        ) from None
+    ctx = current_context()
+    if ctx.device_type != "cpu" or ctx.device_id:
+        return ndarray.array(values, ctx=ctx, dtype=values.dtype)
+    return _array(torch.from_numpy(np.ascontiguousarray(values)).reshape(values.shape))
+
+
+def _array(tensor: torch.Tensor) -> NDArray:
+    if not is_np_array():
+        return wrap_plain(NDArray, tensor)
+    from ...numpy import ndarray as np_ndarray
+
+    return wrap_plain(np_ndarray, tensor)
+
+
+def _different(shapes: Any) -> ShapeError:
+    found = ", ".join(map(str, sorted(set(shapes))[:5]))
+    return ShapeError(
+        f"Samples of different shapes cannot be stacked to a batch: {found}. Crop or resize them "
+        "with transform(), or use batchify_fn=mx.gluon.data.batchify.Pad()."
+    )
+
+
+def gathered(data: Any, indices: Sequence[int]) -> Any:
+    """Return the batch of some elements of an array or list."""
+    if type(data) is np.ndarray:
+        return from_numpy(np.take(data, np.asarray(indices, np.int64), axis=0))
+    if isinstance(data, NDArray) and data.ndim > 1 and data.stype == "default":
+        rows = torch.tensor(indices, dtype=torch.int64)
+        return wrap_plain(type(data), plain(data)[rows], data._ctx)
+    return default_batchify_fn([data[i] for i in indices])
+
+
+# -- functions to choose from ------------------------------------------------------------------
+
+
+class Stack:
+    """Stack samples along a new first axis, as the loader does by itself.
+
+    >>> mx.gluon.data.batchify.Stack()([1, 2]).asnumpy()
+    array([1, 2])
+    """
+
+    def __call__(self, data: Sequence[Any]) -> Any:
+        return default_batchify_fn(data)
+
+
+class Pad:
+    """Stack arrays of different lengths, filled up to the longest.
+
+    Parameters
+    ----------
+    axis : int
+        The axis along which lengths differ; -1 is the last. All others must agree.
+    val : number
+        What to fill with.
+    dtype : str or type, optional
+        The type of the batch; by default that of the samples.
+    round_to : int, optional
+        Fill further, to a multiple of this.
+
+    >>> mx.gluon.data.batchify.Pad(val=-1)([[1, 2], [3]]).asnumpy()
+    array([[ 1,  2],
+           [ 3, -1]])
+    """
+
+    def __init__(
+        self, axis: int = 0, val: float = 0, dtype: Any = None, round_to: int | None = None
+    ) -> None:
+        self._axis = axis
+        self._val = val
+        self._dtype = dtype
+        self._round_to = round_to
+
+    def __call__(self, data: Sequence[Any]) -> NDArray:
+        arrays = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in data]
+        shapes = [list(a.shape) for a in arrays]
+        axis = self._axis
+        longest = max(shape[axis] for shape in shapes)
+        if self._round_to is not None:
+            longest = -(-longest // self._round_to) * self._round_to
+        for shape in shapes:
+            shape[axis] = longest
+        if any(shape != shapes[0] for shape in shapes):
+            raise ShapeError(
+                f"Pad(axis={axis}) makes only that axis equal, and the samples have shapes "
+                f"{[a.shape for a in arrays[:5]]}."
+            )
+        dtype = np.result_type(*arrays) if self._dtype is None else self._dtype
+        batch = np.full((len(arrays), *shapes[0]), self._val, dtype)
+        for row, array in zip(batch, arrays, strict=True):
+            row[tuple(slice(size) for size in array.shape)] = array
+        return from_numpy(batch)
+
+
+class Group:
+    """Make a batch of each part of the samples with a function of its own.
+
+    >>> group = mx.gluon.data.batchify.Group(mx.gluon.data.batchify.Pad(), list)
+    >>> tokens, names = group([([1, 2], "a"), ([3], "b")])
+    >>> tokens.shape, names
+    ((2, 2), ['a', 'b'])
+    """
+
+    def __init__(self, *fns: Any) -> None:
+        if len(fns) == 1 and isinstance(fns[0], list | tuple):
+            fns = tuple(fns[0])
+        if not all(callable(fn) for fn in fns):
+            raise ValueError(f"Group takes functions, not {fns!r}")
+        self._fns: tuple[Callable[[Sequence[Any]], Any], ...] = fns
+
+    def __call__(self, data: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+        if len(data[0]) != len(self._fns):
+            raise ValueError(
+                f"Group has {len(self._fns)} functions, and the samples {len(data[0])} parts"
+            )
+        parts = zip(*data, strict=True)
+        return tuple(fn(list(part)) for fn, part in zip(self._fns, parts, strict=True))
+
+
+class AsList:
+    """Leave the samples as a list: texts, or what else makes no array.
+
+    >>> mx.gluon.data.batchify.AsList()(("a", "b"))
+    ['a', 'b']
+    """
+
+    def __call__(self, data: Sequence[Any]) -> list[Any]:
+        return list(data)
+
+
+class Append:
+    """Make an array of each sample and leave them in a list.
+
+    Parameters
+    ----------
+    expand : bool
+        Give each one a batch axis of size 1.
+    batch_axis : int
+        Where that axis is.
+
+    >>> [a.shape for a in mx.gluon.data.batchify.Append()([[1, 2], [3]])]
+    [(1, 2), (1, 1)]
+    """
+
+    def __init__(self, expand: bool = True, batch_axis: int = 0) -> None:
+        self._expand = expand
+        self._batch_axis = batch_axis
+
+    def __call__(self, data: Sequence[Any]) -> list[NDArray]:
+        arrays = [a if isinstance(a, NDArray) else from_numpy(np.array(a)) for a in data]
+        if not self._expand:
+            return arrays
+        return [a.expand_dims(axis=self._batch_axis) for a in arrays]

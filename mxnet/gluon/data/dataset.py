@@ -1,0 +1,260 @@
+"""Data sets: things with a length and samples by index, and what can be made of them.
+
+A data set whose samples lie in arrays also gives whole batches at once, by `_batch`; the loader
+asks for that when no function of the user stands between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import recordio
+from ...ndarray import NDArray
+from .batchify import gathered
+from .sampler import FilterSampler, Sampler, SequentialSampler
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+
+class Dataset:
+    """Base of data sets: define `__getitem__` (one sample) and `__len__`.
+
+    Lists, and NumPy's and MXNet's arrays can stand where a data set is expected.
+
+    >>> odd = mx.gluon.data.SimpleDataset(list(range(6))).filter(lambda x: x % 2)
+    >>> doubled = odd.transform(lambda x: x * 2)
+    >>> len(doubled), doubled[1]
+    (3, 6)
+    """
+
+    def __getitem__(self, idx: Any) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def filter(self, fn: Callable[[Any], Any]) -> Dataset:
+        """Return the samples for which a function is true; it is asked now, once for each."""
+        return _SampledDataset(self, FilterSampler(fn, self))
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Return one of ``num_shards`` parts in order; the first ones may be one sample longer."""
+        if index < 0:
+            raise AssertionError("Index must be non-negative")
+        if index >= num_shards:
+            raise AssertionError(f"Shard index of out bound: {index} out of {num_shards}")
+        size, longer = divmod(len(self), num_shards)
+        start = size * index + min(index, longer)
+        return _SampledDataset(self, SequentialSampler(size + (index < longer), start))
+
+    def take(self, count: int | None) -> Dataset:
+        """Return the first ``count`` samples, or all if there are not so many."""
+        if count is None or count > len(self):
+            count = len(self)
+        if count < 0:
+            raise ValueError(f"Cannot take {count} samples")
+        return _SampledDataset(self, SequentialSampler(count))
+
+    def sample(self, sampler: Sampler) -> Dataset:
+        """Return the samples that a sampler gives, in its order."""
+        if not isinstance(sampler, Sampler):
+            raise TypeError(
+                f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead."
+            )
+        return _SampledDataset(self, sampler)
+
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """Return the samples changed by a function, which gets the parts of a tuple one by one.
+
+        Parameters
+        ----------
+        fn : callable
+        lazy : bool
+            Change a sample whenever it is asked for; else all of them now, once.
+        """
+        changed = _LazyTransformDataset(self, fn)
+        return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
+
+    def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
+        """Return the samples with their first part changed; labels stay as they are."""
+        return self.transform(_TransformFirstClosure(fn), lazy)
+
+
+class SimpleDataset(Dataset):
+    """A list or array as a data set.
+
+    >>> mx.gluon.data.SimpleDataset([4, 5]).transform(lambda x: x + 1)[1]
+    6
+    """
+
+    def __init__(self, data: Sequence) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._data[idx]
+
+    def _batch(self, indices: list[int]) -> Any:
+        return gathered(self._data, indices)
+
+
+class _LazyTransformDataset(Dataset):
+    """Samples that a function changes when they are asked for."""
+
+    def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
+        self._data = data
+        self._fn = fn
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: Any) -> Any:
+        item = self._data[idx]
+        return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+
+
+class _TransformFirstClosure:
+    """Changes the first part of a sample; unlike a closure, it can go to another process."""
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self._fn = fn
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        return (self._fn(first), *rest) if rest else self._fn(first)
+
+
+class _SampledDataset(Dataset):
+    """The samples that a sampler gave when this was made."""
+
+    def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
+        self._dataset = dataset
+        self._sampler = sampler
+        ordered = type(sampler) is SequentialSampler
+        first = sampler._start if ordered else 0
+        self._indices: Any = range(first, first + len(sampler)) if ordered else list(sampler)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._dataset[self._indices[idx]]
+
+    @property
+    def _batch(self) -> Callable[[list[int]], Any] | None:
+        inner = batch_reader(self._dataset)
+        if inner is None:
+            return None
+        return lambda indices: inner([self._indices[i] for i in indices])
+
+
+class ArrayDataset(Dataset):
+    """Arrays and lists of one length side by side; a sample has one element of each.
+
+    >>> data = mx.gluon.data.ArrayDataset(nd.array([[1, 2], [3, 4]]), ["a", "b"])
+    >>> data[1][0].asnumpy(), data[1][1]
+    (array([3., 4.], dtype=float32), 'b')
+    """
+
+    def __init__(self, *args: Sequence) -> None:
+        if not args:
+            raise AssertionError("Needs at least 1 arrays")
+        self._length = len(args[0])
+        self._data: list[Any] = []
+        for number, data in enumerate(args):
+            if len(data) != self._length:
+                raise AssertionError(
+                    "All arrays must have the same length; array[0] has length "
+                    f"{self._length} while array[{number}] has {len(data)}."
+                )
+            # Labels: a number is wanted of each, not an array of shape (1,).
+            vector = isinstance(data, NDArray) and len(data.shape) == 1
+            self._data.append(data.asnumpy() if vector else data)
+
+    def __getitem__(self, idx: Any) -> Any:
+        if len(self._data) == 1:
+            return self._data[0][idx]
+        return tuple(data[idx] for data in self._data)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _batch(self, indices: list[int]) -> Any:
+        parts = [gathered(data, indices) for data in self._data]
+        return parts[0] if len(parts) == 1 else parts
+
+
+class RecordFileDataset(Dataset):
+    """The records of a RecordIO file, as bytes; its ``.idx`` file must lie beside it.
+
+    Parameters
+    ----------
+    filename : str
+        The path of the ``.rec`` file.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self.filename = os.fspath(filename)
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = recordio.MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+
+class _DownloadedDataset(Dataset):
+    """Base of data sets that are fetched: arrays of samples and of labels.
+
+    A subclass defines `_get_data`, which sets `_data` and `_label`.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], transform: Callable | None) -> None:
+        self._transform = transform
+        self._data: Any = None
+        self._label: Any = None
+        self._root = str(Path(root).expanduser())
+        Path(self._root).mkdir(parents=True, exist_ok=True)
+        self._get_data()
+
+    def __getitem__(self, idx: Any) -> Any:
+        if self._transform is not None:
+            return self._transform(self._data[idx], self._label[idx])
+        return self._data[idx], self._label[idx]
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def _get_data(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def _batch(self) -> Callable[[list[int]], Any] | None:
+        if self._transform is not None:
+            return None
+        return lambda indices: [gathered(self._data, indices), gathered(self._label, indices)]
+
+
+_DIRECT = (SimpleDataset, ArrayDataset, _SampledDataset, _DownloadedDataset)
+
+
+def batch_reader(dataset: Any) -> Callable[[list[int]], Any] | None:
+    """Return a function from indices to a whole batch, if samples need not be looked at singly.
+
+    It gives what `default_batchify_fn` would make of the samples.
+    """
+    if isinstance(dataset, NDArray | np.ndarray):
+        return lambda indices: gathered(dataset, indices)
+    for kind in _DIRECT:
+        # A class of the user's own that gives other samples must be asked for them.
+        if isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__:
+            return dataset._batch
+    return None

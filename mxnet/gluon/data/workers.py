@@ -1,0 +1,435 @@
+"""Crews of workers that make batches ahead: processes, or threads.
+
+A crew is asked by `submit`, answers by `result`, and lets go of what nobody wants by `forget`.
+Each worker process has connections of its own, without locks that a dying one could keep; the
+parent waits for answers and for deaths alike, so it never waits for a worker that is gone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import queue
+import random
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ...error import MXNetError
+from ...shape_mode import is_np_shape
+from ...util import is_np_array, set_np
+from . import parcel
+
+Fetch = Callable[[Sequence[Any]], Any]  # from indices to a batch
+PARENT_CHECK = 5.0  # seconds between two looks whether the parent still lives
+FAREWELL = 1.0  # seconds for a worker to end by itself
+
+
+class WorkerDied(MXNetError):
+    """A worker process ended before its batch was done."""
+
+
+class LoaderTimeout(MXNetError, multiprocessing.TimeoutError, TimeoutError):
+    """A batch took longer than the loader's `timeout`."""
+
+
+class WorkerTraceback(Exception):  # noqa: N818 (shown as the cause of an error, not raised)
+    """Where in a worker an error arose."""
+
+    def __str__(self) -> str:
+        return f"\n\nIn a worker of the DataLoader:\n{self.args[0]}"
+
+
+class Task(NamedTuple):
+    """What a worker is asked: the samples of a batch, and the seed of its random streams."""
+
+    number: int
+    indices: Any
+    seed: int
+
+
+class Failure(NamedTuple):
+    """What a worker answers when there is no batch: the error and where it arose."""
+
+    error: BaseException | None
+    summary: str
+    trace: str
+
+    def throw(self) -> None:
+        """Raise the worker's error here, with its traceback as the cause."""
+        cause = WorkerTraceback(self.trace)
+        raise (self.error or MXNetError(self.summary)) from cause
+
+
+class Switches(NamedTuple):
+    """The meanings of shapes and arrays that workers take over from the thread that asks."""
+
+    shape: bool
+    array: bool
+
+    @staticmethod
+    def here() -> Switches:
+        return Switches(is_np_shape(), is_np_array())
+
+
+# -- processes ---------------------------------------------------------------------------------
+
+
+class _Worker:
+    """The parent's side of one worker process."""
+
+    def __init__(self, ctx: Any, number: int, fetch: Fetch, switches: Switches) -> None:
+        theirs, self.tasks = ctx.Pipe(duplex=False)
+        self.answers, answering = ctx.Pipe(duplex=True)  # a socket: it can carry shared memory
+        self.waiting: set[int] = set()
+        self.process = ctx.Process(
+            target=_work,
+            args=(theirs, answering, os.getpid(), fetch, switches),
+            name=f"DataLoader-worker-{number}",
+            daemon=True,
+        )
+        try:
+            self.process.start()
+        except Exception as error:
+            self.close()
+            method = ctx.get_start_method()
+            if method != "fork" and isinstance(error, pickle.PicklingError | AttributeError | TypeError):
+                raise MXNetError(
+                    "The data set or batchify_fn cannot be sent to a worker process that is "
+                    f"started by {method!r}: {error}. Use functions and classes that stand at the "
+                    "top level of a module, or thread_pool=True, or num_workers=0."
+                ) from error
+            raise
+        finally:
+            theirs.close()  # the worker has them now; only so its death ends them
+            answering.close()
+
+    def close(self) -> None:
+        self.tasks.close()
+        self.answers.close()
+
+
+class ProcessCrew:
+    """Worker processes, each with a copy of the data set."""
+
+    def __init__(self, count: int, fetch: Fetch) -> None:
+        if multiprocessing.current_process().daemon:
+            raise MXNetError(
+                "A worker process cannot have workers of its own: for a DataLoader inside a data "
+                "set use num_workers=0 or thread_pool=True."
+            )
+        self._ctx = multiprocessing.get_context()
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._answers: dict[int, tuple[bytes, list[Any]] | Failure] = {}
+        self._unwanted: set[int] = set()
+        self._next = 0
+        self._workers: list[_Worker] = []
+        switches = Switches.here()
+        try:
+            for number in range(count):
+                self._workers.append(_Worker(self._ctx, number, fetch, switches))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is this process's crew and nobody is missing."""
+        return bool(self._workers) and self._owner == os.getpid()
+
+    def submit(self, indices: Any, seed: int) -> int:
+        """Give a batch to the worker with the least to do; return its number."""
+        with self._lock:
+            self._open()
+            number, self._next = self._next, self._next + 1
+            worker = min(self._workers, key=lambda w: len(w.waiting))
+            try:
+                worker.tasks.send(Task(number, indices, seed))
+            except OSError:
+                self._mourn()
+            worker.waiting.add(number)
+            return number
+
+    def result(self, number: int, timeout: float) -> Any:
+        """Return a batch, or raise what went wrong with it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            with self._lock:
+                if number in self._answers:
+                    break
+                self._open()
+                self._listen(min(1.0, max(0.0, deadline - time.monotonic())))
+                late = number not in self._answers and time.monotonic() >= deadline
+            if late:
+                self.close()
+                raise LoaderTimeout(
+                    f"A worker of the DataLoader needed more than {timeout} seconds for a batch. "
+                    "Look into the data set's __getitem__ and transforms, lower num_workers if "
+                    "memory runs short, or raise the DataLoader's timeout."
+                )
+        answer = self._answers.pop(number)
+        if isinstance(answer, Failure):
+            answer.throw()
+        text, memory = answer
+        return pickle.loads(text, buffers=memory)
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of batches that nobody will ask for; workers skip those not yet begun."""
+        if not self.usable:
+            return
+        with self._lock:
+            for number in numbers:
+                if self._answers.pop(number, None) is None:
+                    self._unwanted.add(number)
+            for worker in self._workers:
+                unwanted = worker.waiting.intersection(numbers)
+                if unwanted:
+                    try:
+                        worker.tasks.send(unwanted)
+                    except OSError:
+                        self.close()
+                        return
+
+    def close(self) -> None:
+        """End all workers; those that are busy are not waited for long."""
+        workers, self._workers = self._workers, []
+        if self._owner != os.getpid():  # a copy of the parent: its workers are not ours
+            return
+        for worker in workers:
+            try:
+                worker.tasks.send(None)
+            except OSError:
+                pass
+        end = time.monotonic() + FAREWELL
+        for stop in (None, "terminate", "kill"):
+            alive = [w.process for w in workers if w.process.is_alive()]
+            for process in alive:
+                if stop:
+                    getattr(process, stop)()
+            for process in alive:
+                process.join(max(0.0, end - time.monotonic()) if stop is None else FAREWELL)
+        for worker in workers:
+            worker.close()
+            if not worker.process.is_alive():
+                worker.process.close()
+        self._answers.clear()
+
+    def _open(self) -> None:
+        if not self._workers:
+            raise MXNetError("The workers of this DataLoader have ended; iterate over it anew.")
+
+    def _listen(self, seconds: float) -> None:
+        """Take in what has arrived, or find out who died."""
+        by_connection = {w.answers: w for w in self._workers}
+        deaths = [w.process.sentinel for w in self._workers]
+        ready = wait([*by_connection, *deaths], seconds)
+        spoke = [by_connection[c] for c in ready if c in by_connection]
+        try:
+            for worker in spoke:
+                number, *answer = parcel.receive(worker.answers)
+                self._take_in(worker, number, *answer)
+        except (EOFError, OSError):
+            self._mourn()
+        if ready and not spoke:
+            self._mourn()
+
+    def _take_in(self, worker: _Worker, head: tuple, text: bytes, memory: list[Any]) -> None:
+        number, failed = head
+        worker.waiting.discard(number)
+        if number in self._unwanted:
+            self._unwanted.discard(number)
+        elif failed:
+            self._answers[number] = pickle.loads(text)
+        else:
+            self._answers[number] = (text, memory)
+
+    def _mourn(self) -> None:
+        """Raise for the workers that ended; the others end too."""
+        time.sleep(0.05)  # its exit code may come a moment after its connections went
+        ended = [_exit_text(w.process) for w in self._workers if not w.process.is_alive()]
+        self.close()
+        raise WorkerDied(
+            f"A worker process of the DataLoader ended unexpectedly: {', '.join(ended)}. "
+            "A signal SIGKILL often means that memory ran out: use fewer workers or smaller "
+            "batches. With num_workers=0 an error shows where it arises."
+        )
+
+
+def _exit_text(process: Any) -> str:
+    code = process.exitcode
+    if code is not None and code < 0:
+        try:
+            return f"{process.name} (pid {process.pid}) by signal {signal.Signals(-code).name}"
+        except ValueError:
+            pass
+    return f"{process.name} (pid {process.pid}) with exit code {code}"
+
+
+# -- inside a worker ---------------------------------------------------------------------------
+
+
+def _work(
+    tasks: Connection, answers: Connection, parent: int, fetch: Fetch, switches: Switches
+) -> None:
+    """Answer tasks until told to stop, or until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    torch.set_num_threads(1)  # workers share the cores; a forked OpenMP could also hang
+    set_np(*switches)
+    todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+    unwanted: set[int] = set()
+    threading.Thread(target=_take_orders, args=(tasks, parent, todo, unwanted), daemon=True).start()
+    while (task := todo.get()) is not None:
+        head, text, memory = _answer(task, fetch, unwanted)
+        try:
+            parcel.send(answers, head, text, memory)
+        except OSError:  # the parent has closed
+            return
+        except MemoryError as error:
+            parcel.send(answers, (task.number, True), pickle.dumps(_failure(error)), [])
+
+
+def _take_orders(
+    tasks: Connection, parent: int, todo: queue.SimpleQueue, unwanted: set[int]
+) -> None:
+    """Read orders as they come, so that the parent never waits to be heard."""
+    while True:
+        try:
+            while not tasks.poll(PARENT_CHECK):
+                if os.name == "posix" and os.getppid() not in (parent, _forkserver()):
+                    os._exit(1)
+            order = tasks.recv()
+        except (EOFError, OSError):  # the parent is gone; nobody wants what this process does
+            os._exit(1)
+        if isinstance(order, set):
+            unwanted.update(order)
+            continue
+        todo.put(order)
+        if order is None:
+            return
+
+
+_first_parent = os.getppid()
+
+
+def _forkserver() -> int:
+    """Return the process that started this one, which under forkserver is not the parent."""
+    return _first_parent
+
+
+def _answer(task: Task, fetch: Fetch, unwanted: set[int]) -> tuple[tuple, bytes, list]:
+    if task.number in unwanted:
+        unwanted.discard(task.number)
+        return (task.number, False), pickle.dumps(None), []
+    try:
+        _seed(task.seed)
+        return (task.number, False), *parcel.pack(fetch(task.indices))
+    except BaseException as error:
+        return (task.number, True), pickle.dumps(_failure(error)), []
+
+
+def _seed(seed: int) -> None:
+    """Let each batch have streams of its own, whichever worker makes it."""
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (what transforms of users draw from)
+
+
+def _failure(error: BaseException) -> Failure:
+    trace = "".join(traceback.format_exception(error))
+    summary = f"{type(error).__name__}: {error}"
+    try:
+        again = pickle.loads(pickle.dumps(error))
+        same = type(again) is type(error) and isinstance(error, Exception)
+    except Exception:
+        same = False
+    return Failure(error.with_traceback(None) if same else None, summary, trace)
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+class ThreadCrew:
+    """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
+
+    usable = True
+
+    def __init__(self, count: int, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._answers: dict[int, tuple[bool, Any]] = {}
+        self._unwanted: set[int] = set()
+        self._news = threading.Condition()
+        self._next = 0
+        switches = Switches.here()
+        for number in range(count):
+            threading.Thread(
+                target=_work_in_thread,
+                args=(self._tasks, self._fetch, self._put, self._unwanted, switches),
+                name=f"DataLoader-thread-{number}",
+                daemon=True,
+            ).start()
+        self._count = count
+
+    def submit(self, indices: Any, seed: int) -> int:
+        """Give a batch to whichever thread is free first; return its number."""
+        with self._news:
+            number, self._next = self._next, self._next + 1
+        self._tasks.put(Task(number, indices, seed))
+        return number
+
+    def result(self, number: int, timeout: float) -> Any:
+        """Return a batch, or raise what went wrong with it."""
+        with self._news:
+            if not self._news.wait_for(lambda: number in self._answers, timeout):
+                raise LoaderTimeout(
+                    f"A thread of the DataLoader needed more than {timeout} seconds for a batch. "
+                    "Look into the data set's __getitem__ and transforms, or raise the "
+                    "DataLoader's timeout."
+                )
+            failed, answer = self._answers.pop(number)
+        if failed:
+            raise answer
+        return answer
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of batches that nobody will ask for."""
+        with self._news:
+            for number in numbers:
+                if self._answers.pop(number, None) is None:
+                    self._unwanted.add(number)
+
+    def close(self) -> None:
+        """Tell all threads to stop after what they do now."""
+        for _ in range(self._count):
+            self._tasks.put(None)
+
+    def _put(self, number: int, failed: bool, answer: Any) -> None:
+        with self._news:
+            if number in self._unwanted:
+                self._unwanted.discard(number)
+                return
+            self._answers[number] = (failed, answer)
+            self._news.notify_all()
+
+
+def _work_in_thread(
+    tasks: queue.SimpleQueue, fetch: Fetch, put: Callable, unwanted: set[int], switches: Switches
+) -> None:
+    set_np(*switches)
+    while (task := tasks.get()) is not None:
+        if task.number in unwanted:
+            put(task.number, False, None)
+            continue
+        try:
+            put(task.number, False, fetch(task.indices))
+        except BaseException as error:
+            put(task.number, True, error)

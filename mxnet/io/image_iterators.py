@@ -1,0 +1,414 @@
+"""`ImageRecordIter` and its kin: batches of pictures from record files, made by many threads."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from ..dtypes import to_name
+from ..error import MXNetError
+from ..formats import params_file
+from ..formats.location import local_path
+from ..formats.record_index import read_list
+from ..ops.attributes import Count, DType, Floats, Shape
+from ..random import host_rng
+from .detection_changes import DetectionChanges
+from .file_iters import Device, file_iter
+from .picture_batches import PictureBatches, Places, RecordFiles
+from .picture_changes import Changes
+from .picture_filling import CHANNELS_TO_FLAG, DetectionFill, Normalization, PictureFill
+
+__all__ = [
+    "ImageDetRecordIter",
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordIter_v1",
+    "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
+]
+
+logger = logging.getLogger("mxnet.io")
+PIXEL_TYPES = {torch.float32: np.float32, torch.uint8: np.uint8, torch.int8: np.int8}
+
+
+def _image_record(
+    *,
+    path_imglist: str = "",
+    path_imgrec: str = "",
+    path_imgidx: str = "",
+    aug_seq: str = "aug_default",
+    label_width: int = 1,
+    data_shape: Shape,
+    preprocess_threads: int = 4,
+    verbose: bool = True,
+    num_parts: int = 1,
+    part_index: int = 0,
+    device_id: int = 0,
+    shuffle_chunk_size: Count = 0,
+    shuffle_chunk_seed: int = 0,
+    seed_aug: int | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    batch_size: Count,
+    round_batch: bool = True,
+    prefetch_buffer: Count = 4,
+    ctx: Device = "gpu",
+    dtype: DType | None = None,
+    resize: int = -1,
+    rand_crop: bool = False,
+    random_resized_crop: bool = False,
+    max_rotate_angle: int = 0,
+    max_aspect_ratio: float = 0.0,
+    min_aspect_ratio: float | None = None,
+    max_shear_ratio: float = 0.0,
+    max_crop_size: int = -1,
+    min_crop_size: int = -1,
+    max_random_scale: float = 1.0,
+    min_random_scale: float = 1.0,
+    max_random_area: float = 1.0,
+    min_random_area: float = 1.0,
+    max_img_size: float = 1e10,
+    min_img_size: float = 0.0,
+    brightness: float = 0.0,
+    contrast: float = 0.0,
+    saturation: float = 0.0,
+    pca_noise: float = 0.0,
+    random_h: int = 0,
+    random_s: int = 0,
+    random_l: int = 0,
+    rotate: int = -1,
+    fill_value: int = 255,
+    inter_method: int = 1,
+    pad: int = 0,
+    mirror: bool = False,
+    rand_mirror: bool = False,
+    mean_img: str = "",
+    mean_r: float = 0.0,
+    mean_g: float = 0.0,
+    mean_b: float = 0.0,
+    mean_a: float = 0.0,
+    std_r: float = 1.0,
+    std_g: float = 1.0,
+    std_b: float = 1.0,
+    std_a: float = 1.0,
+    scale: float = 1.0,
+    max_random_contrast: float = 0.0,
+    max_random_illumination: float = 0.0,
+) -> PictureBatches:
+    """Iterate over the pictures of a record file: ``(batch, channels, height, width)``.
+
+    Parameters
+    ----------
+    path_imgrec : str
+        The record file, or a folder of them, as `im2rec` makes it.
+    path_imgidx : str
+        Its index: parts then have equal numbers of records, and shuffling starts at once.
+    path_imglist : str
+        A list file whose labels take the place of those in the records.
+    data_shape : (channels, height, width)
+    batch_size : int
+    label_width : int
+        Number of labels of a picture.
+    dtype : {'float32', 'uint8', 'int8'}
+        Bytes are not normalized; of signed bytes only the mean is subtracted.
+    shuffle, seed : bool, int
+        Whether each epoch has its own order, and where these orders start.
+    num_parts, part_index : int
+        Read only this one of so many parts.
+    round_batch : bool
+        Fill the last batch from the next epoch, which then begins after that; else with zeros.
+    preprocess_threads, prefetch_buffer : int
+        How many threads decode, and how many batches are made ahead.
+    seed_aug : int, optional
+        The seed of all that is random in pictures; without it `mx.random.seed` decides.
+    resize : int
+        First resize the shorter edge to this.
+    max_rotate_angle, rotate, max_shear_ratio, fill_value : int, int, float, int
+        Turn by a random or a fixed angle in degrees, shear, and the colour of empty corners.
+    max_random_scale, min_random_scale, max_img_size, min_img_size : float
+        Scale at random, and limits of the size after it.
+    max_aspect_ratio, min_aspect_ratio : float
+        Width / height changes by up to the first, or lies between both.
+    pad : int
+        Add a border.
+    rand_crop : bool
+        Crop anywhere instead of in the middle.
+    max_crop_size, min_crop_size : int
+        Crop a square of random size and resize it.
+    random_resized_crop, max_random_area, min_random_area : bool, float, float
+        Crop a random part of the area and resize it.
+    brightness, contrast, saturation, pca_noise, random_h, random_s, random_l : float or int
+        How far colours may change.
+    inter_method : int
+        0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
+    mirror, rand_mirror : bool
+        Mirror all pictures, or every other one.
+    mean_img : str
+        A file with the mean picture; it is computed and written if it is not there.
+    mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale : float
+        ``(x - mean) * scale / std``.
+    max_random_contrast, max_random_illumination : float
+        A random factor, and a random number to add, after the mean is subtracted.
+
+    Notes
+    -----
+    `shuffle_chunk_size`, `shuffle_chunk_seed`, `device_id` and `ctx` change nothing: all records
+    are shuffled, and batches are made on the CPU.
+    """
+    given = locals()
+    _check("ImageRecordIter", data_shape, batch_size, path_imgrec, aug_seq, "aug_default")
+    changes = Changes(**{name: given[name] for name in Changes._fields})
+    pixel_type = _pixel_type("ImageRecordIter", dtype)
+    files = RecordFiles(path_imgrec, path_imgidx)
+    means, deviations = _colours(given, data_shape[0])
+    labels = _labels(path_imglist)
+
+    def batches(normalization: Normalization, **other: Any) -> PictureBatches:
+        fill = PictureFill(files, changes, normalization, labels, mirror, rand_mirror)
+        settings = {
+            "batch_size": batch_size,
+            "data": (data_shape, np.dtype(pixel_type)),
+            "label": (label_width, 0.0, label_width == 1),
+            "threads": preprocess_threads,
+            "ahead": prefetch_buffer,
+            "round_batch": round_batch,
+            "seed": _seed(seed_aug),
+        }
+        places = Places(files.part(part_index, num_parts), shuffle, seed)
+        return PictureBatches(places, fill, **{**settings, **other})
+
+    if mean_img:
+        plain = Normalization(np.zeros(data_shape[0], np.float32), np.ones(data_shape[0]))
+        raw = functools.partial(
+            batches, plain, data=(data_shape, np.dtype(np.float32)), round_batch=False
+        )
+        means = _mean_image(mean_img, data_shape, raw)
+    if verbose:
+        logger.info("ImageRecordIter: %s, %d threads for decoding", path_imgrec, preprocess_threads)
+    factor = (scale / deviations).astype(np.float32)
+    return batches(Normalization(means, factor, max_random_contrast, max_random_illumination))
+
+
+def _image_detection_record(
+    *,
+    path_imglist: str = "",
+    path_imgrec: str = "./data/imgrec.rec",
+    aug_seq: str = "det_aug_default",
+    label_width: int = -1,
+    data_shape: Shape,
+    preprocess_threads: int = 4,
+    verbose: bool = True,
+    num_parts: int = 1,
+    part_index: int = 0,
+    shuffle_chunk_size: Count = 0,
+    shuffle_chunk_seed: int = 0,
+    label_pad_width: int = 0,
+    label_pad_value: float = -1.0,
+    shuffle: bool = False,
+    seed: int = 0,
+    batch_size: Count,
+    round_batch: bool = True,
+    prefetch_buffer: Count = 4,
+    ctx: Device = "gpu",
+    dtype: DType | None = None,
+    resize: int = -1,
+    rand_crop_prob: float = 0.0,
+    min_crop_scales: Floats = (0.0,),
+    max_crop_scales: Floats = (1.0,),
+    min_crop_aspect_ratios: Floats = (1.0,),
+    max_crop_aspect_ratios: Floats = (1.0,),
+    min_crop_overlaps: Floats = (0.0,),
+    max_crop_overlaps: Floats = (1.0,),
+    min_crop_sample_coverages: Floats = (0.0,),
+    max_crop_sample_coverages: Floats = (1.0,),
+    min_crop_object_coverages: Floats = (0.0,),
+    max_crop_object_coverages: Floats = (1.0,),
+    num_crop_sampler: int = 1,
+    crop_emit_mode: Literal["center", "overlap"] = "center",
+    emit_overlap_thresh: float = 0.3,
+    max_crop_trials: Shape = (25,),
+    rand_pad_prob: float = 0.0,
+    max_pad_scale: float = 1.0,
+    max_random_hue: int = 0,
+    random_hue_prob: float = 0.0,
+    max_random_saturation: int = 0,
+    random_saturation_prob: float = 0.0,
+    max_random_illumination: int = 0,
+    random_illumination_prob: float = 0.0,
+    max_random_contrast: float = 0.0,
+    random_contrast_prob: float = 0.0,
+    rand_mirror_prob: float = 0.0,
+    fill_value: int = 127,
+    inter_method: int = 1,
+    resize_mode: Literal["fit", "force", "shrink"] = "force",
+    mean_img: str = "",
+    mean_r: float = 0.0,
+    mean_g: float = 0.0,
+    mean_b: float = 0.0,
+    mean_a: float = 0.0,
+    std_r: float = 0.0,
+    std_g: float = 0.0,
+    std_b: float = 0.0,
+    std_a: float = 0.0,
+    scale: float = 1.0,
+) -> PictureBatches:
+    """Iterate over pictures with boxes: each label says the size of its picture, then the boxes.
+
+    A label is: channels, height and width of the picture in the batch, number of values that
+    follow, length of the header, length of an object, the rest of the header, the objects; what is
+    left is ``label_pad_value``.
+
+    Parameters
+    ----------
+    path_imgrec : str
+        The record file, as `im2rec --pack-label` makes it.
+    label_width : int
+        Number of values in each label, or -1 if it differs.
+    label_pad_width : int
+        Room for so many values; by default as many as the longest label has.
+    rand_crop_prob, rand_pad_prob, rand_mirror_prob : float
+        How often a picture is cropped, put on a larger ground, mirrored.
+    min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios : tuple
+        Size and form of crops; one value, or one for each of ``num_crop_sampler`` samplers.
+    min_crop_overlaps and the like : tuple
+        How much a crop and some object must cover each other.
+    crop_emit_mode, emit_overlap_thresh : {'center', 'overlap'}, float
+        Drop objects whose centre is outside, or of which too little is inside.
+    resize_mode : {'force', 'shrink', 'fit'}
+        Resize to ``data_shape``; or keep the form, never or also enlarging.
+
+    Notes
+    -----
+    Other parameters are as in `ImageRecordIter`.
+    """
+    given = locals()
+    title = "ImageDetRecordIter"
+    _check(title, data_shape, batch_size, path_imgrec, aug_seq, "det_aug_default")
+    _pixel_type(title, dtype, torch.float32)
+    changes = DetectionChanges(**{name: given[name] for name in DetectionChanges._fields})
+    files = RecordFiles(path_imgrec)
+    means, deviations = _colours(given, data_shape[0])
+    if mean_img:
+        means = _read_mean(local_path(mean_img), data_shape)
+    normalization = Normalization(means, (scale / deviations).astype(np.float32))
+    fill = DetectionFill(files, changes, normalization, _labels(path_imglist), label_width)
+    widest = max(map(fill.width, files.part(part_index, num_parts)), default=0)
+    if 0 < label_pad_width < widest:
+        raise MXNetError(
+            f"{title}: label_pad_width: {label_pad_width} smaller than estimated width: {widest}"
+        )
+    width = DetectionFill.FIRST + max(widest, label_pad_width)
+    if verbose:
+        logger.info("%s: %s, label width %d", title, path_imgrec, width)
+    return PictureBatches(
+        Places(files.part(part_index, num_parts), shuffle, seed),
+        fill,
+        batch_size=batch_size,
+        data=(data_shape, np.dtype(np.float32)),
+        label=(width, label_pad_value, False),
+        threads=preprocess_threads,
+        ahead=prefetch_buffer,
+        round_batch=round_batch,
+        seed=_seed(None),
+    )
+
+
+def _check(
+    title: str, data_shape: Shape, batch_size: int, path: str, aug_seq: str, known: str
+) -> None:
+    if len(data_shape) != 3 or min(data_shape) < 1 or data_shape[0] not in CHANNELS_TO_FLAG:
+        raise MXNetError(
+            f"{title}: value {list(data_shape)} for Parameter data_shape: expected (channels, "
+            "height, width) with 1, 3 or 4 channels."
+        )
+    if batch_size < 1:
+        raise MXNetError(f"{title}: batch_size must be at least 1, got {batch_size}.")
+    if not path:
+        raise MXNetError(f"{title}: must specify image_rec: path_imgrec is missing.")
+    if aug_seq != known:
+        raise MXNetError(f"{title}: aug_seq {aug_seq!r} is not known, only {known!r}.")
+
+
+def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) -> Any:
+    dtype = dtype or torch.float32
+    if dtype not in (allowed or PIXEL_TYPES):
+        kinds = ", ".join(map(to_name, allowed or PIXEL_TYPES))
+        raise MXNetError(f"unknown dtype for {title}: {to_name(dtype)}; it is one of {kinds}.")
+    return PIXEL_TYPES[dtype]
+
+
+def _colours(given: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of each channel; a deviation of 0 was not given."""
+    means = [given[f"mean_{c}"] for c in "rgba"[:channels]]
+    deviations = [given[f"std_{c}"] or 1.0 for c in "rgba"[:channels]]
+    return np.array(means, np.float32), np.array(deviations, np.float32)
+
+
+def _labels(path: str) -> dict[int, np.ndarray] | None:
+    if not path:
+        return None
+    return {line.index: np.array(line.labels, np.float32) for line in read_list(path)}
+
+
+def _seed(given: int | None) -> int:
+    return int(host_rng().integers(2**32)) if given is None else given % 2**64
+
+
+def _mean_image(place: str, shape: Shape, batches: Callable[[], PictureBatches]) -> np.ndarray:
+    """Return the mean picture from its file, which is made first if it is not there."""
+    path = local_path(place)
+    if path.exists():
+        return _read_mean(path, shape)
+    logger.info("Computing the mean picture, to be kept in %s", path)
+    source, total, count = batches(), np.zeros(shape), 0
+    while (batch := source.next_batch()) is not None:
+        real = batch.data.handle[: source.batch_size - batch.pad]
+        total += real.sum(0, dtype=torch.float64).numpy()
+        count += len(real)
+    source.close()
+    mean = torch.from_numpy((total / max(1, count)).astype(np.float32))
+    params_file.write(path, {"mean_img": mean})
+    return mean.numpy()
+
+
+def _read_mean(path: Path, shape: Shape) -> np.ndarray:
+    found = params_file.read(path)
+    mean = found.get("mean_img") if isinstance(found, dict) else None
+    if not isinstance(mean, torch.Tensor) or tuple(mean.shape) != tuple(shape):
+        size = None if mean is None else tuple(getattr(mean, "shape", ()))
+        raise MXNetError(f"{path} should hold 'mean_img' of shape {tuple(shape)}, found {size}.")
+    return mean.to(torch.float32).numpy()
+
+
+def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
+    """Return the iterator under a public name, with some parameters decided."""
+
+    @functools.wraps(make)
+    def source(**given: Any) -> PictureBatches:
+        return make(**{**given, **fixed})
+
+    source.__name__ = source.__qualname__ = name
+    if first:
+        source.__doc__ = f"{first}\n\n{make.__doc__.partition(chr(10))[2]}"
+    return file_iter(source)
+
+
+_OLD = "Iterate over the pictures of a record file; an old name of `ImageRecordIter`"
+ImageRecordIter = _named(_image_record, "ImageRecordIter")
+ImageRecordIter_v1 = _named(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
+ImageRecordUInt8Iter = _named(
+    _image_record, "ImageRecordUInt8Iter", f"{_OLD} for bytes.", dtype=torch.uint8
+)
+ImageRecordUInt8Iter_v1 = _named(
+    _image_record, "ImageRecordUInt8Iter_v1", f"{_OLD} for bytes.", dtype=torch.uint8
+)
+ImageRecordInt8Iter = _named(
+    _image_record, "ImageRecordInt8Iter", f"{_OLD} for signed bytes.", dtype=torch.int8
+)
+ImageDetRecordIter = _named(_image_detection_record, "ImageDetRecordIter")

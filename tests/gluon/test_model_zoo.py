@@ -1,0 +1,129 @@
+"""Networks of the zoo have MXNet 1.9.1's parameters and answers; files are checked before use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import mxnet as mx
+from mxnet.gluon.model_zoo import model_store, vision
+from tests.golden.zoo_cases import SEEN, SLOW, seen, told
+
+RECORDED = json.loads(
+    (Path(__file__).parent.parent / "golden" / "model_zoo.json").read_text(encoding="utf-8")
+)
+SEEN_NAMES = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SEEN]
+
+
+def test_all_networks_of_mxnet_have_names():
+    assert sorted(vision.MODELS) == sorted(RECORDED)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_parameters_have_the_names_and_shapes_of_mxnet(name):
+    found = told(mx, name)
+    for part in ("count", "parameters", "sha1"):
+        if part in RECORDED[name]:
+            assert found[part] == RECORDED[name][part], part
+
+
+@pytest.mark.parametrize("name", SEEN_NAMES)
+def test_answer_to_a_picture_is_that_of_mxnet(name):
+    wanted = np.array(RECORDED[name]["seen"], dtype="float32")
+    found = seen(mx, name, hybridize=True).ravel()
+    assert_allclose(found, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25"])
+def test_eager_answer_equals_hybrid_answer(name):
+    assert_allclose(seen(mx, name), seen(mx, name, hybridize=True), rtol=1e-4, atol=1e-4)
+
+
+def test_unknown_network_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"Model nope is not supported.*\n\talexnet\n"):
+        vision.get_model("nope")
+
+
+# -- files ------------------------------------------------------------------------------------
+
+NAME = "mobilenetv2_0.25"
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """A small network's file, under the hash that the store is made to expect."""
+    net = vision.get_model(NAME)
+    net.initialize()
+    net(mx.nd.zeros((1, 3, 32, 32)))
+    file = tmp_path / "made.params"
+    net.save_parameters(str(file))
+    digest = hashlib.sha1(file.read_bytes()).hexdigest()
+    monkeypatch.setitem(model_store.SHA1, NAME, digest)
+    return net, file, f"{NAME}-{digest[:8]}"
+
+
+def first_weight(net):
+    return net.features[0].weight.data().asnumpy()
+
+
+def placed(trained, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{trained[2]}.params").write_bytes(trained[1].read_bytes())
+
+
+def test_file_in_root_is_used(trained, tmp_path):
+    placed(trained, tmp_path / "zoo")
+    net = vision.get_model(NAME, pretrained=True, root=str(tmp_path / "zoo"))
+    assert_allclose(first_weight(net), first_weight(trained[0]))
+
+
+def test_file_under_mxnet_home_is_used(trained, tmp_path, monkeypatch):
+    placed(trained, tmp_path / "home" / "models")
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))
+    net = vision.get_model(NAME, pretrained=True)
+    assert_allclose(first_weight(net), first_weight(trained[0]))
+
+
+def test_missing_file_says_what_belongs_where(trained, tmp_path, monkeypatch):
+    monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
+    with pytest.raises(mx.MXNetError, match=rf"Put {NAME}-\w+\.params .* into {tmp_path}"):
+        vision.get_model(NAME, pretrained=True, root=str(tmp_path))
+
+
+def test_damaged_file_is_not_used(trained, tmp_path, monkeypatch):
+    monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
+    (tmp_path / f"{trained[2]}.params").write_bytes(b"damaged")
+    with pytest.raises(mx.MXNetError, match=r"its SHA-1 is not"):
+        vision.get_model(NAME, pretrained=True, root=str(tmp_path))
+
+
+def mirror(trained, folder, content):
+    place = folder / "gluon" / "models"
+    place.mkdir(parents=True)
+    with zipfile.ZipFile(place / f"{trained[2]}.zip", "w") as packed:
+        packed.writestr(f"{trained[2]}.params", content)
+    return folder.as_uri()
+
+
+def test_mirror_is_asked_and_its_file_kept(trained, tmp_path, monkeypatch):
+    address = mirror(trained, tmp_path / "mirror", trained[1].read_bytes())
+    monkeypatch.setenv("MXNET_GLUON_REPO", address)
+    root = tmp_path / "zoo"
+    net = vision.get_model(NAME, pretrained=True, root=str(root))
+    assert_allclose(first_weight(net), first_weight(trained[0]))
+    assert [p.name for p in root.iterdir()] == [f"{trained[2]}.params"]
+    model_store.purge(str(root))
+    assert not list(root.iterdir())
+
+
+def test_file_of_a_mirror_with_another_hash_is_refused(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_GLUON_REPO", mirror(trained, tmp_path / "mirror", b"other"))
+    with pytest.raises(mx.MXNetError, match="does not have the SHA-1"):
+        vision.get_model(NAME, pretrained=True, root=str(tmp_path / "zoo"))
+    assert not list((tmp_path / "zoo").iterdir())
