@@ -182,7 +182,7 @@ class Changes(NamedTuple):
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if chance.random() > 0.5:
                 w, h = h, w
-            if 1 <= w <= width and 1 <= h <= height:
+            if 1 <= w < width and 1 <= h < height:  # MXNet leaves out the whole picture
                 y = chance.integers(0, height - h, endpoint=True)
                 x = chance.integers(0, width - w, endpoint=True)
                 return pixels[y : y + h, x : x + w]
@@ -242,7 +242,7 @@ class Changes(NamedTuple):
     def _turned_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         cv2 = opencv()
         limits = (self.random_h, self.random_l, self.random_s)  # OpenCV's order
-        shift = [int(chance.integers(-limit, limit, endpoint=True)) for limit in limits]
+        shift = [int(chance.integers(-limit, limit)) if limit else 0 for limit in limits]
         hls = cv2.cvtColor(pixels, cv2.COLOR_RGB2HLS).astype(np.int16) + np.array(shift, np.int16)
         hls = np.clip(hls, 0, (180, 255, 255)).astype(np.uint8)
         return cv2.cvtColor(hls, cv2.COLOR_HLS2RGB)

@@ -319,24 +319,12 @@ class DataParallelExecutorGroup:
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Copy the batch to the devices and compute the outputs."""
-        self._load(data_batch.data, self.data_arrays, self.data_layouts, self.data_names, "data")
+        _load_general(data_batch.data, self.data_arrays, self.data_layouts)
         if self.label_arrays is not None and data_batch.label:
-            self._load(
-                data_batch.label, self.label_arrays, self.label_layouts, self.label_names, "label"
-            )
+            _load_general(data_batch.label, self.label_arrays, self.label_layouts)
         training = self.for_training if is_train is None else is_train
         for exe in self.execs:
             exe.forward(is_train=training)
-
-    def _load(
-        self, given: Sequence, arrays: list, axes: Sequence[int], names: Sequence[str], what: str
-    ) -> None:
-        if len(given) < len(names):
-            raise MXNetError(
-                f"The batch has {len(given)} {what} array(s), but {len(names)} are needed: "
-                f"{', '.join(names)}."
-            )
-        _load_general(given, arrays, axes)
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients; `out_grads` are those of the outputs, for the whole batch."""

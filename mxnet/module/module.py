@@ -538,6 +538,11 @@ class Module(BaseModule):
         now = [x.shape for x in batch.data]
         if shapes == now[: len(shapes)]:
             return
+        if len(now) < len(shapes):
+            raise MXNetError(
+                f"The batch has {len(now)} data array(s), but {len(shapes)} are needed: "
+                f"{', '.join(d.name for d in self._data_shapes)}."
+            )
         given = getattr(batch, "provide_data", None)
         data = given or [
             DataDesc(d.name, shape, d.dtype, d.layout)

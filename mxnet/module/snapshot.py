@@ -4,7 +4,8 @@ One file holds the symbol, the parameters and the optimizer of every device, the
 streams, and where in which epoch training is. It is replaced as a whole, so a killed run leaves
 the last complete one. The order of the data comes back in one of three ways: an iterator with
 ``state_dict`` and ``load_state_dict`` is asked; of an `NDArrayIter` the order is kept; any other is
-reset as often as before, each time with the random streams as they were then.
+reset as often as before, each time with the random streams as they were then. Batches of the epoch
+that are done already are drawn again and left out.
 """
 
 from __future__ import annotations
@@ -98,8 +99,12 @@ class Resuming:
         if self.order is not None:
             set_data_order(self.train_data, self.order)
             return
-        for streams in self.resets:
-            set_streams(streams)
+        goes_on = getattr(self.train_data, "reset_internal", True) is False  # a ResizeIter may
+        for before in self.resets:
+            if goes_on:  # an epoch begins where the last one ended: go there
+                for _ in self.train_data:
+                    pass
+            set_streams(before)
             self.train_data.reset()
 
     # -- in the loop --------------------------------------------------------------------------
@@ -306,10 +311,12 @@ def data_order(data: Any) -> Any:
     """Return what tells the order of an epoch's data, at its beginning; None if nothing does."""
     if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
         return {"own": data.state_dict()}
-    if type(data) is NDArrayIter and data.last_batch_handle != "roll_over":
-        arrays = [x for _, x in (*data.data, *data.label)]
-        return {"idx": data.idx.copy()} if all(x.stype == "default" for x in arrays) else None
-    return None
+    if type(data) is not NDArrayIter:
+        return None
+    if any(x.stype != "default" for _, x in (*data.data, *data.label)):
+        return None
+    rolled = [data._cache_data, data._cache_label]  # what came over from the last epoch
+    return {"idx": data.idx.copy(), "cursor": data.cursor, "rolled": rolled}
 
 
 def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
@@ -326,7 +333,8 @@ def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
         for named in (data.data, data.label):
             named[:] = [(name, _reordered(x, index)) for name, x in named]
         data.idx = wanted.copy()
-    data.cursor = -data.batch_size
+    data.cursor = order["cursor"]
+    data._cache_data, data._cache_label = order["rolled"]
 
 
 def _reordered(array: NDArray, places: torch.Tensor) -> NDArray:

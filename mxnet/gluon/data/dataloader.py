@@ -161,13 +161,15 @@ class _Ahead:
         self.crew = loader._workers()
         self._timeout = loader._timeout
         self._orders = iter(loader._batch_sampler)
-        self._seeds = host_rng()
+        self._seeds: Any = None
         self._asked: deque[int] = deque()
         for _ in range(max(1, loader._prefetch)):
             self._ask()
 
     def _ask(self) -> None:
         for indices in self._orders:
+            # After the sampler's own draw: one seed gives one order with and without workers.
+            self._seeds = self._seeds or host_rng()
             seed = int(self._seeds.integers(2**63))
             self._asked.append(self.crew.submit(indices, seed))
             return
@@ -177,8 +179,7 @@ class _Ahead:
 
     def take(self) -> Any:
         """Return the next batch, and have one more made."""
-        batch = self.crew.result(self._asked[0], self._timeout)
-        self._asked.popleft()
+        batch = self.crew.result(self._asked.popleft(), self._timeout)
         self._ask()
         return batch
 

@@ -95,7 +95,10 @@ def receive(connection: Connection) -> tuple[Any, bytes, list[Any]]:
     head, text, memory, total = connection.recv()
     if total is None:
         return head, text, memory
-    handle = reduction.recv_handle(connection)
+    try:
+        handle = reduction.recv_handle(connection)
+    except RuntimeError as error:  # the sender died in between
+        raise EOFError(str(error)) from error
     try:
         shared = memoryview(_mapped(handle, total))
     finally:

@@ -7,6 +7,7 @@ parent waits for answers and for deaths alike, so it never waits for a worker th
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -30,6 +31,7 @@ from . import parcel
 
 Fetch = Callable[[Sequence[Any]], Any]  # from indices to a batch
 PARENT_CHECK = 5.0  # seconds between two looks whether the parent still lives
+LISTEN = 0.2  # seconds after which another thread may use the crew too
 FAREWELL = 1.0  # seconds for a worker to end by itself
 
 
@@ -59,14 +61,18 @@ class Task(NamedTuple):
 class Failure(NamedTuple):
     """What a worker answers when there is no batch: the error and where it arose."""
 
-    error: BaseException | None
+    error: bytes | None  # a pickle, if the error has one
     summary: str
     trace: str
 
     def throw(self) -> None:
         """Raise the worker's error here, with its traceback as the cause."""
-        cause = WorkerTraceback(self.trace)
-        raise (self.error or MXNetError(self.summary)) from cause
+        error: Exception = MXNetError(self.summary)
+        if self.error is not None:
+            # What could be pickled there need not be importable here.
+            with contextlib.suppress(Exception):
+                error = pickle.loads(self.error)
+        raise error from WorkerTraceback(self.trace)
 
 
 class Switches(NamedTuple):
@@ -92,7 +98,7 @@ class _Worker:
         self.waiting: set[int] = set()
         self.process = ctx.Process(
             target=_work,
-            args=(theirs, answering, os.getpid(), fetch, switches),
+            args=(theirs, answering, fetch, switches),
             name=f"DataLoader-worker-{number}",
             daemon=True,
         )
@@ -154,8 +160,8 @@ class ProcessCrew:
             worker = min(self._workers, key=lambda w: len(w.waiting))
             try:
                 worker.tasks.send(Task(number, indices, seed))
-            except OSError:
-                self._mourn()
+            except OSError as error:
+                self._mourn(error)
             worker.waiting.add(number)
             return number
 
@@ -167,7 +173,7 @@ class ProcessCrew:
                 if number in self._answers:
                     break
                 self._open()
-                self._listen(min(1.0, max(0.0, deadline - time.monotonic())))
+                self._listen(min(LISTEN, max(0.0, deadline - time.monotonic())))
                 late = number not in self._answers and time.monotonic() >= deadline
             if late:
                 self.close()
@@ -188,16 +194,16 @@ class ProcessCrew:
             return
         with self._lock:
             for number in numbers:
-                if self._answers.pop(number, None) is None:
-                    self._unwanted.add(number)
+                self._answers.pop(number, None)
             for worker in self._workers:
                 unwanted = worker.waiting.intersection(numbers)
-                if unwanted:
-                    try:
+                self._unwanted |= unwanted
+                try:
+                    if unwanted:
                         worker.tasks.send(unwanted)
-                    except OSError:
-                        self.close()
-                        return
+                except OSError:  # it died; the next epoch gets new ones
+                    self.close()
+                    return
 
     def close(self) -> None:
         """End all workers; those that are busy are not waited for long."""
@@ -205,10 +211,8 @@ class ProcessCrew:
         if self._owner != os.getpid():  # a copy of the parent: its workers are not ours
             return
         for worker in workers:
-            try:
+            with contextlib.suppress(OSError):
                 worker.tasks.send(None)
-            except OSError:
-                pass
         end = time.monotonic() + FAREWELL
         for stop in (None, "terminate", "kill"):
             alive = [w.process for w in workers if w.process.is_alive()]
@@ -237,10 +241,10 @@ class ProcessCrew:
             for worker in spoke:
                 number, *answer = parcel.receive(worker.answers)
                 self._take_in(worker, number, *answer)
-        except (EOFError, OSError):
-            self._mourn()
+        except (EOFError, OSError) as error:
+            self._mourn(error)
         if ready and not spoke:
-            self._mourn()
+            self._mourn(None)
 
     def _take_in(self, worker: _Worker, head: tuple, text: bytes, memory: list[Any]) -> None:
         number, failed = head
@@ -252,16 +256,21 @@ class ProcessCrew:
         else:
             self._answers[number] = (text, memory)
 
-    def _mourn(self) -> None:
+    def _mourn(self, error: Exception | None) -> None:
         """Raise for the workers that ended; the others end too."""
-        time.sleep(0.05)  # its exit code may come a moment after its connections went
+        # An exit code may come a moment after the connections went.
+        wait([w.process.sentinel for w in self._workers], FAREWELL)
         ended = [_exit_text(w.process) for w in self._workers if not w.process.is_alive()]
         self.close()
+        if not ended:
+            raise MXNetError(
+                f"The connection to a worker process of the DataLoader broke: {error!r}"
+            ) from error
         raise WorkerDied(
             f"A worker process of the DataLoader ended unexpectedly: {', '.join(ended)}. "
             "A signal SIGKILL often means that memory ran out: use fewer workers or smaller "
             "batches. With num_workers=0 an error shows where it arises."
-        )
+        ) from error
 
 
 def _exit_text(process: Any) -> str:
@@ -278,15 +287,16 @@ def _exit_text(process: Any) -> str:
 
 
 def _work(
-    tasks: Connection, answers: Connection, parent: int, fetch: Fetch, switches: Switches
+    tasks: Connection, answers: Connection, fetch: Fetch, switches: Switches
 ) -> None:
     """Answer tasks until told to stop, or until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)  # workers share the cores; a forked OpenMP could also hang
     set_np(*switches)
     todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     unwanted: set[int] = set()
-    threading.Thread(target=_take_orders, args=(tasks, parent, todo, unwanted), daemon=True).start()
+    threading.Thread(target=_take_orders, args=(tasks, todo, unwanted), daemon=True).start()
     while (task := todo.get()) is not None:
         head, text, memory = _answer(task, fetch, unwanted)
         try:
@@ -298,13 +308,15 @@ def _work(
 
 
 def _take_orders(
-    tasks: Connection, parent: int, todo: queue.SimpleQueue, unwanted: set[int]
+    tasks: Connection, todo: queue.SimpleQueue, unwanted: set[int]
 ) -> None:
     """Read orders as they come, so that the parent never waits to be heard."""
+    starter = os.getppid()  # the parent, or the server that forks for it
     while True:
         try:
             while not tasks.poll(PARENT_CHECK):
-                if os.name == "posix" and os.getppid() not in (parent, _forkserver()):
+                # Another process may hold a copy of the parent's end; then no end is seen.
+                if os.getppid() != starter:
                     os._exit(1)
             order = tasks.recv()
         except (EOFError, OSError):  # the parent is gone; nobody wants what this process does
@@ -315,14 +327,6 @@ def _take_orders(
         todo.put(order)
         if order is None:
             return
-
-
-_first_parent = os.getppid()
-
-
-def _forkserver() -> int:
-    """Return the process that started this one, which under forkserver is not the parent."""
-    return _first_parent
 
 
 def _answer(task: Task, fetch: Fetch, unwanted: set[int]) -> tuple[tuple, bytes, list]:
@@ -346,12 +350,12 @@ def _seed(seed: int) -> None:
 def _failure(error: BaseException) -> Failure:
     trace = "".join(traceback.format_exception(error))
     summary = f"{type(error).__name__}: {error}"
-    try:
-        again = pickle.loads(pickle.dumps(error))
-        same = type(again) is type(error) and isinstance(error, Exception)
-    except Exception:
-        same = False
-    return Failure(error.with_traceback(None) if same else None, summary, trace)
+    pickled = None
+    with contextlib.suppress(Exception):
+        text = pickle.dumps(error)
+        if isinstance(error, Exception) and type(pickle.loads(text)) is type(error):
+            pickled = text
+    return Failure(pickled, summary, trace)
 
 
 # -- threads -----------------------------------------------------------------------------------
@@ -390,6 +394,7 @@ class ThreadCrew:
         """Return a batch, or raise what went wrong with it."""
         with self._news:
             if not self._news.wait_for(lambda: number in self._answers, timeout):
+                self._unwanted.add(number)
                 raise LoaderTimeout(
                     f"A thread of the DataLoader needed more than {timeout} seconds for a batch. "
                     "Look into the data set's __getitem__ and transforms, or raise the "

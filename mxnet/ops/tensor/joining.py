@@ -67,7 +67,20 @@ def concat(*data: Tensor, dim: int = 1) -> Tensor:
     return _cat("Concat", data, dim)
 
 
-@op("_rnn_param_concat", "_npi_rnn_param_concat", count="num_args", shape=_concatenated)
+def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """Inputs of unknown size share what is left of the output evenly."""
+    ins, outs = _concatenated(ins, outs, attrs)
+    at = attrs["dim"]
+    open_ones = [i for i, s in enumerate(ins) if s is not None and s[at] == UNKNOWN]
+    if len(open_ones) > 1 and outs[0] is not None and outs[0][at] != UNKNOWN:
+        left = outs[0][at] - sum(s[at] for i, s in enumerate(ins) if i not in open_ones)
+        if left % len(open_ones) == 0:
+            for i in open_ones:
+                ins[i] = (*ins[i][:at], left // len(open_ones), *ins[i][at + 1 :])
+    return ins, outs
+
+
+@op("_rnn_param_concat", "_npi_rnn_param_concat", count="num_args", shape=_parameters_concatenated)
 def rnn_param_concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join the parameters of a recurrent layer into one array.
 

@@ -1,0 +1,234 @@
+"""What convolutional cells share, whatever the number of axes: plain, LSTM and GRU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...nn.axes import Sizes, numeric_types
+from ...rnn import HybridRecurrentCell
+
+
+def _out_size(sizes: tuple[int, ...], kernel: tuple, pad: tuple, dilate: tuple) -> tuple[int, ...]:
+    """Return the size of a convolved picture; unknown (0) stays unknown."""
+    return tuple(
+        size + 2 * p - d * (k - 1) if size else 0
+        for size, k, p, d in zip(sizes, kernel, pad, dilate, strict=True)
+    )
+
+
+class _BaseConvRNNCell(HybridRecurrentCell):
+    """A cell with convolutions from input to hidden and from hidden to hidden."""
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        hidden_channels: int,
+        i2h_kernel: Sizes,
+        h2h_kernel: Sizes,
+        i2h_pad: Sizes,
+        i2h_dilate: Sizes,
+        h2h_dilate: Sizes,
+        i2h_weight_initializer: Any,
+        h2h_weight_initializer: Any,
+        i2h_bias_initializer: Any,
+        h2h_bias_initializer: Any,
+        dims: int,
+        conv_layout: str,
+        activation: Any,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._hidden_channels = hidden_channels
+        self._input_shape = input_shape
+        self._conv_layout = conv_layout
+        self._activation = activation
+
+        def spread(sizes: Sizes) -> tuple[int, ...]:
+            if isinstance(sizes, numeric_types):
+                return (sizes,) * dims
+            assert len(sizes) == dims, (
+                f"For {dims}D convolution, the convolution settings can only be either int or "
+                f"list/tuple of length {dims}"
+            )
+            return tuple(sizes)
+
+        self._i2h_kernel = spread(i2h_kernel)
+        self._stride = (1,) * dims
+        self._i2h_pad = spread(i2h_pad)
+        self._i2h_dilate = spread(i2h_dilate)
+        self._h2h_kernel = spread(h2h_kernel)
+        assert all(k % 2 == 1 for k in self._h2h_kernel), (
+            f"Only support odd number, get h2h_kernel= {h2h_kernel}"
+        )
+        self._h2h_dilate = spread(h2h_dilate)
+        self._h2h_pad = tuple(
+            d * (k - 1) // 2 for d, k in zip(self._h2h_dilate, self._h2h_kernel, strict=True)
+        )
+        self._channel_axis = conv_layout.find("C")
+        i2h_shape, h2h_shape = self._decide_shapes()
+        width = hidden_channels * self.gates
+        for name, shape, init in (
+            ("i2h_weight", i2h_shape, i2h_weight_initializer),
+            ("h2h_weight", h2h_shape, h2h_weight_initializer),
+            ("i2h_bias", (width,), i2h_bias_initializer),
+            ("h2h_bias", (width,), h2h_bias_initializer),
+        ):
+            parameter = self.params.get(name, shape=shape, init=init, allow_deferred_init=True)
+            setattr(self, name, parameter)
+
+    def _decide_shapes(self) -> tuple[tuple, tuple]:
+        """Set the state's shape and return those of the two weights."""
+        width = self._hidden_channels * self.gates
+        first = self._channel_axis == 1
+
+        def placed(channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+            return (channels, *sizes) if first else (*sizes, channels)
+
+        self._in_channels = self._input_shape[0 if first else -1]
+        picture = self._input_shape[1:] if first else self._input_shape[:-1]
+        out = _out_size(picture, self._i2h_kernel, self._i2h_pad, self._i2h_dilate)
+        self._state_shape = placed(self._hidden_channels, out)
+        return (
+            (width, *placed(self._in_channels, self._i2h_kernel)),
+            (width, *placed(self._hidden_channels, self._h2h_kernel)),
+        )
+
+    def state_info(self, batch_size: int = 0) -> list[dict]:
+        """Return shape and layout of the hidden state."""
+        return [{"shape": (batch_size, *self._state_shape), "__layout__": self._conv_layout}]
+
+    def _convolve(
+        self, F: Any, inputs: Any, hidden: Any, step: str, weights: tuple
+    ) -> tuple[Any, Any]:
+        """Return the convolutions of the input and of the hidden state."""
+        i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
+        common = {
+            "num_filter": self._hidden_channels * self.gates,
+            "stride": self._stride,
+            "layout": self._conv_layout,
+        }
+        i2h = F.Convolution(
+            inputs,
+            i2h_weight,
+            i2h_bias,
+            kernel=self._i2h_kernel,
+            pad=self._i2h_pad,
+            dilate=self._i2h_dilate,
+            name=step + "i2h",
+            **common,
+        )
+        h2h = F.Convolution(
+            hidden,
+            h2h_weight,
+            h2h_bias,
+            kernel=self._h2h_kernel,
+            pad=self._h2h_pad,
+            dilate=self._h2h_dilate,
+            name=step + "h2h",
+            **common,
+        )
+        return i2h, h2h
+
+    def __repr__(self) -> str:
+        out, size = self.i2h_weight.shape[0], self._in_channels
+        return f"{type(self).__name__}({size} -> {out}, {self._activation}, {self._conv_layout})"
+
+
+class _ConvRNNCell(_BaseConvRNNCell):
+    """``h' = activation(W_ih * x + b_ih + W_hh * h + b_hh)``, with convolutions."""
+
+    def _alias(self) -> str:
+        return "conv_rnn"
+
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: list,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> tuple[Any, list]:
+        """Take one step."""
+        step = f"t{self._counter}_"
+        weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
+        output = self._get_activation(F, i2h + h2h, self._activation, name=step + "out")
+        return output, [output]
+
+
+class _ConvLSTMCell(_BaseConvRNNCell):
+    """LSTM with convolutions, gates in the order input, forget, candidate, output."""
+
+    gates = 4
+
+    def _alias(self) -> str:
+        return "conv_lstm"
+
+    def state_info(self, batch_size: int = 0) -> list[dict]:
+        """Return shape and layout of the hidden state and of the memory."""
+        return super().state_info(batch_size) + super().state_info(batch_size)
+
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: list,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> tuple[Any, list]:
+        """Take one step."""
+        step = f"t{self._counter}_"
+        weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
+        gates = F.SliceChannel(
+            i2h + h2h, num_outputs=4, axis=self._channel_axis, name=step + "slice"
+        )
+        i = F.Activation(gates[0], act_type="sigmoid", name=step + "i")
+        f = F.Activation(gates[1], act_type="sigmoid", name=step + "f")
+        g = self._get_activation(F, gates[2], self._activation, name=step + "c")
+        o = F.Activation(gates[3], act_type="sigmoid", name=step + "o")
+        memory = F.elemwise_add(f * states[1], i * g, name=step + "state")
+        bent = self._get_activation(F, memory, self._activation)
+        hidden = F.elemwise_mul(o, bent, name=step + "out")
+        return hidden, [hidden, memory]
+
+
+class _ConvGRUCell(_BaseConvRNNCell):
+    """GRU with convolutions, gates in the order reset, update, candidate."""
+
+    gates = 3
+
+    def _alias(self) -> str:
+        return "conv_gru"
+
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: list,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> tuple[Any, list]:
+        """Take one step."""
+        step = f"t{self._counter}_"
+        weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
+        split = {"num_outputs": 3, "axis": self._channel_axis}
+        i2h_r, i2h_z, i2h_n = F.SliceChannel(i2h, name=step + "i2h_slice", **split)
+        h2h_r, h2h_z, h2h_n = F.SliceChannel(h2h, name=step + "h2h_slice", **split)
+        reset = F.Activation(i2h_r + h2h_r, act_type="sigmoid", name=step + "r_act")
+        update = F.Activation(i2h_z + h2h_z, act_type="sigmoid", name=step + "z_act")
+        candidate = self._get_activation(
+            F, i2h_n + reset * h2h_n, self._activation, name=step + "h_act"
+        )
+        output = F.elemwise_add((1.0 - update) * candidate, update * states[0], name=step + "out")
+        return output, [output]

@@ -1,0 +1,130 @@
+"""What layers do beyond single answers: training, slicing, errors, types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import mxnet as mx
+from mxnet import autograd, nd
+from mxnet.gluon import contrib, nn
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_dropout_falls_only_while_training(hybridize):
+    layer = nn.Dropout(0.25)
+    if hybridize:
+        layer.hybridize()
+    x = nd.ones((100, 100))
+    assert_array_equal(layer(x).asnumpy(), x.asnumpy())
+    with autograd.record():
+        y = layer(x).asnumpy()
+    assert_allclose(np.unique(y), [0, 1 / 0.75], rtol=1e-6)
+    assert abs((y == 0).mean() - 0.25) < 0.02
+
+
+def test_dropout_shares_one_decision_along_axes():
+    with autograd.record():
+        y = nn.Dropout(0.5, axes=(1,))(nd.ones((50, 7))).asnumpy()
+    assert (y == y[:, :1]).all()
+    assert 0 < (y[:, 0] == 0).sum() < 50
+
+
+@pytest.mark.parametrize("kind", [nn.Sequential, nn.HybridSequential])
+def test_slice_of_a_stack_shares_layers_and_prefix(kind):
+    net = kind(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(4), nn.Dense(3), nn.Dense(2))
+    part = net[1:]
+    assert type(part) is kind
+    assert part.prefix == "net_"
+    assert len(part) == 2
+    assert part[0] is net[1]
+    assert net[-1] is net[2]
+
+
+def test_sequential_of_hybrid_blocks_warns_when_hybridized():
+    net = nn.Sequential(prefix="net_")
+    net.add(nn.Dense(2))
+    with pytest.warns(UserWarning, match="All children of this Sequential layer 'net_'"):
+        net.hybridize()
+
+
+def test_half_precision_leaves_batch_statistics_in_float32():
+    layer = nn.BatchNorm(in_channels=2)
+    layer.cast("float16")
+    assert {np.dtype(p.dtype).name for p in layer.collect_params().values()} == {"float32"}
+    layer.cast("float64")
+    assert {np.dtype(p.dtype).name for p in layer.collect_params().values()} == {"float64"}
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: nn.Conv2D(3, (2, 2, 2)), AssertionError, "kernel_size must be a number or a"),
+        (lambda: nn.Conv1D(3, 2, layout="NWC"), AssertionError, "Only supports 'NCW' layout"),
+        (lambda: nn.Conv2D(3, 2, layout="NCW"), AssertionError, "'NCHW' and 'NHWC' layout"),
+        (lambda: nn.Conv2D(3, 2, (1, 1, 1)), mx.MXNetError, "Stride must have the same number"),
+        (lambda: nn.Conv2D(3, 2, 1, (1,)), mx.MXNetError, "Padding must have the same number"),
+        (lambda: nn.Conv2DTranspose(3, 2, output_padding=(1,)), AssertionError, "output_padding"),
+        (lambda: nn.MaxPool1D(2, layout="X"), AssertionError, "Only NCW and NWC layouts"),
+        (lambda: nn.MaxPool2D((2, 2, 2)), AssertionError, "pool_size must be a number or a list"),
+        (lambda: nn.ReflectionPad2D((1, 2)), AssertionError, "padding must be a number"),
+        (lambda: nn.LeakyReLU(-1), AssertionError, "must be no less than 0"),
+        (lambda: nn.Lambda("nope"), AssertionError, "nope is not found in ndarray"),
+        (lambda: nn.HybridLambda("nope"), AssertionError, "not found in symbol/ndarray"),
+        (lambda: nn.Lambda(3), ValueError, "Unrecognized function in lambda: 3"),
+        (lambda: nn.HybridLambda(3), ValueError, "Unrecognized function in lambda: 3"),
+    ],
+)
+def test_wrong_settings_are_refused_where_they_are_given(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_channels_last_convolution_equals_channels_first(ndim):
+    first, last = (("NCHW", "NHWC"), ("NCDHW", "NDHWC"))[ndim - 2]
+    kind = (nn.Conv2D, nn.Conv3D)[ndim - 2]
+    a, b = kind(4, 2, layout=first), kind(4, 2, layout=last)
+    x = nd.random.normal(shape=(2, 3) + (5,) * ndim)
+    back = (0, *range(2, ndim + 2), 1)
+    for layer, data in ((a, x), (b, x.transpose(back))):
+        layer.initialize()
+        layer(data)
+    assert b.weight.shape == (4, *(2,) * ndim, 3)
+    b.weight.set_data(a.weight.data().transpose(back))
+    assert_allclose(
+        b(x.transpose(back)).asnumpy(), a(x).transpose(back).asnumpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_layers_of_another_type_compute_in_it():
+    layer = nn.Dense(3, dtype="float64")
+    layer.initialize()
+    assert layer(nd.ones((2, 4), dtype="float64")).dtype == np.float64
+
+
+def test_modulated_deformable_convolution_begins_as_a_plain_one():
+    layer = contrib.cnn.ModulatedDeformableConvolution(4, (3, 3), padding=(1, 1))
+    x = nd.random.normal(shape=(1, 2, 5, 5))
+    layer.initialize()
+    found = layer(x).asnumpy()
+    weight, bias = layer.deformable_conv_weight.data(), layer.deformable_conv_bias.data()
+    plain = nd.Convolution(x, weight, bias, kernel=(3, 3), pad=(1, 1), num_filter=4)
+    assert_allclose(found, plain.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_exported_network_is_loaded_again(tmp_path):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(3, 3, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(), nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    x = nd.random.normal(shape=(2, 1, 8, 8))
+    wanted = net(x).asnumpy()
+    net.export(str(tmp_path / "net"))
+    loaded = mx.gluon.SymbolBlock.imports(
+        str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params")
+    )
+    assert_allclose(loaded(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)

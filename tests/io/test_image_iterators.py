@@ -1,0 +1,341 @@
+"""Iterators over image records: MXNet's batches where nothing is random, order, parts, errors."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import FormatError, MXNetError
+from tests.golden import image_iter_settings as settings
+
+pytest.importorskip("cv2")
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+IMAGES, BOXES = GOLDEN / "records" / "images.rec", GOLDEN / "records" / "boxes.rec"
+FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
+ARRAYS = np.load(GOLDEN / "image_iters.npz")
+# OpenCV rounds otherwise in these, by version.
+WITHIN = {"bicubic": 1, "automatic": 1, "automatic up": 1, "rotate": 2, "quarter": 1, "scaled": 1}
+WITHIN |= {"scaled up": 1, "aspect": 1, "largest": 1, "smallest": 1}
+
+
+def make(**other):
+    given = {"path_imgrec": IMAGES, "data_shape": (3, 8, 8), "batch_size": 7, "verbose": False}
+    return mx.io.ImageRecordIter(**{**given, **other})
+
+
+def labels(iterator):
+    return [(b.label[0].asnumpy().tolist(), b.pad) for b in iterator]
+
+
+def flat(iterator):
+    return [x for values, pad in labels(iterator) for x in values[: len(values) - pad]]
+
+
+def pixels(**other):
+    return make(**other).next().data[0].asnumpy()
+
+
+def check(name, batches, within):
+    assert [[b.label[0].asnumpy().tolist(), b.pad] for b in batches] == [
+        [label, pad] for label, pad, _ in FACTS[name]
+    ]
+    assert str(np.dtype(batches[0].data[0].dtype)) == FACTS[name][0][2]
+    found = np.concatenate([b.data[0].asnumpy() for b in batches])
+    far = np.abs(found.astype(np.float64) - ARRAYS[name].astype(np.float64)).max()
+    assert far <= within
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", settings.RECORD)
+def test_batches_are_mxnets(name, threads):
+    iterator = make(preprocess_threads=threads, **settings.RECORD[name])
+    check(name, list(iterator), WITHIN.get(name, 1e-4))
+
+
+@pytest.mark.parametrize("name", settings.DETECTION)
+def test_batches_of_detection_are_mxnets(name):
+    given = {"path_imgrec": BOXES, "data_shape": (3, 8, 8), "batch_size": 7, "verbose": False}
+    iterator = mx.io.ImageDetRecordIter(**{**given, **settings.DETECTION[name]})
+    check("detection " + name, list(iterator), 1e-4)
+
+
+def test_the_last_batch_goes_on_into_the_next_epoch():
+    iterator = make(batch_size=3)
+    assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 1], 2)]
+    iterator.reset()
+    assert labels(iterator) == [([2, 3, 4], 0), ([5, 6, 0], 1)]
+    iterator.reset()
+    assert labels(iterator) == [([1, 2, 3], 0), ([4, 5, 6], 0)]
+    iterator.reset()
+    assert labels(iterator)[0] == ([0, 1, 2], 0)
+
+
+def test_a_reset_in_the_middle_starts_at_the_beginning():
+    iterator = make(batch_size=2)
+    for _ in range(2):
+        iterator.next()
+    iterator.reset()
+    assert labels(iterator)[:2] == [([0, 1], 0), ([2, 3], 0)]
+
+
+def test_without_round_batch_the_rest_is_zero():
+    iterator = make(batch_size=3, round_batch=False)
+    for _ in range(2):
+        assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 0], 2)]
+        iterator.reset()
+    assert labels(make(batch_size=10, round_batch=False)) == [([0, 1, 2, 3, 4, 5, 6, 0, 0, 0], 3)]
+
+
+def test_few_pictures_fill_a_large_batch():
+    assert labels(make(batch_size=16))[0] == ([*range(7), *range(7), 0, 1], 9)
+
+
+def test_parts_by_bytes_and_by_index():
+    size = IMAGES.stat().st_size
+    lines = IMAGES.with_suffix(".idx").read_text().splitlines()
+    at = [int(line.split("\t")[1]) for line in lines]
+    by_bytes = [flat(make(batch_size=1, num_parts=3, part_index=n)) for n in range(3)]
+    step = -(-size // 3) + 3 & ~3
+    assert by_bytes == [[n for n in range(7) if at[n] // step == part] for part in range(3)]
+    index = IMAGES.with_suffix(".idx")
+    by_index = [
+        flat(make(batch_size=1, num_parts=3, part_index=n, path_imgidx=index)) for n in range(3)
+    ]
+    assert by_index == [[0, 1, 2], [3, 4, 5], [6]]
+    with pytest.raises(MXNetError, match="part_index 3"):
+        make(num_parts=3, part_index=3)
+
+
+def test_a_folder_of_files_is_one_row(tmp_path):
+    for name in ("b", "a"):
+        with mx.recordio.MXRecordIO(tmp_path / f"{name}.rec", "w") as file:
+            source = mx.recordio.MXRecordIO(IMAGES, "r")
+            for _ in range(3 if name == "a" else 2):
+                file.write(source.read())
+    assert flat(make(path_imgrec=tmp_path, batch_size=1)) == [0, 1, 2, 0, 1]
+    parts = [
+        flat(make(path_imgrec=tmp_path, batch_size=1, num_parts=2, part_index=n)) for n in (0, 1)
+    ]
+    assert sum(parts, []) == [0, 1, 2, 0, 1]  # noqa: RUF017 (two short lists)
+
+
+@pytest.mark.parametrize("index", [{}, {"path_imgidx": IMAGES.with_suffix(".idx")}])
+def test_shuffling_is_a_new_order_each_epoch_and_repeats_by_seed(index):
+    epochs = []
+    iterator = make(shuffle=True, seed=3, **index)
+    for _ in range(3):
+        epochs.append(flat(iterator))
+        assert sorted(epochs[-1]) == list(range(7))
+        iterator.reset()
+    assert len({tuple(e) for e in epochs}) == 3
+    assert flat(make(shuffle=True, seed=3, **index)) == epochs[0]
+    assert flat(make(shuffle=True, seed=4, **index)) != epochs[0]
+
+
+def test_shuffled_epochs_are_whole_across_a_shared_batch():
+    iterator = make(batch_size=3, shuffle=True)
+    first = [values for values, _ in labels(iterator)]
+    iterator.reset()
+    second = [values for values, _ in labels(iterator)]
+    assert sorted(first[0] + first[1] + first[2][:1]) == list(range(7))
+    assert sorted(first[2][1:] + second[0] + second[1][:2]) == list(range(7))
+
+
+RANDOM = {
+    "rand_crop": True, "rand_mirror": True, "max_rotate_angle": 20, "max_shear_ratio": 0.1,
+    "brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "pca_noise": 0.1, "random_h": 9,
+    "random_s": 9, "random_l": 9, "max_random_contrast": 0.1, "max_random_illumination": 3,
+    "inter_method": 10,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", [{}, {"random_resized_crop": True, "min_random_area": 0.2}])
+def test_chance_depends_on_the_seed_and_not_on_threads(extra):
+    given = {**RANDOM, **extra}
+    one = pixels(seed_aug=5, preprocess_threads=1, **given)
+    assert np.array_equal(one, pixels(seed_aug=5, preprocess_threads=3, **given))
+    assert not np.array_equal(one, pixels(seed_aug=6, **given))
+    mx.random.seed(1)
+    first = pixels(**given)
+    mx.random.seed(1)
+    assert np.array_equal(first, pixels(**given))
+
+
+def test_epochs_draw_anew():
+    iterator = make(seed_aug=5, rand_crop=True)
+    first = iterator.next().data[0].asnumpy()
+    iterator.reset()
+    assert not np.array_equal(first, iterator.next().data[0].asnumpy())
+
+
+@pytest.mark.parametrize(
+    ("setting", "low", "high"),
+    [
+        ({"brightness": 0.4}, (96, 60, 24), (224, 140, 56)),
+        ({"contrast": 0.4}, (132, 96, 20), (188, 104, 60)),
+        ({"saturation": 0.4}, (132, 96, 20), (188, 104, 60)),
+        ({"random_h": 20}, (144, 40, 40), (160, 160, 40)),
+        ({"random_s": 50}, (142, 100, 22), (178, 100, 58)),
+        ({"max_random_contrast": 0.3}, (112, 70, 28), (208, 130, 52)),
+        ({"max_random_illumination": 30}, (130, 70, 10), (190, 130, 70)),
+        ({"max_random_illumination": 30, "mean_r": 10, "scale": 0.5}, (60, 35, 5), (90, 65, 35)),
+    ],
+)
+def test_colours_change_within_mxnets_bounds(tmp_path, setting, low, high):
+    colour = np.full((20, 20, 3), (40, 100, 160), np.uint8)  # blue first
+    packed = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), colour, 3, ".png")
+    with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
+        for _ in range(400):
+            file.write(packed)
+    found = make(
+        path_imgrec=tmp_path / "a.rec", data_shape=(3, 2, 2), batch_size=400, seed_aug=1, **setting
+    ).next().data[0].asnumpy()[:, :, 0, 0]  # fmt: skip
+    assert np.abs(found.min(0) - low).max() <= 3
+    assert np.abs(found.max(0) - high).max() <= 3
+
+
+def test_labels_come_from_a_list(tmp_path):
+    path = tmp_path / "a.lst"
+    path.write_text("".join(f"{10 * n}\t{100 + n}\t{200 + n}\t{n}.png\n" for n in range(7)))
+    found = make(path_imglist=path, label_width=2).next().label[0].asnumpy()
+    assert found.tolist() == [[100 + n, 200 + n] for n in range(7)]
+    path.write_text("0\t5\tx.png\n")
+    with pytest.raises(MXNetError, match="fail to find imagelabel for id 10"):
+        make(path_imglist=path)
+
+
+def test_index_tells_the_records():
+    assert make().next().index.tolist() == [10 * n for n in range(7)]
+
+
+def test_the_mean_picture_is_made_and_used(tmp_path):
+    path = tmp_path / "mean.bin"
+    plain = pixels()
+    found = pixels(mean_img=path)
+    mean = mx.nd.load(str(path))["mean_img"].asnumpy()
+    assert np.allclose(mean, plain.mean(0), atol=1e-3)
+    assert np.allclose(found, plain - mean, atol=1e-3)
+    flipped = pixels(mean_img=path, mirror=True, scale=0.5)
+    assert np.allclose(flipped, (plain - mean)[:, :, :, ::-1] * 0.5, atol=1e-3)
+    with pytest.raises(MXNetError, match="should hold 'mean_img' of shape"):
+        make(mean_img=path, data_shape=(3, 9, 9))
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"path_imgrec": "/nowhere.rec"}, "no such file"),
+        ({"path_imgrec": ""}, "must specify image_rec"),
+        ({"data_shape": (8, 8)}, "data_shape"),
+        ({"data_shape": (4, 8, 8)}, "expected 4 channels, got 3"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"dtype": "float16"}, "unknown dtype"),
+        ({"label_width": 2}, "1-dimensional label but label_width is set to 2"),
+        ({"aug_seq": "other"}, "aug_seq 'other'"),
+        ({"inter_method": 7, "resize": 12}, "inter_method"),
+        ({"max_crop_size": 99, "min_crop_size": 99}, "do not go with a picture"),
+    ],
+)
+def test_wrong_settings_are_named(other, said):
+    with pytest.raises(MXNetError, match=said):
+        make(**other)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\xff\xd8\xff\xe0 no picture"])
+def test_a_bad_picture_is_named_where_its_batch_is_asked_for(tmp_path, content):
+    good = mx.recordio.MXRecordIO(IMAGES, "r").read()
+    with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
+        for number in range(6):
+            bad = mx.recordio.pack(mx.recordio.IRHeader(0, 1.0, 0, 0), content)
+            file.write(bad if number == 4 else good)
+    iterator = make(path_imgrec=tmp_path / "a.rec", batch_size=2)
+    iterator.next()
+    iterator.next()
+    with pytest.raises(FormatError, match=r"the record at byte \d+ of .*a\.rec"):
+        iterator.next()
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    raw = bytearray(IMAGES.read_bytes())
+    at = int(IMAGES.with_suffix(".idx").read_text().split("\n")[3].split("\t")[1])
+    raw[at] ^= 1
+    path = tmp_path / "a.rec"
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=f"a.rec: at byte {at} expected the magic"):
+        list(make(path_imgrec=path, batch_size=1))
+
+
+def test_random_detection_keeps_boxes_in_the_picture():
+    iterator = mx.io.ImageDetRecordIter(
+        path_imgrec=BOXES, data_shape=(3, 30, 30), batch_size=7, verbose=False,
+        rand_crop_prob=1, min_crop_scales=(0.3, 0.5), max_crop_scales=(0.9, 1.0),
+        min_crop_aspect_ratios=0.5, max_crop_aspect_ratios=2.0, min_crop_object_coverages=0.3,
+        num_crop_sampler=2, rand_pad_prob=0.5, max_pad_scale=3, rand_mirror_prob=0.5,
+        max_random_hue=9, random_hue_prob=0.5, max_random_contrast=0.2, random_contrast_prob=0.5,
+    )  # fmt: skip
+    seen = set()
+    for _ in range(5):
+        for row in iterator.next().label[0].asnumpy():
+            count = int(row[3])
+            assert row[:3].tolist() == [3, 30, 30]
+            boxes = row[8 : 4 + count].reshape(-1, 5)
+            assert 1 <= len(boxes) <= 3
+            assert (boxes[:, 1:] >= -1e-6).all() and (boxes[:, 1:] <= 1 + 1e-6).all()
+            assert (row[4 + count :] == -1).all()
+            seen.add(tuple(boxes[0]))
+        iterator.reset()
+    assert len(seen) > 7
+
+
+def pool_threads():
+    return [t for t in threading.enumerate() if t.name.startswith("mxnet-pictures")]
+
+
+def test_threads_end_with_the_iterator():
+    iterator = make(batch_size=1, preprocess_threads=3)
+    iterator.next()
+    assert pool_threads()
+    del iterator
+    gc.collect()
+    end = time.monotonic() + 10
+    while pool_threads() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not pool_threads()
+
+
+def test_a_program_ends_with_batches_under_way():
+    program = (
+        "import mxnet as mx; it = mx.io.ImageRecordIter("
+        f"path_imgrec={str(IMAGES)!r}, data_shape=(3, 400, 400), batch_size=64, resize=1500, "
+        "preprocess_threads=2, prefetch_buffer=50); it.next(); print('done')"
+    )
+    root = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=root
+    )
+    assert done.stdout == "done\n"
+    assert done.returncode == 0, done.stderr
+
+
+def test_kin_and_names():
+    for name, dtype in [
+        ("ImageRecordIter_v1", "float32"),
+        ("ImageRecordUInt8Iter", "uint8"),
+        ("ImageRecordUInt8Iter_v1", "uint8"),
+        ("ImageRecordInt8Iter", "int8"),
+    ]:
+        iterator = getattr(mx.io, name)(path_imgrec=IMAGES, data_shape=(3, 8, 8), batch_size=7)
+        assert np.dtype(iterator.next().data[0].dtype) == dtype
+    iterator = make(data_name="x", label_name="y")
+    assert iterator.provide_data == [("x", (7, 3, 8, 8))]
+    assert iterator.provide_label == [("y", (7,))]
+    assert mx.io.io.ImageRecordIter is mx.io.ImageRecordIter

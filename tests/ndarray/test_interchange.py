@@ -1,0 +1,148 @@
+"""Arrays to and from NumPy, torch, DLPack, pickles, files and notebooks."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet import nd
+
+DTYPES = ["float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numpy_round_trip(dtype):
+    host = np.array([[0, 1], [1, 0]], dtype=dtype)
+    x = nd.array(host, dtype=dtype)
+    assert x.dtype is np.dtype(dtype).type and x.asnumpy().dtype == host.dtype
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    np.testing.assert_array_equal(np.asarray(x), host)
+
+
+def test_asnumpy_is_a_copy():
+    x = nd.ones((2,))
+    x.asnumpy()[:] = 5
+    assert x.asnumpy().tolist() == [1, 1]
+
+
+def test_from_numpy_shares_and_protects():
+    host = np.array([1.0, 2.0], dtype="float32")
+    x = nd.from_numpy(host)
+    x[:] = 7
+    assert host.tolist() == [7, 7] and not host.flags.writeable
+    free = np.ones(2, dtype="float32")
+    assert nd.from_numpy(free, zero_copy=False).asnumpy().tolist() == [1, 1]
+    assert free.flags.writeable
+    with pytest.raises(ValueError, match="contiguous"):
+        nd.from_numpy(np.ones((4, 4), dtype="float32").T[::2])
+
+
+def test_torch_shares_both_ways():
+    tensor = torch.zeros(3)
+    x = nd.from_torch(tensor)
+    x += 1
+    assert tensor.tolist() == [1, 1, 1]
+    x.to_torch().fill_(4)
+    assert x.asnumpy().tolist() == [4, 4, 4]
+    assert nd.array(torch.ones(2, dtype=torch.int64)).dtype is np.float32
+
+
+def test_recorded_results_give_plain_tensors():
+    x = nd.ones((2,))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x * 2
+    assert not y.to_torch().requires_grad
+    assert y.asnumpy().tolist() == [2, 2]
+
+
+def test_dlpack_shares_both_ways():
+    x = nd.zeros((2, 2))
+    tensor = torch.from_dlpack(x)
+    tensor[0, 0] = 3
+    assert x.asnumpy()[0, 0] == 3
+    np.testing.assert_array_equal(np.from_dlpack(x), x.asnumpy())
+    back = nd.from_dlpack(x.to_dlpack_for_write())
+    back[:] = 8
+    assert x.asnumpy().min() == 8
+    assert nd.from_dlpack(nd.to_dlpack_for_read(x)).shape == (2, 2)
+
+
+def test_pickles_keep_values_types_and_contexts():
+    x = nd.array([1, 2], dtype="int64", ctx=mx.cpu(1))
+    y = pickle.loads(pickle.dumps(x))
+    assert y.asnumpy().tolist() == [1, 2] and y.dtype is np.int64
+
+
+def test_deep_copies_are_independent():
+    x = nd.ones((2,))
+    x.attach_grad("add")
+    y = copy.deepcopy(x)
+    y[:] = 5
+    assert x.asnumpy().tolist() == [1, 1] and y.grad is not None and y.grad is not x.grad
+
+
+def test_bfloat16_shows_its_bits():
+    x = nd.cast(nd.array([1.0, 2.5]), dtype=mx.dtypes.bfloat16)
+    assert x.dtype == mx.dtypes.bfloat16
+    assert x.asnumpy().view("uint16").tolist() == [0x3F80, 0x4020]
+    assert nd.cast(x, dtype="float32").asnumpy().tolist() == [1, 2.5]
+
+
+@pytest.mark.parametrize("form", ["list", "dict", "single"])
+def test_save_and_load(tmp_path, form):
+    a, b = nd.array([[1, 2]]), nd.array([3], dtype="int32")
+    data = {"list": [a, b], "dict": {"a": a, "b": b}, "single": a}[form]
+    path = str(tmp_path / "x.params")
+    nd.save(path, data)
+    found = nd.load(path)
+    if form == "dict":
+        assert sorted(found) == ["a", "b"] and found["b"].dtype is np.int32
+    else:
+        assert len(found) == (1 if form == "single" else 2)
+    again = nd.load_frombuffer((tmp_path / "x.params").read_bytes())
+    assert type(again) is type(found)
+
+
+def test_saving_something_else_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="NDArray"):
+        nd.save(str(tmp_path / "x"), 5)
+    with pytest.raises(TypeError, match="NDArray"):
+        nd.save(str(tmp_path / "x"), [np.ones(2)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_notebooks_get_a_table():
+    page = nd.array([[1, 2], [3, 4]])._repr_html_()
+    assert page.startswith("<table>") and "2x2" in page and page.count("<td>") == 4
+    assert "<pre>" in nd.zeros((2, 2, 2))._repr_html_()
+
+
+def test_numpy_functions_take_arrays():
+    x = nd.array([1, 2])
+    assert np.array_equal(x, [1, 2]) and np.all(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nd.Convolution(nd.ones((1, 1, 3, 3)), num_filtr=2), "num_filter"),
+        (lambda: nd.Activation(nd.ones(2), act_type="rlu"), "rlu.*valid values"),
+        (lambda: nd.FullyConnected(nd.ones((2, 3)), nd.ones((4, 3))), "num_hidden"),
+        (lambda: nd.FullyConnected(nd.ones((2, 3)), nd.ones((4, 3)), num_hidden=4), "3 inputs"),
+        (lambda: nd.sum(nd.ones((2, 2)), axis="x"), "axis"),
+        (lambda: nd.sum(nd.ones((2, 2)), axis=5), "5"),
+        (lambda: nd.dot(nd.ones((2, 3)), nd.ones((2, 3))), "dot"),
+        (lambda: nd.concat(nd.ones((2, 3)), nd.ones((3, 3))), "Concat"),
+        (lambda: nd.ones((2, 3)) + nd.ones((4,)), r"\[2, 3\]"),
+        (lambda: nd.relu(np.ones(2)), "NDArray"),
+    ],
+)
+def test_errors_say_what_is_wrong(call, words):
+    with pytest.raises((mx.MXNetError, TypeError), match=words):
+        call()

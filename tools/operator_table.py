@@ -1,0 +1,232 @@
+"""Write `docs/operators.md`: every operator as it is registered, what differs, what is absent.
+
+Run ``python -m tools.operator_table``. What differs is told in `docs/differences.md`; MXNet's
+names were recorded in `tests/golden/operator_names.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import mxnet  # noqa: F401 (importing it declares all operators)
+from mxnet.ops import registry
+from mxnet.ops.attributes import to_string
+from mxnet.ops.declare import Op
+from mxnet.ops.presentation import home_of
+from tests.grammar.sampling import Row, families, rows_of
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "operators.md"
+DIFFERENCES = ROOT / "docs" / "differences.md"
+NAMES = ROOT / "tests" / "golden" / "operator_names.json"
+
+SECTIONS = {
+    "op": "`mx.nd` and `mx.sym`",
+    "contrib": "`mx.nd.contrib` and `mx.sym.contrib`",
+    "image": "`mx.nd.image` and `mx.sym.image`",
+    "linalg": "`mx.nd.linalg` and `mx.sym.linalg`",
+    "random": "`mx.nd.random` and `mx.sym.random`",
+    "sparse": "`mx.nd.sparse` and `mx.sym.sparse`",
+    "_internal": "`mx.nd._internal` and `mx.sym._internal`",
+}
+HEAD = """# Operators
+
+This page is made from the registry by `python -m tools.operator_table`; do not edit it.
+
+An operator is called by any of its names: `mx.nd.X` runs it, `mx.sym.X` puts it into a graph. \
+MXNet's prefixes say where a name is shown: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
+
+- **Inputs**: `name?` may be absent, `name!` is changed in place (auxiliary states and what \
+updates keep), `*name` is any number of arrays.
+- **Attributes**: `name` must be given, `name=value` has a default.
+- **Outputs**: how many, or their names, or the attributes that decide.
+- **Gradient**: *torch* is the derivative as torch computes it, *own* a rule of MXNet's, *none* \
+means that no gradient flows.
+
+A star marks operators of which [Differences](#differences-from-mxnet-191) speaks."""
+ABSENT = """Names that MXNet 1.9.1 registered and MXNext does not know, without those of \
+`_backward` operators, which torch's autograd makes needless."""
+ABSENT_GROUPS = {
+    "_npi_": "of `mx.np` (`_npi_`)",
+    "_np_": "of `mx.np` (`_np_`)",
+    "_npx_": "of `mx.npx` (`_npx_`)",
+    "_contrib_quantized_": "computing in 8-bit integers",
+    "_contrib_dgl_": "sampling graphs",
+    "_sg_": "made by MXNet's graph passes",
+    "": "others",
+}
+
+
+# -- one operator -----------------------------------------------------------------------------
+
+
+def inputs_of(op: Op) -> str:
+    """Return the inputs with their marks."""
+    if op.variadic is not None:
+        return f"`*{op.variadic}{'!' if op.mutates else ''}`"
+    marked = []
+    for i in op.inputs:
+        mark = "!" if i.aux or i.name in op.mutates else "?" if i.optional else ""
+        marked.append(f"`{i.name}{mark}`")
+    return " ".join(marked)
+
+
+def attributes_of(op: Op) -> str:
+    """Return the attributes with their defaults."""
+    texts = []
+    for a in op.attributes.values():
+        default = "" if a.required else f"={to_string(a.default)}"
+        texts.append(f"`{a.name}{default}`")
+    return " ".join(texts)
+
+
+class _Watched(dict):
+    """Attributes that remember which of them were looked at."""
+
+    def __init__(self, op: Op) -> None:
+        filled = {name: 1 for name in op.required}
+        super().__init__({**filled, **op.defaults})
+        self.read: list[str] = []
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.append(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Note the name, then answer as a dict does."""
+        self.read.append(name)
+        return super().get(name, default)
+
+
+def outputs_of(op: Op) -> str:
+    """Return the names or number of the outputs, or which attributes decide it."""
+    if op.output_names is not None:
+        return " ".join(f"`{name}`" for name in op.output_names)
+    attrs = _Watched(op)
+    try:
+        number = op.number_of_outputs(attrs)
+    except Exception:  # user code decides, and there is none here
+        return "by " + " ".join(f"`{name}`" for name in dict.fromkeys(attrs.read or op.required))
+    if attrs.read:
+        return "by " + " ".join(f"`{name}`" for name in dict.fromkeys(attrs.read))
+    return str(number)
+
+
+# -- gradients --------------------------------------------------------------------------------
+
+
+def sampled() -> dict[str, list[Row]]:
+    """Return the sample rows of each operator, by its first name."""
+    found: dict[str, list[Row]] = {}
+    for family in families():
+        for row in rows_of(family):
+            found.setdefault(registry.get(row.op).name, []).append(row)
+    return found
+
+
+def gradient_of(op: Op, rows: Iterable[Row]) -> str:
+    """Tell what differentiates an operator: torch, a rule of its own, or nothing."""
+    kind = "torch" if op.gradient_rule is None else "own"
+    if op.mutates or (not op.inputs and op.variadic is None):
+        return "none"
+    rows = list(rows)
+    return kind if not rows or any(_has_gradient(op, row) for row in rows) else "none"
+
+
+def _has_gradient(op: Op, row: Row) -> bool:
+    """Run a row with every floating-point input asking for its gradient."""
+    tensors = [torch.from_numpy(a) for a in row.arrays()]
+    raw = {k: v for k, v in row.attrs.items() if k in op.attributes}
+    if op.count in op.attributes:
+        raw.setdefault(op.count, len(tensors))
+    typed = op.parse(raw)
+    if op.variadic is None:
+        given = dict(zip(op.names_of_inputs(op.complete(typed)), tensors, strict=False))
+        tensors = [given.get(i.name) for i in op.inputs]
+        asking = [t for t, i in zip(tensors, op.inputs, strict=True) if t is not None and not i.aux]
+    else:
+        asking = tensors
+    asking = [t.requires_grad_() for t in asking if t.is_floating_point()]
+    out = op(*tensors, **typed, **op.context_for(True, torch.device("cpu")))
+    outs = [o for o in (out if isinstance(out, tuple | list) else [out]) if o.requires_grad]
+    if not asking or not outs:
+        return False
+    heads = [torch.ones_like(o) for o in outs]
+    found = torch.autograd.grad(outs, asking, heads, allow_unused=True)
+    return any(g is not None for g in found)
+
+
+# -- the page ---------------------------------------------------------------------------------
+
+
+def differing() -> set[str]:
+    """Return the operators that `docs/differences.md` names at the head of an item."""
+    heads = re.findall(r"^- ((?:`\w+`(?:, )?)+):", DIFFERENCES.read_text(encoding="utf-8"), re.M)
+    return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+
+
+def differences() -> str:
+    """Return the text of `docs/differences.md` below its title."""
+    _, _, text = DIFFERENCES.read_text(encoding="utf-8").partition("\n")
+    return re.sub(r"^## ", "### ", text.strip(), flags=re.M)
+
+
+def row_of(op: Op, rows: Iterable[Row], differs: bool) -> str:
+    """Return the operator's line of the table."""
+    others = " ".join(f"`{name}`" for name in op.aliases)
+    cells = (inputs_of(op), attributes_of(op), outputs_of(op), gradient_of(op, rows), others)
+    return " | ".join((f"`{op.name}`" + (" \\*" if differs else ""), *cells))
+
+
+def tables() -> list[str]:
+    """Return a table for each namespace."""
+    rows, marked = sampled(), {registry.get(name).name for name in differing()}
+    lines: dict[str, list[str]] = {home: [] for home in SECTIONS}
+    for op in sorted(registry.operators(), key=lambda op: op.name.lower()):
+        home = home_of(op.name)[0] or "_internal"
+        lines[home].append(row_of(op, rows.get(op.name, ()), op.name in marked))
+    head = "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
+    return [
+        f"## {title} ({len(lines[home])})\n\n{head}\n" + "\n".join(lines[home])
+        for home, title in SECTIONS.items()
+        if lines[home]
+    ]
+
+
+def absent_names() -> list[str]:
+    """Return the names of MXNet that nothing is registered under, aliases included."""
+    recorded = json.loads(NAMES.read_text(encoding="utf-8"))["aliases"]
+    every = {name for first, others in recorded.items() for name in (first, *others)}
+    return sorted(every - set(registry.names()))
+
+
+def absent() -> str:
+    """Return the absent names in groups."""
+    groups: dict[str, list[str]] = {prefix: [] for prefix in ABSENT_GROUPS}
+    for name in absent_names():
+        prefix = next(p for p in ABSENT_GROUPS if name.startswith(p))
+        groups[prefix].append(f"`{name}`")
+    return "\n".join(
+        f"- {len(names)} {ABSENT_GROUPS[prefix]}: {' '.join(names)}"
+        for prefix, names in groups.items()
+        if names
+    )
+
+
+def page() -> str:
+    """Return the whole page."""
+    count = sum(1 for _ in registry.operators())
+    counted = f"{count} operators under {len(registry.names())} names."
+    parts = [HEAD, counted, *tables(), "## Differences from MXNet 1.9.1", differences()]
+    return "\n\n".join([*parts, "## Absent", ABSENT, absent()]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
