@@ -52,16 +52,19 @@ class _Scope:
 
     def __enter__(self) -> None:
         self._previous = (state.recording, state.training, torch.is_grad_enabled())
-        if self._recording is not None:
-            _switch_recording(self._recording)
-            torch._C._set_grad_enabled(self._recording)
+        wanted = self._recording
+        if wanted is not None:
+            _switch_recording(wanted)
+            if self._previous[2] != wanted:
+                torch._C._set_grad_enabled(wanted)
         if self._training is not None:
             state.training = self._training
 
     def __exit__(self, *exc: object) -> None:
         recording, state.training, enabled = self._previous
         _switch_recording(recording)
-        torch._C._set_grad_enabled(enabled)
+        if self._recording is not None:
+            torch._C._set_grad_enabled(enabled)
 
 
 def _switch_recording(wanted: bool) -> None:

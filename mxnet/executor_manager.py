@@ -49,7 +49,8 @@ def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
     """Copy an array into another one of the same shape, on whatever device and of whatever type."""
     if source.shape != target.shape:
         raise ShapeError(f"Shape inconsistent: {what} is {source.shape}, but needs {target.shape}.")
-    writable(target).copy_(plain(source), non_blocking=True)
+    place = writable(target)
+    place.copy_(plain(source), non_blocking=place.device.type != "cpu")
 
 
 def _load_general(

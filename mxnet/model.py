@@ -349,9 +349,7 @@ class FeedForward:
             self.symbol = self.sym_gen(data.default_bucket_key)
         mod = self._module(data, work_load_list=work_load_list, logger=logger)
         mod.bind(data.provide_data, data.provide_label, for_training=True)
-        mod.init_params(
-            self.initializer, self.arg_params, self.aux_params, allow_missing=True
-        )
+        mod.init_params(self.initializer, self.arg_params, self.aux_params, allow_missing=True)
         mod.init_optimizer(kvstore, self.optimizer, self.kwargs)
         if monitor is not None:
             mod.install_monitor(monitor)
@@ -360,9 +358,7 @@ class FeedForward:
         for epoch in range(self.begin_epoch, self.num_epoch):
             tic = time.time()
             eval_metric.reset()
-            self._train_epoch(
-                mod, data, epoch, eval_metric, batch_end_callback, monitor, logger
-            )
+            self._train_epoch(mod, data, epoch, eval_metric, batch_end_callback, monitor, logger)
             logger.info("Epoch[%d] Time cost=%.3f", epoch, (time.time() - tic))
             self.arg_params, self.aux_params = mod.get_params()
             mod.set_params(self.arg_params, self.aux_params)

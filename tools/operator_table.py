@@ -50,6 +50,10 @@ updates keep), `*name` is any number of arrays.
 means that no gradient flows.
 
 A star marks operators of which [Differences](#differences-from-mxnet-191) speaks."""
+COLUMNS = (
+    "Operator | Inputs | Attributes | Outputs | Gradient | Other names",
+    "---|---|---|---|---|---",
+)
 ABSENT = """Names that MXNet 1.9.1 registered and MXNext does not know, without those of \
 `_backward` operators, which torch's autograd makes needless."""
 ABSENT_GROUPS = {
@@ -81,7 +85,7 @@ def attributes_of(op: Op) -> str:
     """Return the attributes with their defaults."""
     texts = []
     for a in op.attributes.values():
-        default = "" if a.required else f"={to_string(a.default)}"
+        default = "" if a.required else f"={to_string(a.default) or repr('')}"
         texts.append(f"`{a.name}{default}`")
     return " ".join(texts)
 
@@ -90,8 +94,7 @@ class _Watched(dict):
     """Attributes that remember which of them were looked at."""
 
     def __init__(self, op: Op) -> None:
-        filled = {name: 1 for name in op.required}
-        super().__init__({**filled, **op.defaults})
+        super().__init__({**dict.fromkeys(op.required, 1), **op.defaults})
         self.read: list[str] = []
 
     def __getitem__(self, name: str) -> Any:
@@ -191,7 +194,9 @@ def tables() -> list[str]:
     for op in sorted(registry.operators(), key=lambda op: op.name.lower()):
         home = home_of(op.name)[0] or "_internal"
         lines[home].append(row_of(op, rows.get(op.name, ()), op.name in marked))
-    head = "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
+    head = (
+        "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
+    )
     return [
         f"## {title} ({len(lines[home])})\n\n{head}\n" + "\n".join(lines[home])
         for home, title in SECTIONS.items()

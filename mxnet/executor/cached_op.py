@@ -132,7 +132,7 @@ class CachedOp:
             try:
                 program._do(step._replace(dead=()), values)
             except KERNEL_ERRORS as error:
-                raise program._explain(position, values, error) from error
+                raise program._explain(position, feed, values, error) from error
             for i, told in enumerate(node.output_names()):
                 self._show(told, name, values[step.first + i])
             for slot in step.dead:

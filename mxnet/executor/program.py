@@ -1,6 +1,6 @@
 """A graph made ready to run: attributes typed, order fixed, straight calls, early release.
 
-Preparing happens once for each way of running; `run` is a plain loop over kernels.
+Preparing happens once for each way of running; passes may rewrite the calls before they are fixed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..ops.attributes import to_string
+from ..ops.declare import Op
+from .plan import ABSENT, Call, Plan
+from .straight_line import compile_steps, where
 
-_ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
+Pass = Callable[[Plan], None]
 
 
 class Step(NamedTuple):
@@ -30,6 +33,7 @@ class Step(NamedTuple):
     count: int
     dead: tuple[int, ...]
     device: torch.device | None  # where inputs must be, when a graph spans devices
+    wraps: bool = True  # whether a single result may come in a tuple
 
 
 def open_sources(graph: Graph) -> list[Node]:
@@ -54,6 +58,8 @@ def _with_shape(attrs: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
 class Program:
     """The prepared form of a graph for training or for prediction.
 
+    It runs step by step at first; a program that is run again and again becomes one function.
+
     Parameters
     ----------
     graph : what to run.
@@ -61,6 +67,7 @@ class Program:
     device_of : the device of each node; None when there is only one.
     shapes : the inferred shapes of `open_sources`, which cannot know them by themselves.
     kernels : what other programs of this graph run; operators with memory share it.
+    passes : what rewrites the calls, in this order; they see graphs on one device only.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Program:
         device_of: Mapping[Node, torch.device] | None = None,
         shapes: Mapping[Node, tuple[int, ...]] | None = None,
         kernels: dict[Node, Callable] | None = None,
+        passes: Sequence[Pass] = (),
     ) -> None:
         self.graph = graph
         self.training = training
@@ -78,71 +86,107 @@ class Program:
         self._device, self._device_of = device, device_of
         self._shapes = shapes or {}
         self._kernels = {} if kernels is None else kernels
+        self._passes = passes if device_of is None else ()
         self._first_slot: dict[Node, int] = {}
         self._slots = 1
         for node in self.variables:
             self._claim(node, 1)
-        self.nodes = [n for n in graph.nodes if n.op is not None]
-        for node in self.nodes:
+        nodes = [n for n in graph.nodes if n.op is not None]
+        for node in nodes:
             self._claim(node, node.outputs)
         self._shown = {e.node for e in graph.heads}
-        self.heads = [self._first_slot[e.node] + e.index for e in graph.heads]
-        self.steps = self._make_steps()
+        heads = [self._first_slot[e.node] + e.index for e in graph.heads]
+        calls = [self._call(node) for node in nodes]
+        plan = Plan(calls, heads, len(self.variables), training, device)
+        for rewrite in self._passes:
+            rewrite(plan)
+        self.heads, self.rearranged = plan.heads, plan.rearranged
+        self.nodes = [call.node for call in plan.calls]
+        self.steps = self._make_steps(plan.calls)
+
+    @property
+    def steps(self) -> list[Step]:
+        """What is run, in order; new ones may be set."""
+        return self._steps
+
+    @steps.setter
+    def steps(self, steps: list[Step]) -> None:
+        self._steps = steps
+        self._function: Callable | None = None
+        self._runs = 0
 
     def _claim(self, node: Node, count: int) -> None:
         self._first_slot[node] = self._slots
         self._slots += count
 
-    def _make_steps(self) -> list[Step]:
-        last_use = self._last_uses()
-        dying: dict[int, list[int]] = {}
-        for slot, position in last_use.items():
-            dying.setdefault(position, []).append(slot)
-        return [self._step(node, tuple(dying.get(i, ()))) for i, node in enumerate(self.nodes)]
-
-    def _last_uses(self) -> dict[int, int]:
-        """Return for each slot the step after which nothing needs it; heads are always needed."""
-        last: dict[int, int] = {}
-        for position, node in enumerate(self.nodes):
-            first = self._first_slot[node]
-            for slot in range(first, first + node.outputs):
-                last[slot] = position
-            for entry in node.inputs:
-                last[self._first_slot[entry.node] + entry.index] = position
-        for slot in self.heads:
-            last.pop(slot, None)
-        return last
-
-    def _step(self, node: Node, dead: tuple[int, ...]) -> Step:
+    def _call(self, node: Node) -> Call:
         op = node.op
         slots = [self._first_slot[e.node] + e.index for e in node.inputs]
         if op.variadic is None and len(slots) < len(op.inputs):
             by_name = dict(zip(node.input_names, slots, strict=True))
-            slots = [by_name.get(i.name, _ABSENT) for i in op.inputs]
-        device = self._device if self._device_of is None else self._device_of[node]
-        attrs = {**node.typed, **op.context_for(self.training, device)}
+            slots = [by_name.get(i.name, ABSENT) for i in op.inputs]
+        attrs = {**node.typed, **op.context_for(self.training, self._where(node))}
         if node in self._shapes:
             attrs = _with_shape(attrs, self._shapes[node])
-        where = None if self._device_of is None else device
-        first = self._first_slot[node]
         # Inside a graph nobody writes into results, so views may stand for copies.
         if op.shared and node not in self._shown:
             kernel = op.shared
         else:
             kernel = self._kernels.get(node) or op.instantiate(node.typed, node.subgraphs)
             self._kernels[node] = kernel
-        return Step(kernel, tuple(slots), attrs, first, node.outputs, dead, where)
+        return Call(node, kernel, tuple(slots), attrs, self._first_slot[node], node.outputs)
+
+    def _where(self, node: Node) -> torch.device:
+        return self._device if self._device_of is None else self._device_of[node]
+
+    def _make_steps(self, calls: Sequence[Call]) -> list[Step]:
+        dying: dict[int, list[int]] = {}
+        for slot, position in self._last_uses(calls).items():
+            dying.setdefault(position, []).append(slot)
+        steps = []
+        for position, c in enumerate(calls):
+            device = None if self._device_of is None else self._device_of[c.node]
+            dead = tuple(dying.get(position, ()))
+            wraps = type(c.node.op) is not Op or not isinstance(c.node.op._outputs, int)
+            steps.append(Step(c.kernel, c.inputs, c.attrs, c.first, c.count, dead, device, wraps))
+        return steps
+
+    def _last_uses(self, calls: Sequence[Call]) -> dict[int, int]:
+        """Return for each slot the step after which nothing needs it; heads are always needed."""
+        last: dict[int, int] = {}
+        for position, call in enumerate(calls):
+            last.update(dict.fromkeys(range(call.first, call.first + call.count), position))
+            last.update(dict.fromkeys(call.inputs, position))
+        last.pop(ABSENT, None)
+        for slot in self.heads:
+            last.pop(slot, None)
+        return last
 
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
         """Return the heads' values for one tensor per variable, in the order of `variables`."""
+        function = self._function
+        if function is None:
+            return self._run_steps(feed)
+        try:
+            heads = function(feed)
+        except KERNEL_ERRORS as error:
+            position, values = where(error, function)
+            raise self._explain(position, feed, values, error) from error
+        return [h.contiguous() for h in heads] if self.rearranged else heads
+
+    def _run_steps(self, feed: Sequence[Tensor]) -> list[Tensor]:
         values = self._start(feed)
         position = -1
         try:
-            for position, step in enumerate(self.steps):  # noqa: B007 (read when it fails)
+            for position, step in enumerate(self._steps):  # noqa: B007 (read when it fails)
                 self._do(step, values)
         except KERNEL_ERRORS as error:
-            raise self._explain(position, values, error) from error
-        return [values[slot] for slot in self.heads]
+            raise self._explain(position, feed, values, error) from error
+        self._runs += 1
+        if self._runs > 1 and self._device_of is None:
+            self._function = compile_steps(self._steps, len(self.variables), self.heads)
+        heads = [values[slot] for slot in self.heads]
+        return [h.contiguous() for h in heads] if self.rearranged else heads
 
     def run_watched(
         self, feed: Sequence[Tensor], watch: Callable[[str, Tensor], None], inputs_too: bool
@@ -152,13 +196,13 @@ class Program:
         for position, (step, node) in enumerate(zip(self.steps, self.nodes, strict=True)):
             if inputs_too:
                 for entry, slot in zip(node.inputs, step.inputs, strict=False):
-                    if entry.node.op is None and slot != _ABSENT:
+                    if entry.node.op is None and slot != ABSENT:
                         watch(entry.node.name, values[slot])
             shown = step._replace(dead=())
             try:
                 self._do(shown, values)
             except KERNEL_ERRORS as error:
-                raise self._explain(position, values, error) from error
+                raise self._explain(position, feed, values, error) from error
             for name, slot in zip(node.output_names(), range(step.first, self._slots), strict=False):
                 watch(name, values[slot])
             for slot in step.dead:
@@ -172,7 +216,7 @@ class Program:
 
     @staticmethod
     def _do(step: Step, values: list[Tensor | None]) -> None:
-        kernel, inputs, attrs, first, count, dead, device = step
+        kernel, inputs, attrs, first, count, dead, device, _ = step
         arguments = [values[i] for i in inputs]
         if device is not None:
             arguments = [a if a is None or a.device == device else a.to(device) for a in arguments]
@@ -184,11 +228,18 @@ class Program:
         for slot in dead:
             values[slot] = None
 
-    def _explain(self, position: int, values: list, error: Exception) -> MXNetError:
+    def _explain(
+        self, position: int, feed: Sequence[Tensor], values: Any, error: Exception
+    ) -> Exception:
+        if position < 0:
+            return error
+        if self._passes and not self.training:  # the graph as the user wrote it says best what is wrong
+            plain = (self._device, self._device_of, self._shapes, self._kernels)
+            Program(self.graph, self.training, *plain).run(feed)
         node, step = self.nodes[position], self.steps[position]
         shapes = []
         for name, slot in zip(node.input_names, step.inputs, strict=False):
-            value = values[slot]
+            value = values[slot] if slot else None
             if value is not None:
                 shapes.append(f"{name} {tuple(value.shape)} {to_string(value.dtype)}")
         made_at = f" The node was made at {node.source[0]}:{node.source[1]}." if node.source else ""

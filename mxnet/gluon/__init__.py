@@ -13,4 +13,4 @@ from .parameter import (
 )
 from .trainer import Trainer
 
-from . import contrib, loss, model_zoo, nn, rnn  # isort: skip (layers are blocks)
+from . import contrib, data, loss, model_zoo, nn, rnn  # isort: skip (layers are blocks)

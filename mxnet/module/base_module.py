@@ -147,8 +147,7 @@ class BaseModule:
             return self.get_outputs()[0]
         if not hasattr(eval_data, "__iter__") or isinstance(eval_data, list | tuple | dict):
             raise ValueError(
-                "eval_data must be of type NDArray or DataIter, not "
-                f"{type(eval_data).__name__}"
+                f"eval_data must be of type NDArray or DataIter, not {type(eval_data).__name__}"
             )
         batches = [
             [out.copy() for out in outputs]
@@ -248,9 +247,7 @@ class BaseModule:
             allow_missing=allow_missing,
             force_init=force_init,
         )
-        self.init_optimizer(
-            kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params
-        )
+        self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
         if validation_metric is None:
             validation_metric = eval_metric
         if not isinstance(eval_metric, EvalMetric):
@@ -429,9 +426,7 @@ class BaseModule:
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
         """Get ready for a batch that will come to `forward` next."""
         if sparse_row_id_fn is not None:
-            raise NotImplementedError(
-                f"{type(self).__name__}.prepare takes no sparse_row_id_fn."
-            )
+            raise NotImplementedError(f"{type(self).__name__}.prepare takes no sparse_row_id_fn.")
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch."""

@@ -194,7 +194,10 @@ class BucketingModule(BaseModule):
             )
             return
         self._curr_module.set_params(
-            arg_params, aux_params, allow_missing=allow_missing, force_init=force_init,
+            arg_params,
+            aux_params,
+            allow_missing=allow_missing,
+            force_init=force_init,
             allow_extra=allow_extra,
         )
         self._params_dirty = True
@@ -235,9 +238,7 @@ class BucketingModule(BaseModule):
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
         module = self._made(self._default_bucket_key)
-        module.bind(
-            data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req
-        )
+        module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self._buckets[self._default_bucket_key] = module
         self.binded = True
@@ -412,5 +413,3 @@ def _shapes_like(buckets: Mapping[Any, Module], arrays: Any, kind: str) -> list 
     first = next(iter(buckets.values()))
     names = first.data_names if kind == "data" else first.label_names
     return [(name, x.shape) for name, x in zip(names, arrays, strict=False)]
-
-

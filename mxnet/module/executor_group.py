@@ -320,8 +320,9 @@ class DataParallelExecutorGroup:
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Copy the batch to the devices and compute the outputs."""
         _load_general(data_batch.data, self.data_arrays, self.data_layouts)
-        if self.label_arrays is not None and data_batch.label:
-            _load_general(data_batch.label, self.label_arrays, self.label_layouts)
+        labels = getattr(data_batch, "label", None)
+        if self.label_arrays is not None and labels:
+            _load_general(labels, self.label_arrays, self.label_layouts)
         training = self.for_training if is_train is None else is_train
         for exe in self.execs:
             exe.forward(is_train=training)

@@ -31,7 +31,7 @@ from ..symbol import Symbol
 from .base_module import SGD_DEFAULTS, BaseModule
 from .executor_group import DataParallelExecutorGroup
 from .names import check_input_names, not_presented, parse_descs
-from .snapshot import numbers, restore_numbers
+from .optimizing import made_optimizer, restore, state_of
 
 Params = dict[str, NDArray]
 
@@ -119,9 +119,7 @@ class Module(BaseModule):
     # -- files --------------------------------------------------------------------------------
 
     @staticmethod
-    def load(
-        prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any
-    ) -> Module:
+    def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
         """Return a module with the symbol and the parameters of a checkpoint."""
         symbol, args, auxes = load_checkpoint(prefix, epoch)
         mod = Module(symbol=symbol, **kwargs)
@@ -445,7 +443,7 @@ class Module(BaseModule):
         if self._params_dirty:
             self._sync_params_from_devices()
         kvstore, on_kvstore = _create_kvstore(kvstore, len(self._context), self._arg_params)
-        self._optimizer = self._made_optimizer(optimizer, optimizer_params, kvstore, on_kvstore)
+        self._optimizer = made_optimizer(self, optimizer, optimizer_params, kvstore, on_kvstore)
         self._kvstore, self._update_on_kvstore = kvstore, on_kvstore
         self._updater = None
         if kvstore is not None:
@@ -463,31 +461,6 @@ class Module(BaseModule):
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
-
-    def _made_optimizer(self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool) -> Any:
-        batch_size = self._exec_group.batch_size
-        if kvstore is not None and "dist" in kvstore.type and "_sync" in kvstore.type:
-            batch_size *= kvstore.num_workers
-        scale = 1.0 / batch_size
-        count = 1 if on_kvstore else len(self._context)
-        names = {
-            i * count + k: name for k in range(count) for i, name in enumerate(self._param_names)
-        }
-        if isinstance(optimizer, str):
-            settings = {"rescale_grad": scale, **dict(params)}
-            return opt.create(optimizer, sym=self.symbol, param_idx2name=names, **settings)
-        if not isinstance(optimizer, opt.Optimizer):
-            raise TypeError(f"optimizer is a name or an Optimizer, not {type(optimizer).__name__}")
-        if optimizer.rescale_grad != scale:
-            warnings.warn(
-                "Optimizer created manually outside Module but rescale_grad is not normalized to "
-                f"1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {scale}). Is this "
-                "intended?",
-                stacklevel=3,
-            )
-        if not optimizer.idx2name:
-            optimizer.idx2name = names
-        return optimizer
 
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use another module's optimizer; both must share their parameters."""
@@ -549,10 +522,11 @@ class Module(BaseModule):
             for d, shape in zip(self._data_shapes, now, strict=False)
         ]
         labels = getattr(batch, "provide_label", None)
-        if not labels and batch.label and self._label_shapes:
+        arrays = getattr(batch, "label", None)
+        if not labels and arrays and self._label_shapes:
             labels = [
                 DataDesc(d.name, x.shape, d.dtype, d.layout)
-                for d, x in zip(self._label_shapes, batch.label, strict=False)
+                for d, x in zip(self._label_shapes, arrays, strict=False)
             ]
         self._exec_group.reshape(data, labels or None)
         self._take_shapes()
@@ -615,49 +589,10 @@ class Module(BaseModule):
     # -- all that training changes ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
-        group = self._exec_group
-        updater = self._state_keeper()
-        return {
-            "arg": dict(zip(group.param_names, group.param_arrays, strict=True)),
-            "aux": dict(zip(group.aux_names, group.aux_arrays, strict=True)),
-            "optimizer": numbers(self._optimizer),
-            "states": updater.get_states(),
-        }
+        return state_of(self)
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        group = self._exec_group
-        for names, blocks, saved in (
-            (group.param_names, group.param_arrays, state["arg"]),
-            (group.aux_names, group.aux_arrays, state["aux"]),
-        ):
-            for name, block in zip(names, blocks, strict=True):
-                if len(block) != len(saved[name]):
-                    raise MXNetError(
-                        f"The training state is of {len(saved[name])} device(s), this module has "
-                        f"{len(block)}: their batches would be split in another way."
-                    )
-                for target, source in zip(block, saved[name], strict=True):
-                    copy_into(target, source, name)
-        self._sync_params_from_devices()
-        self._state_keeper().set_states(state["states"])
-        restore_numbers(self._optimizer, state["optimizer"])
-        if self._update_on_kvstore:  # the store has weights of its own
-            store, updater = self._kvstore, self._kvstore._updater
-            store._set_updater(None)
-            store.push(group.param_names, [self._arg_params[n] for n in group.param_names])
-            store._set_updater(updater)
-
-    def _state_keeper(self) -> Any:
-        """Return what holds the optimizer's states: our updater, or the store's."""
-        keeper = self._updater
-        if self._update_on_kvstore:
-            keeper = getattr(self._kvstore, "_updater", None)
-        if keeper is None:
-            raise MXNetError(
-                f"fit(resume=...) cannot keep the optimizer's states of a {self._kvstore.type!r} "
-                "store: they are in other processes."
-            )
-        return keeper
+        restore(self, state)
 
 
 def _name_list(names: Sequence[str] | None) -> list[str]:
@@ -692,6 +627,7 @@ def _copy_param(name: str, given: NDArray, target: NDArray) -> None:
 
 def _joined(batches: Sequence[Any]) -> Any:
     """Return one batch from those of several devices."""
+
     def joined(kind: str) -> list | None:
         lists = [getattr(batch, kind) for batch in batches]
         if not lists[0]:

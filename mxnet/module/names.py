@@ -29,7 +29,7 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
         message += f"\n{near}"
     if must_be:
         raise ValueError(message)
-    warnings.warn(message, stacklevel=4)
+    warnings.warn(message, stacklevel=3)
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
@@ -89,5 +89,5 @@ def parse_descs(
         message = mismatch(label_names, labels, "label")
         if any(d.name not in label_names and d.name not in known for d in labels):
             raise ValueError(message)
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=3)
     return data, labels or None

@@ -66,8 +66,11 @@ class Progress:
         rate = (self.done - self.first) / max(seconds, 1e-9)
         of = f"/{self.total}" if self.total else ""
         parts = [f"Epoch[{self.epoch}] {self.done}{of}"]
-        parts.append(f"{rate * self.batch_size:.0f} samples/s" if self.batch_size else
-                     f"{rate:.1f} batches/s")
+        parts.append(
+            f"{rate * self.batch_size:.0f} samples/s"
+            if self.batch_size
+            else f"{rate:.1f} batches/s"
+        )
         parts += [f"{name}={value:.4f}" for name, value in metric.get_name_value()]
         if self.total and rate:
             left = max(0, self.total - self.done) + (self.end - self.epoch - 1) * self.total

@@ -109,10 +109,9 @@ class PythonModule(BaseModule):
             ("data", self._data_names, data_shapes),
             ("label", self._label_names, label_shapes),
         ):
-            if descs is not None and [desc[0] for desc in descs] != (names or []):
-                raise AssertionError(
-                    f"{what}_shapes are of {[desc[0] for desc in descs]}, but the module has {names}"
-                )
+            given = None if descs is None else [desc[0] for desc in descs]
+            if given is not None and given != (names or []):
+                raise AssertionError(f"{what}_shapes are of {given}, but the module has {names}")
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
         self._output_shapes = self._compute_output_shapes()

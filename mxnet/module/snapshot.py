@@ -53,7 +53,9 @@ class Resuming:
         metric: Any,
     ) -> None:
         if every is not None and (prefix is None or every < 1):
-            raise ValueError("resume_every is a positive number of batches, and needs resume=prefix.")
+            raise ValueError(
+                "resume_every is a positive number of batches, and needs resume=prefix."
+            )
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
         self.place = None if prefix is None else local_path(f"{os.fspath(prefix)}-resume.params")
         self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
@@ -264,7 +266,9 @@ def _restored(old: Any, saved: Any) -> Any:
     if kind == "dict":
         olds = old if isinstance(old, dict) else {}
         return {k: _restored(olds.get(k), v) for k, v in content.items()}
-    olds = old if isinstance(old, list | tuple) and len(old) == len(content) else [None] * len(content)
+    olds = (
+        old if isinstance(old, list | tuple) and len(old) == len(content) else [None] * len(content)
+    )
     parts = [_restored(o, v) for o, v in zip(olds, content, strict=True)]
     return tuple(parts) if kind == "tuple" else parts
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from ..error import MXNetError
@@ -18,6 +19,9 @@ from .storage import Handle, current, new_object, wrap
 
 if TYPE_CHECKING:
     from .core import NDArray
+
+FLOATING = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
+
 
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
     """Return the eager function of an operator, with a real signature and docstring."""
@@ -39,23 +43,24 @@ def _fixed(op: Op, cls: type[NDArray]) -> Callable:
         # The short way: dense arrays by position, and attributes that were parsed before.
         if len(args) != n_inputs:
             return general(*args, **kwargs)
-        try:
-            attrs = parsed.get(tuple(kwargs.items())) if kwargs else nothing
-        except TypeError:  # a list among the attributes
-            attrs = None
+        attrs = nothing
+        if kwargs:
+            try:
+                attrs = parsed.get(tuple(kwargs.items()))
+            except TypeError:  # a list among the attributes
+                attrs = None
         if attrs is None:
             return general(*args, **kwargs)
-        recording = recording_scopes[0]
         tensors = []
         for array in args:
             if type(array) is not cls:
                 return general(*args, **kwargs)
             tensor = array._data
-            if recording or tensor is None:
+            if tensor is None or recording_scopes[0]:
                 tensor = current(array)
             tensors.append(tensor)
         try:
-            out = kernel(*tensors, **attrs)
+            out = kernel(*tensors, **attrs) if attrs else kernel(*tensors)
         except MXNetError:
             raise
         except KERNEL_ERRORS as error:
@@ -63,10 +68,11 @@ def _fixed(op: Op, cls: type[NDArray]) -> Callable:
         if type(out) is not Tensor:
             return [wrap(cls, t, args[0]._ctx) for t in out]
         array = new_object(cls)
-        if recording and out.requires_grad:
+        if recording_scopes[0] and out.requires_grad:
             array._data, array._tracked = None, out
         else:
-            array._data, array._tracked = out, None
+            array._data = out
+            array._tracked = None
         array._ctx = args[0]._ctx
         array._grad = None
         return array
@@ -79,20 +85,23 @@ def _unary(op: Op, cls: type[NDArray], general: Callable) -> Callable:
     kernel = op.raw if op.gradient_rule is None else op.kernel
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or type(args[0]) is not cls:
+        if len(args) != 1 or kwargs:
             return general(*args, **kwargs)
-        data = args[0]
-        tensor = data._data
-        if recording_scopes[0] or tensor is None:
-            tensor = current(data)
-        if not tensor.dtype.is_floating_point:
+        (data,) = args
+        if type(data) is not cls:
             return general(data)
-        out = kernel(tensor)
+        tensor = data._data
+        if tensor is None or recording_scopes[0]:
+            tensor = current(data)
+        if tensor.dtype not in FLOATING:
+            return general(data)
         array = new_object(cls)
+        out = kernel(tensor)
         if recording_scopes[0] and out.requires_grad:
             array._data, array._tracked = None, out
         else:
-            array._data, array._tracked = out, None
+            array._data = out
+            array._tracked = None
         array._ctx = data._ctx
         array._grad = None
         return array

@@ -28,6 +28,9 @@ NOT_RECORDED = (
 )
 
 
+_STRIDED = torch.strided
+
+
 class Gradient:
     """Where backward puts an array's gradient, and how."""
 
@@ -43,18 +46,19 @@ class Gradient:
         found, leaf.grad = leaf.grad, None
         if found is None:  # an operator's rule gives this input no gradient: leave it alone
             return
+        self.fresh = True
         target = self.array
-        if found.layout is not torch.strided and not self.sparse:
-            found = found.to_dense()
         if self.sparse:
             target._receive_sparse(found, self.req)
+            return
+        if found.layout is not _STRIDED:
+            found = found.to_dense()
+        if self.owned and self.req == "write":
+            target._data = found  # our own array: torch's buffer becomes its memory
         elif self.req == "add":
             plain(target).add_(found)
-        elif self.owned:
-            target._data = found  # our own array: torch's buffer becomes its memory
         else:
             plain(target).copy_(found)
-        self.fresh = True
 
 
 def check_req(req: Any) -> str:
@@ -94,9 +98,26 @@ def attach(
     array._tracked, array._grad = leaf, record
 
 
+_small_ones: dict[tuple, Tensor] = {}
+_SMALL, _MAX_KEPT = 4096, 256
+
+
+def _ones(head: Tensor) -> Tensor:
+    """Return ones like a head; small ones are kept, since nothing ever writes into them."""
+    if head.numel() > _SMALL:
+        return torch.ones_like(head)
+    key = (head.shape, head.dtype, head.device)
+    found = _small_ones.get(key)
+    if found is None:
+        found = torch.ones_like(head, requires_grad=False)
+        if len(_small_ones) < _MAX_KEPT:
+            _small_ones[key] = found
+    return found
+
+
 def _head_gradient(head: Tensor, given: Any) -> Tensor:
     if given is None:
-        return torch.ones_like(head)
+        return _ones(head)
     grad = plain(given)
     if grad.shape != head.shape:
         raise ShapeError(

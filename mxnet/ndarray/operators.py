@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from ..ops import registry
 from ..ops.families import BOOL, number
 from .invoke import KERNEL_ERRORS, invoke
 from .state import recording_scopes
-from .storage import Handle, current, new_object, writable
+from .storage import Handle, current, new_object, wrap, writable
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -34,6 +35,17 @@ COMPARISONS = {
     "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
 }
 NUMBERS = (int, float, np.generic)
+# Tensor.to is a slow way to say it.
+CASTS = {
+    torch.float32: torch.Tensor.float,
+    torch.float64: torch.Tensor.double,
+    torch.float16: torch.Tensor.half,
+    torch.bfloat16: torch.Tensor.bfloat16,
+    torch.uint8: torch.Tensor.byte,
+    torch.int8: torch.Tensor.char,
+    torch.int32: torch.Tensor.int,
+    torch.int64: torch.Tensor.long,
+}
 
 
 def _refuse(other: Any) -> TypeError:
@@ -55,12 +67,11 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     compares = array_op in {row[0] for row in COMPARISONS.values()}
     name = op.name
 
-    def sign(self: NDArray, other: Any) -> NDArray:
-        x, kind = self._data, type(other)
+    def any_operand(self: NDArray, other: Any) -> NDArray:
+        """Do what `sign` does, with whatever stands on the right, also while recording."""
+        kind = type(other)
         if kind is cls:
-            y = other._data
-            if recording_scopes[0] or x is None or y is None:
-                x, y = current(self), current(other)
+            x, y = current(self), current(other)
             dtype = x.dtype
             if dtype is not y.dtype or dtype is BOOL:
                 return invoke(op, (self, other), None, cls=cls)
@@ -69,7 +80,8 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
             except KERNEL_ERRORS:
                 return invoke(op, (self, other), None, cls=cls)  # says what is wrong, in full
         elif (kind is float or kind is int) and number_kernel is not None:
-            if recording_scopes[0] or x is None:
+            x = self._data
+            if x is None or recording_scopes[0]:
                 x = current(self)
             dtype = x.dtype
             if dtype is BOOL:
@@ -82,16 +94,29 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
             return invoke(with_number, (self,), {"scalar": other}, cls=cls)
         else:
             raise _refuse(other)
-        if compares:
-            out = out.to(dtype)
-        array = new_object(cls)
-        if recording_scopes[0] and out.requires_grad:
-            array._data, array._tracked = None, out
-        else:
-            array._data, array._tracked = out, None
-        array._ctx = self._ctx
-        array._grad = None
-        return array
+        return wrap(cls, CASTS[dtype](out) if compares else out, self._ctx)
+
+    if compares or scalar_op.startswith("_r"):
+        return any_operand
+
+    def sign(self: NDArray, other: Any) -> NDArray:
+        # Two dense arrays of one type, nothing recorded: the straight road.
+        if type(other) is cls and not recording_scopes[0]:
+            x, y = self._data, other._data
+            if x is not None and y is not None:
+                dtype = x.dtype
+                if dtype is y.dtype and dtype is not BOOL:
+                    try:
+                        out = kernel(x, y)
+                    except KERNEL_ERRORS:
+                        return any_operand(self, other)
+                    array = new_object(cls)
+                    array._data = out
+                    array._tracked = None
+                    array._ctx = self._ctx
+                    array._grad = None
+                    return array
+        return any_operand(self, other)
 
     return sign
 

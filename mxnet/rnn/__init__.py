@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base import numeric_types, string_types
 from . import io, rnn, rnn_cell
 from .io import BucketSentenceIter, encode_sentences
 from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint

@@ -180,11 +180,10 @@ def as_sequence(
     merge: bool | None,
     in_layout: str | None = None,
 ) -> tuple[Sequenced, int]:
-    """Return inputs with a time axis (`merge`), as a list of steps, or as they are; and the axis."""
+    """Return inputs with a time axis (`merge`), as a list, or as they are; and the axis."""
     if inputs is None:
         raise AssertionError(
-            "unroll(inputs=None) has been deprecated. Please create input variables outside "
-            "unroll."
+            "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."
         )
     axis = layout.find("T")
     in_axis = axis if in_layout is None else in_layout.find("T")

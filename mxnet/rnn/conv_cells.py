@@ -151,4 +151,3 @@ class ConvGRUCell(BaseConvRNNCell):
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         return gru_step(i2h, h2h, states[0], name, self._activation)
-

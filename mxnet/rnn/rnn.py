@@ -29,9 +29,7 @@ def rnn_unroll(
     layout: str = "NTC",
 ) -> tuple:
     """Return ``cell.unroll(...)``, which took its place; inputs may be left out here."""
-    warnings.warn(
-        "rnn_unroll is deprecated. Please call cell.unroll directly.", stacklevel=2
-    )
+    warnings.warn("rnn_unroll is deprecated. Please call cell.unroll directly.", stacklevel=2)
     if inputs is None:
         inputs = [Variable(f"{input_prefix}t{i}_data") for i in range(length)]
     return cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base import numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .base_cell import BaseRNNCell, RNNParams
 from .conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 from .fused_cell import FusedRNNCell

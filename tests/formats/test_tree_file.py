@@ -39,7 +39,14 @@ def test_other_objects_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "tree",
-    ["{", '{"tensor":"9"}', '{"what":1}', '{"numpy":["0","|O",[1]]}', '{"a":1,"b":2}', '{"dict":1}'],
+    [
+        "{",
+        '{"tensor":"9"}',
+        '{"what":1}',
+        '{"numpy":["0","|O",[1]]}',
+        '{"a":1,"b":2}',
+        '{"dict":1}',
+    ],
 )
 def test_a_damaged_tree_is_refused(tmp_path, tree):
     text = torch.frombuffer(bytearray(tree.encode()), dtype=torch.uint8)

@@ -205,3 +205,46 @@ def shape_and_label(augmenter, image):
     """Return what is enough to tell a crop: its shape, the sum of its pixels, and the boxes."""
     made, label = augmenter(image, boxes())
     return list(made.shape), float(made.asnumpy().astype("float64").sum()), label
+
+
+# A folder for im2rec, its options, and a list of some of its pictures.
+
+FOLDER = {
+    "root.jpg": "jpeg",
+    "cat/b.png": "png",
+    "cat/a.jpg": "jpeg_low",
+    "cat/e.JPG": "jpeg_progressive",
+    "cat/n.bmp": "bmp",
+    "dog/c.jpeg": "jpeg_grey",
+    "dog/puppy/d.png": "png_alpha",
+    "dog/puppy/a.png": "png_grey",
+    "none/notes.txt": "bmp",
+}
+LIST_OPTIONS = [
+    [],
+    ["--recursive"],
+    ["--recursive", "--no-shuffle"],
+    ["--recursive", "--train-ratio", "0.5", "--test-ratio", "0.3"],
+    ["--recursive", "--train-ratio", "0.5"],
+    ["--recursive", "--chunks", "2"],
+    ["--recursive", "--chunks", "3", "--train-ratio", "0.6"],
+    ["--recursive", "--exts", ".png", ".bmp"],
+]
+LIST = "3\t1\t2.5\tcat/b.png\n0\t4\troot.jpg\n7\t2\t3\tdog/puppy/d.png\n5\t0\tcat/a.jpg\n"
+RECORD_OPTIONS = [
+    ["--pass-through"],
+    ["--pass-through", "--pack-label"],
+    [],
+    ["--resize", "12"],
+    ["--resize", "12", "--center-crop", "--quality", "50"],
+    ["--color", "0", "--encoding", ".png", "--quality", "3"],
+    ["--color", "-1", "--encoding", ".png", "--quality", "9", "--num-thread", "2"],
+]
+
+
+def write_folder(root):
+    content = pictures()
+    for name, picture in FOLDER.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content[picture])

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-DATA = np.random.RandomState(0).rand(22, 3).astype("float32")  # noqa: NPY002
+DATA = np.random.RandomState(0).rand(22, 3).astype("float32")
 LABELS = np.arange(22) % 4
 TIMES = re.compile(r"(Speed: |Time cost=)[\d.]+|(inf)")
 
@@ -28,7 +28,7 @@ class Lines(logging.Handler):
         self.lines.append(TIMES.sub(lambda m: (m[1] or "") + "#", text))
 
 
-class logged:  # noqa: N801
+class logged:
     """A scope that catches what is logged."""
 
     def __enter__(self):
@@ -196,9 +196,7 @@ def bucketing(mx):
 
     mod = mx.mod.BucketingModule(sym_gen, default_bucket_key=8)
     mod.bind([("data", (2, 8))], [("softmax_label", (2,))])
-    mod.init_params(
-        arg_params=first_values(mx, sym_gen(8)[0], data=(2, 8)), aux_params={}
-    )
+    mod.init_params(arg_params=first_values(mx, sym_gen(8)[0], data=(2, 8)), aux_params={})
     mod.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.05})
     metric = mx.metric.create("ce")
     for length in (8, 4, 6, 4, 8):
@@ -317,7 +315,12 @@ def packed(mx, name):
     parts = cell.unpack_weights(args)
     found = {f"part_{key}": x.asnumpy() for key, x in parts.items()}
     found["same"] = [
-        str(all((args[k].asnumpy() == x.asnumpy()).all() for k, x in cell.pack_weights(parts).items()))
+        str(
+            all(
+                (args[k].asnumpy() == x.asnumpy()).all()
+                for k, x in cell.pack_weights(parts).items()
+            )
+        )
     ]
     return found
 

@@ -8,8 +8,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def main():
-    import mxnet as mx
     import numpy as np
+
+    import mxnet as mx
 
     sys.path.insert(0, str(HERE))
     from module_programs import PROGRAMS

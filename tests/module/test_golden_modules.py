@@ -27,7 +27,9 @@ def arrays():
 def test_as_mxnet(name, arrays):
     program, settings = PROGRAMS[name]
     found = program(mx, **settings)
-    wanted = {k.partition("/")[2]: v for k, v in (arrays | TEXTS).items() if k.startswith(f"{name}/")}
+    wanted = {
+        k.partition("/")[2]: v for k, v in (arrays | TEXTS).items() if k.startswith(f"{name}/")
+    }
     assert set(found) == set(wanted)
     for key, value in wanted.items():
         if isinstance(value, list):

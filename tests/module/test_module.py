@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_steps_out_of_order_say_what_to_call():
 
 
 def test_missing_parameters_are_all_named():
-    with pytest.raises(RuntimeError, match="fc_bias, fc_weight are not presented: .*fc_wieght"):
+    with pytest.raises(RuntimeError, match=r"fc_bias, fc_weight are not presented: .*fc_wieght"):
         bound().init_params(arg_params={"fc_wieght": mx.nd.ones((4, 3))}, aux_params={})
 
 
@@ -154,6 +155,21 @@ def test_any_batch_size_is_taken_also_without_labels():
     assert mod.predict(np.ones((6, 3))).shape == (6, 4)
 
 
+def test_a_batch_needs_nothing_but_data():
+    Batch = namedtuple("Batch", ["data"])
+    mod = ready()
+    for size in (8, 3):
+        mod.forward(Batch([mx.nd.ones((size, 3))]), is_train=False)
+        assert mod.get_outputs()[0].shape == (size, 4)
+
+
+def test_warnings_point_at_the_program():
+    with pytest.warns(UserWarning) as caught:
+        mx.mod.Module(net(), label_names=["label"])
+        mx.mod.Module(net()).bind([("data", (8, 3))])
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_executors_for_shapes_that_come_again_are_kept():
     mod = ready()
     mod.forward(batch(5))
@@ -176,7 +192,7 @@ def test_a_batch_with_too_few_arrays_names_what_is_needed():
     mod = mx.mod.Module(both, data_names=["a", "b"], label_names=None)
     mod.bind([("a", (2,)), ("b", (2,))], for_training=False)
     mod.init_params()
-    with pytest.raises(MXNetError, match="1 data array.*2 are needed: a, b"):
+    with pytest.raises(MXNetError, match=r"1 data array.*2 are needed: a, b"):
         mod.forward(mx.io.DataBatch([mx.nd.ones(2)]))
 
 

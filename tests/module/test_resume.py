@@ -47,6 +47,7 @@ def net(hidden=4):
 
 
 def train(make_data, make_module, prefix=None, kill_after=None, every=1, optimizer="adam"):
+    """Train as a script would, perhaps dying after some batches; return the parameters."""
     mx.random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     data, mod = make_data(), make_module()
@@ -60,9 +61,17 @@ def train(make_data, make_module, prefix=None, kill_after=None, every=1, optimiz
 
     resuming = {} if prefix is None else {"resume": prefix, "resume_every": every}
     try:
-        mod.fit(data, eval_metric="ce", optimizer=optimizer, initializer=mx.init.Xavier(),
-                optimizer_params={"learning_rate": 0.05}, num_epoch=4,
-                batch_end_callback=die, **resuming)  # fmt: skip
+        mod.fit(
+            data,
+            eval_metric="ce",
+            kvstore="device",
+            optimizer=optimizer,
+            optimizer_params={"learning_rate": 0.05},
+            initializer=mx.init.Xavier(),
+            num_epoch=4,
+            batch_end_callback=die,
+            **resuming,
+        )
     except Killed:
         return None
     return {n: x.asnumpy() for part in mod.get_params() for n, x in part.items()}
@@ -70,13 +79,9 @@ def train(make_data, make_module, prefix=None, kill_after=None, every=1, optimiz
 
 def bucketing():
     def sym_gen(length):
-        embed = mx.sym.Embedding(
-            mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed"
-        )
+        embed = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
         out, _ = mx.rnn.GRUCell(5).unroll(length, embed, merge_outputs=True)
-        pred = mx.sym.FullyConnected(
-            mx.sym.Reshape(out, shape=(-1, 5)), num_hidden=9, name="pred"
-        )
+        pred = mx.sym.FullyConnected(mx.sym.Reshape(out, shape=(-1, 5)), num_hidden=9, name="pred")
         label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
         return mx.sym.SoftmaxOutput(pred, label, name="softmax"), ["data"], ["softmax_label"]
 
@@ -112,6 +117,14 @@ CASES = {
     ),
     "buckets": (sentences, bucketing),
     "sequential": (NoisyIter, sequential),
+    "compressed": (
+        NoisyIter,
+        lambda: mx.mod.Module(
+            net(),
+            context=[mx.cpu(0), mx.cpu(1)],
+            compression_params={"type": "2bit", "threshold": 0.01},
+        ),
+    ),
     "apart": (NoisyIter, lambda: mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)])),
 }
 

@@ -112,6 +112,7 @@ class Stack:
     """
 
     def __call__(self, data: Sequence[Any]) -> Any:
+        """Return the batch."""
         return default_batchify_fn(data)
 
 
@@ -143,6 +144,7 @@ class Pad:
         self._round_to = round_to
 
     def __call__(self, data: Sequence[Any]) -> NDArray:
+        """Return the batch."""
         arrays = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in data]
         shapes = [list(a.shape) for a in arrays]
         axis = self._axis
@@ -180,6 +182,7 @@ class Group:
         self._fns: tuple[Callable[[Sequence[Any]], Any], ...] = fns
 
     def __call__(self, data: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+        """Return the batch."""
         if len(data[0]) != len(self._fns):
             raise ValueError(
                 f"Group has {len(self._fns)} functions, and the samples {len(data[0])} parts"
@@ -196,6 +199,7 @@ class AsList:
     """
 
     def __call__(self, data: Sequence[Any]) -> list[Any]:
+        """Return the batch."""
         return list(data)
 
 
@@ -218,6 +222,7 @@ class Append:
         self._batch_axis = batch_axis
 
     def __call__(self, data: Sequence[Any]) -> list[NDArray]:
+        """Return the batch."""
         arrays = [a if isinstance(a, NDArray) else from_numpy(np.array(a)) for a in data]
         if not self._expand:
             return arrays

@@ -201,7 +201,7 @@ class RecordFileDataset(Dataset):
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
         self.filename = os.fspath(filename)
-        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self.idx_file = str(Path(self.filename).with_suffix(".idx"))
         self._record = recordio.MXIndexedRecordIO(self.idx_file, self.filename, "r")
 
     def __getitem__(self, idx: int) -> Any:

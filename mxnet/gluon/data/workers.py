@@ -43,7 +43,7 @@ class LoaderTimeout(MXNetError, multiprocessing.TimeoutError, TimeoutError):
     """A batch took longer than the loader's `timeout`."""
 
 
-class WorkerTraceback(Exception):  # noqa: N818 (shown as the cause of an error, not raised)
+class WorkerTraceback(Exception):
     """Where in a worker an error arose."""
 
     def __str__(self) -> str:
@@ -83,6 +83,7 @@ class Switches(NamedTuple):
 
     @staticmethod
     def here() -> Switches:
+        """Return those in force in this thread."""
         return Switches(is_np_shape(), is_np_array())
 
 
@@ -107,7 +108,9 @@ class _Worker:
         except Exception as error:
             self.close()
             method = ctx.get_start_method()
-            if method != "fork" and isinstance(error, pickle.PicklingError | AttributeError | TypeError):
+            if method != "fork" and isinstance(
+                error, pickle.PicklingError | AttributeError | TypeError
+            ):
                 raise MXNetError(
                     "The data set or batchify_fn cannot be sent to a worker process that is "
                     f"started by {method!r}: {error}. Use functions and classes that stand at the "
@@ -286,9 +289,7 @@ def _exit_text(process: Any) -> str:
 # -- inside a worker ---------------------------------------------------------------------------
 
 
-def _work(
-    tasks: Connection, answers: Connection, fetch: Fetch, switches: Switches
-) -> None:
+def _work(tasks: Connection, answers: Connection, fetch: Fetch, switches: Switches) -> None:
     """Answer tasks until told to stop, or until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -307,9 +308,7 @@ def _work(
             parcel.send(answers, (task.number, True), pickle.dumps(_failure(error)), [])
 
 
-def _take_orders(
-    tasks: Connection, todo: queue.SimpleQueue, unwanted: set[int]
-) -> None:
+def _take_orders(tasks: Connection, todo: queue.SimpleQueue, unwanted: set[int]) -> None:
     """Read orders as they come, so that the parent never waits to be heard."""
     starter = os.getppid()  # the parent, or the server that forks for it
     while True:

@@ -1,0 +1,199 @@
+"""`ImageIter` and `ImageDetIter`: MXNet's batches, epochs, lists and errors."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError
+from mxnet.recordio import IRHeader, MXRecordIO, pack_img
+from tests.golden import image_cases
+
+pytest.importorskip("cv2")
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+FILES = GOLDEN / "records"
+FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
+ARRAYS = np.load(GOLDEN / "image_iters.npz")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    image_cases.write_folder(tmp_path)
+    return tmp_path
+
+
+def make(**other):
+    given = {"batch_size": 3, "data_shape": (3, 8, 8), "path_imgrec": FILES / "images.rec"}
+    return mx.image.ImageIter(**{**given, **other})
+
+
+def labels(iterator):
+    return [(b.label[0].asnumpy().tolist(), b.pad) for b in iterator]
+
+
+@pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
+@pytest.mark.parametrize(("kind", "name"), [("ImageIter", "images"), ("ImageDetIter", "boxes")])
+def test_three_epochs_are_mxnets(kind, name, last):
+    iterator = getattr(mx.image, kind)(
+        3, (3, 8, 8), path_imgrec=FILES / f"{name}.rec", last_batch_handle=last
+    )
+    batches = []
+    for _ in range(3):
+        batches += list(iterator)
+        iterator.reset()
+    wanted = FACTS[f"{kind} {last}"]
+    assert [b.pad for b in batches] == [pad for _, pad, _ in wanted]
+    for batch, (label, _, _) in zip(batches, wanted, strict=True):
+        assert np.allclose(batch.label[0].asnumpy(), label, atol=1e-6)
+    found = np.concatenate([b.data[0].asnumpy() for b in batches])
+    assert np.abs(found - ARRAYS[f"{kind} {last}"]).max() <= 1  # OpenCV's bicubic, by version
+
+
+def test_hard_reset_forgets_what_was_left():
+    iterator = make(last_batch_handle="roll_over")
+    assert len(list(iterator)) == 2
+    iterator.hard_reset()
+    assert iterator.next().label[0].asnumpy().tolist() == [0, 1, 2]
+
+
+def test_parts_and_shuffling_need_an_index():
+    index = FILES / "images.idx"
+    assert make(path_imgidx=index, num_parts=3, part_index=1).seq == [2, 3]
+    for wrong in ({"shuffle": True}, {"num_parts": 2}):
+        with pytest.raises(AssertionError, match="path_imgidx"):
+            make(**wrong)
+    mx.random.seed(4)
+    iterator = make(path_imgidx=index, shuffle=True, batch_size=7)
+    first, second = (labels(iterator), iterator.reset(), labels(iterator))[::2]
+    assert first != second
+    assert sorted(first[0][0]) == sorted(second[0][0]) == list(range(7))
+    mx.random.seed(4)
+    assert labels(make(path_imgidx=index, shuffle=True, batch_size=7)) == first
+
+
+def test_lists_of_files(folder):
+    path = folder / "a.lst"
+    path.write_text("4\t1\t2.5\tcat/b.png\n9\t3\t4\troot.jpg\n")
+    given = {"path_imgrec": None, "path_root": folder, "batch_size": 2}
+    found = make(path_imglist=path, label_width=2, **given)
+    assert found.seq == [4, 9]
+    assert labels(found) == [([[1, 2.5], [3, 4]], 0)]
+    found = make(imglist=[[7, "cat/b.png"], [[8], "root.jpg"]], **given)
+    assert labels(found) == [([7, 8], 0)]
+    with pytest.raises(MXNetError, match="2 labels, and label_width is 1"):
+        make(path_imglist=path, **given).next()
+
+
+def test_bad_pictures_are_named(folder):
+    (folder / "bad.png").write_bytes(b"no picture")
+    given = {"path_imgrec": None, "path_root": folder, "batch_size": 1}
+    with pytest.raises(MXNetError, match=r"Broken image filename: bad\.png"):
+        make(imglist=[[0, "bad.png"]], **given).next()
+    with pytest.raises(FileNotFoundError, match="none.png"):
+        make(imglist=[[0, "none.png"]], **given).next()
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "said"),
+    [
+        ({"path_imgrec": None}, AssertionError, "Where are the images"),
+        ({"data_shape": (8, 8)}, ValueError, "length 3"),
+        ({"data_shape": (1, 8, 8)}, ValueError, "3 channels"),
+        ({"dtype": "uint8"}, AssertionError, "uint8 label not supported"),
+        ({"last_batch_handle": "x"}, ValueError, "last_batch_handle"),
+    ],
+)
+def test_wrong_settings_are_named(other, error, said):
+    with pytest.raises(error, match=said):
+        make(**other)
+
+
+def test_own_augmenters_and_hooks():
+    class Inverted(mx.image.ImageIter):
+        def augmentation_transform(self, data):
+            return 255 - super().augmentation_transform(data).astype("float32")
+
+    given = {"batch_size": 1, "data_shape": (3, 8, 8), "path_imgrec": FILES / "images.rec"}
+    augmenters = [mx.image.ForceResizeAug((8, 8))]
+    plain = mx.image.ImageIter(aug_list=augmenters, **given).next().data[0]
+    inverted = Inverted(aug_list=augmenters, **given).next().data[0]
+    assert ((plain + inverted).asnumpy() == 255).all()
+    with pytest.raises(MXNetError, match="data_shape is"):
+        mx.image.ImageIter(aug_list=[], **given).next()
+
+
+# -- detection ------------------------------------------------------------------------------------
+
+
+def detection(tmp_path, *rows, **other):
+    path = tmp_path / "d.rec"
+    image = image_cases.pixels(12, 10)
+    with MXRecordIO(path, "w") as file:
+        for row in rows:
+            file.write(pack_img(IRHeader(0, row, 0, 0), image, 3, ".png"))
+    return mx.image.ImageDetIter(1, (3, 8, 8), path_imgrec=path, **other)
+
+
+BOX = [0, 0.1, 0.1, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ([2, 5], "Label shape is invalid"),
+        ([2, 5, 0, 0.1, 0.1, 0.5], "Label shape is invalid"),
+        ([1, 5, *BOX], "inconsistent with annotation width 5"),
+        ([2, 5, 0, 0.5, 0.1, 0.1, 0.5], "no valid label"),
+        (3.0, "Label shape is invalid"),
+    ],
+)
+def test_labels_of_another_form_are_refused(tmp_path, label, said):
+    with pytest.raises(MXNetError, match=said):
+        detection(tmp_path, label)
+
+
+def test_objects_without_class_or_extent_are_left_out(tmp_path):
+    iterator = detection(tmp_path, [2, 5, *BOX, 1, 0.5, 0.5, 0.2, 0.2], [2, 5, -1, *BOX[1:]])
+    assert iterator.label_shape == (1, 5)
+    assert len(list(iterator)) == 1
+
+
+def test_label_shapes_grow_together(tmp_path):
+    iterator = detection(tmp_path, [2, 5, *BOX])
+    other = mx.image.ImageDetIter(1, (3, 8, 8), path_imgrec=FILES / "boxes.rec")
+    assert iterator.sync_label_shape(other) is other
+    assert iterator.label_shape == other.label_shape == (3, 5)
+    assert iterator.provide_label == [("label", (1, 3, 5))]
+    assert iterator.next().label[0].asnumpy()[0, 1].tolist() == [-1] * 5
+    with pytest.raises(ValueError, match="reduce label count from 3 to 1"):
+        iterator.reshape(label_shape=(1, 5))
+    with pytest.raises(ValueError, match="object width inconsistent: 5 vs 6"):
+        iterator.reshape(label_shape=(3, 6))
+    with pytest.raises(ValueError, match="length 2"):
+        iterator.check_label_shape((3,))
+
+
+def test_random_detection_keeps_boxes_inside(tmp_path):
+    mx.random.seed(2)
+    iterator = mx.image.ImageDetIter(
+        7, (3, 16, 16), path_imgrec=FILES / "boxes.rec", rand_crop=0.7, rand_pad=0.7,
+        rand_mirror=True, rand_gray=0.3, brightness=0.1, hue=0.1, pca_noise=0.1,
+    )  # fmt: skip
+    for _ in range(4):
+        rows = iterator.next().label[0].asnumpy()
+        real = rows[rows[:, :, 0] >= 0]
+        assert ((real[:, 1:] >= 0) & (real[:, 1:] <= 1)).all()
+        assert (rows[:, 0, 0] >= 0).all()
+        iterator.reset()
+
+
+def test_boxes_are_drawn():
+    iterator = mx.image.ImageDetIter(1, (3, 32, 32), path_imgrec=FILES / "boxes.rec")
+    drawn = list(iterator.draw_next(color=(255, 0, 0), thickness=1, id2labels={0: "a"}))
+    assert len(drawn) == 7
+    assert drawn[0].shape == (32, 32, 3)
+    assert drawn[0][3, 5].tolist() == [0, 0, 255]  # red, blue first

@@ -1,0 +1,165 @@
+"""Decoding and changing images: what is refused, what repeats, what is not touched."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import FormatError, MXNetError
+from mxnet.formats import pictures as formats
+from tests.golden import image_cases
+
+pytest.importorskip("cv2")
+PICTURES = image_cases.pictures()
+IMAGE = mx.nd.array(image_cases.pixels(), dtype="uint8")
+
+
+def test_imread_reads_and_names_the_file(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(PICTURES["png"])
+    assert mx.image.imread(path).shape == (12, 20, 3)
+    assert mx.image.imread(str(path), 0).shape == (12, 20, 1)
+    (tmp_path / "bad.png").write_bytes(PICTURES["png"][:200])
+    with pytest.raises(FormatError, match=r"bad\.png"):
+        mx.image.imread(tmp_path / "bad.png")
+    with pytest.raises(MXNetError, match="no such file"):
+        mx.image.imread(tmp_path / "none.png")
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_imdecode_takes_all_kinds_of_bytes(kind):
+    wanted = mx.image.imdecode(PICTURES["png"]).asnumpy()
+    assert np.array_equal(mx.image.imdecode(kind(PICTURES["png"])).asnumpy(), wanted)
+    array = np.frombuffer(PICTURES["png"], np.uint8)
+    assert np.array_equal(mx.image.imdecode(array).asnumpy(), wanted)
+    assert np.array_equal(mx.image.imdecode(mx.nd.array(array, dtype="uint8")).asnumpy(), wanted)
+
+
+def test_imdecode_into_an_array():
+    out = mx.nd.zeros((12, 20, 3), dtype="uint8")
+    assert mx.image.imdecode(PICTURES["png"], out=out) is out
+    assert out.asnumpy().any()
+    with pytest.raises(MXNetError, match="out has shape"):
+        mx.image.imdecode(PICTURES["png"], out=mx.nd.zeros((2, 2, 3), dtype="uint8"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ("text", ValueError, "must be of type bytes"),
+        (None, ValueError, "must be of type bytes"),
+        (b"", FormatError, "empty buffer"),
+        (b"garbage", FormatError, "Decoding failed"),
+        (PICTURES["png"][:100], FormatError, "Decoding failed"),
+        (PICTURES["jpeg"][:30], FormatError, "Decoding failed"),
+    ],
+)
+def test_what_is_no_picture_is_refused(wrong, error, said):
+    with pytest.raises(error, match=said):
+        mx.image.imdecode(wrong)
+
+
+@pytest.mark.parametrize("name", ["jpeg", "jpeg_progressive", "png", "png_16bit", "bmp"])
+def test_damaged_pictures_never_crash(name, capfd):
+    chance = random.Random(5)
+    for _ in range(150):
+        raw = bytearray(PICTURES[name])
+        for _ in range(chance.choice((1, 3, 20))):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        raw = raw[: chance.randrange(len(raw))] if chance.random() < 0.3 else raw
+        try:
+            pixels = mx.image.imdecode(bytes(raw))
+        except MXNetError as error:
+            assert "Decoding failed" in str(error) or "empty" in str(error)
+            continue
+        assert pixels.shape[2] == 3
+        assert pixels.size < 2**24
+
+
+def test_without_simplejpeg_pictures_are_the_same(monkeypatch):
+    with_it = [mx.image.imdecode(p).asnumpy().astype(int) for p in PICTURES.values()]
+    monkeypatch.setattr(formats, "jpeg_decoder", lambda: None)
+    without = [mx.image.imdecode(p).asnumpy() for p in PICTURES.values()]
+    assert all(np.abs(a - b).max() <= 1 for a, b in zip(with_it, without, strict=True))
+
+
+def test_without_opencv_the_extra_is_named():
+    program = (
+        "import sys; sys.modules['cv2'] = None; import mxnet as mx\n"
+        "try: mx.image.imresize(mx.nd.zeros((4, 4, 3)), 2, 2)\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "mxnext[image]" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mx.image.imresize(IMAGE, 0, 5), "at least 1"),
+        (lambda: mx.image.imresize(IMAGE[:, :, 0], 4, 5), "imresize takes an image"),
+        (lambda: mx.image.imresize(IMAGE.astype("int32"), 4, 5), "cannot be resized"),
+        (lambda: mx.image.imresize(IMAGE, 4, 5, interp=7), "Unknown interp method 7"),
+        (lambda: mx.image.image.copyMakeBorder(IMAGE, 1, 1, 1, 1, type=5), "border type 5"),
+        (lambda: mx.image.fixed_crop(IMAGE, -2, 3, 4, 5), "does not begin inside"),
+        (lambda: mx.image.random_size_crop(IMAGE, (4, 5), 0.5, (1, 1), a=3), "unexpected keyword"),
+        (lambda: mx.image.imrotate(IMAGE, 10), "Only `float32`"),
+        (lambda: mx.image.imrotate(mx.nd.ones((5, 9)), 10), "Only 3D and 4D"),
+        (lambda: mx.image.imrotate(mx.nd.ones((1, 5, 9)), 10, True, True), "cannot be both"),
+        (lambda: mx.image.Augmenter()(IMAGE), "Must override"),
+        (lambda: mx.image.DetBorrowAug(3), "invalid Augmenter"),
+        (lambda: mx.image.DetRandomSelectAug([3]), "DetAugmenter in list only"),
+        (lambda: mx.image.CreateAugmenter((3, 4, 4), rand_resize=True), "rand_resize needs"),
+        (lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])), "mean is one number"),
+    ],
+)
+def test_wrong_use_is_named(call, said):
+    with pytest.raises(
+        (MXNetError, ValueError, TypeError, AssertionError, RuntimeError), match=said
+    ):
+        call()
+
+
+def test_impossible_ranges_are_told():
+    with pytest.warns(UserWarning, match="DetRandomCropAug due to invalid aspect_ratio_range"):
+        assert not mx.image.DetRandomCropAug(0.1, (1.2, 0.8)).enabled
+    with pytest.warns(UserWarning, match="DetRandomPadAug due to invalid area_range"):
+        assert not mx.image.DetRandomPadAug((0.8, 1.2), (0.5, 0.9)).enabled
+
+
+def test_augmenters_repeat_by_seed_and_leave_their_input_alone():
+    augmenters = mx.image.CreateAugmenter(
+        (3, 8, 8), resize=14, rand_crop=True, rand_resize=True, rand_mirror=True, mean=True,
+        std=True, brightness=0.2, contrast=0.2, saturation=0.2, hue=0.2, pca_noise=0.1,
+        rand_gray=0.5, inter_method=10,
+    )  # fmt: skip
+
+    def run():
+        mx.random.seed(11)
+        made = IMAGE
+        for augmenter in augmenters:
+            made = augmenter(made)
+        return made.asnumpy()
+
+    before = IMAGE.asnumpy()
+    assert np.array_equal(run(), run())
+    assert np.array_equal(IMAGE.asnumpy(), before)
+    smooth = IMAGE.astype("float32")
+    for augmenter in augmenters[-5:]:
+        augmenter(smooth)
+    assert np.array_equal(smooth.asnumpy(), before)
+
+
+def test_places_of_mxnet():
+    import mxnet.image.detection
+    import mxnet.image.image
+
+    assert mxnet.image.det is mxnet.image.detection
+    assert mx.img is mx.image
+    assert mxnet.image.image.ImageIter is mx.image.ImageIter
+    assert mx.nd.imdecode(PICTURES["png"]).shape == (1, 3, 12, 20)

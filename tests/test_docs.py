@@ -1,0 +1,55 @@
+"""The documents tell the truth about the code, as far as that can be checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+from tools.env_table import PAGE, with_table
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "mxnet/**/README.md", "tests/**/README.md")
+    for path in ROOT.glob(pattern)
+)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a package above it is absent
+        return False
+
+
+def test_table_of_variables_is_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_table(page) == page, "run: python -m tools.env_table"
+
+
+def test_what_is_called_absent_is_absent() -> None:
+    """Who builds one of these takes it off the list."""
+    text = PAGE.read_text(encoding="utf-8")
+    part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
+    spelt = re.findall(r"`mx\.([\w.]+)`", part)
+    assert spelt
+    long = {"np": "numpy", "npx": "numpy_extension"}
+    assert [n for n in spelt if _is_there(f"mxnet.{long.get(n, n)}")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: pathlib.Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_named_files_exist(page: pathlib.Path) -> None:
+    """Paths in backticks that begin with a room of the project are real."""
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []

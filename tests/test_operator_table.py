@@ -1,0 +1,56 @@
+"""The page of operators tells the truth, and operators in use are declared as MXNet has them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from mxnet.ops import registry
+from tools.operator_table import NAMES, PAGE, absent_names, differing, page
+
+RECORDED = json.loads(NAMES.read_text(encoding="utf-8"))
+IN_USE = RECORDED["in_use"]
+
+
+def _same(given: Any, wanted: Any) -> bool:
+    """Compare defaults; MXNet kept floating-point ones in single precision."""
+    if isinstance(given, tuple) and isinstance(wanted, tuple):
+        return len(given) == len(wanted) and all(map(_same, given, wanted))
+    if isinstance(given, float) and isinstance(wanted, float):
+        return math.isclose(given, wanted, rel_tol=1e-6)
+    return given == wanted
+
+
+def test_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.operator_table"
+
+
+def test_differences_speak_of_registered_operators() -> None:
+    assert differing()
+    unknown = [name for name in differing() if registry.find(name) is None]
+    assert not unknown
+
+
+def test_no_name_is_our_own_invention() -> None:
+    """A model file with a name that MXNet does not know could not go back to it."""
+    known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
+    assert set(registry.names()) <= known
+    assert not known & set(absent_names()) & set(registry.names())
+
+
+@pytest.mark.parametrize("name", IN_USE)
+def test_declaration_equals_mxnet(name: str) -> None:
+    """All names, and all attributes in order with equal defaults (None: must be given)."""
+    op = registry.get(name)
+    for alias in RECORDED["aliases"][name]:
+        assert registry.find(alias) is op, f"{alias} is another operator"
+    wanted = {k: v for k, v in IN_USE[name].items() if k != op.count}
+    assert [a for a in op.attributes if a != op.count] == list(wanted)
+    for key, text in wanted.items():
+        attribute = op.attributes[key]
+        assert attribute.required == (text is None), key
+        if text is not None:
+            assert _same(attribute.default, attribute.parse(text, name)), key
