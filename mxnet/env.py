@@ -44,6 +44,14 @@ VARIABLES = {
             "weights, unless told otherwise; else the store only sums gradients.",
         ),
         Variable(
+            "MXNET_GRAPH_PASSES",
+            str,
+            "1",
+            "What rewrites executors and hybridized blocks before they run: 1 everything, 0 nothing, "
+            "or names with commas (mxnet/executor/passes). Read when a graph is prepared. Prediction "
+            "keeps prepared copies of weights, and sees changes of them that go through arrays.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,

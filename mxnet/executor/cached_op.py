@@ -15,6 +15,7 @@ from ..ndarray import NDArray
 from ..ndarray.invoke import assign, stored_context
 from ..ndarray.state import state
 from ..ndarray.storage import plain, wrap, wrap_plain
+from .passes import chosen
 from .program import KERNEL_ERRORS, Program, open_sources
 
 if TYPE_CHECKING:
@@ -91,13 +92,21 @@ class CachedOp:
         return [wrap(cls, t, ctx) for t in made]
 
     def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
-        key = (state.training, device)
+        key = (state.training, device, self._demands(feed))
         if self._sources:
             key += tuple(t.shape for t in feed)
         program = self._programs.get(key)
         if program is None:
             program = self._programs[key] = self._prepare(device, feed)
         return program
+
+    def _demands(self, feed: Sequence[Tensor]) -> str:
+        """Return what is asked besides results: a look at every node, or gradients."""
+        if self._hook is not None:
+            return "watched"
+        if state.recording and not state.training and any(t.requires_grad for t in feed):
+            return "tracked"
+        return ""
 
     def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
         graph = self._sym._graph
@@ -113,7 +122,9 @@ class CachedOp:
                         f"The shape of {node.name!r} ({node.op.name}) cannot be told from the "
                         f"inputs {known}: give it without zeros."
                     )
-        return Prepared(graph, state.training, device, None, shapes, self._kernels)
+        demands = self._demands(feed)
+        passes = () if demands == "watched" else chosen(state.training, demands != "", device)
+        return Prepared(graph, state.training, device, None, shapes, self._kernels, passes)
 
     # -- looking inside -----------------------------------------------------------------------
 

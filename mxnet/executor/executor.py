@@ -17,6 +17,7 @@ from ..ndarray.gradient import _run_engine, explain
 from ..ndarray.invoke import stored_context
 from ..ndarray.storage import plain, wrap_plain, writable
 from ..graph.passes.infer import infer_shapes
+from .passes import chosen
 from .program import Program, open_sources
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Executor:
         self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(aux)
         self._reqs = list(reqs)
         self._owns_grads = owns_grads
-        self._programs: dict[bool, Program] = {}
+        self._programs: dict[tuple[bool, bool], Program] = {}
         self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor] | None = None
         self._leaves: list[Tensor | None] = [None] * len(self.arg_arrays)
@@ -212,13 +213,15 @@ class Executor:
         return leaf
 
     def _program(self, training: bool) -> Program:
-        program = self._programs.get(training)
+        watched = self._monitor is not None  # every node must be there to be shown
+        program = self._programs.get((training, watched))
         if program is None:
             devices = _devices(self._graph.nodes, self._ctx, self._group2ctx)
             device = torch_device(self._ctx)
             shapes = self._source_shapes()
-            program = Program(self._graph, training, device, devices, shapes, self._kernels)
-            self._programs[training] = program
+            passes = () if watched else chosen(training, False, device)
+            program = Program(self._graph, training, device, devices, shapes, self._kernels, passes)
+            self._programs[training, watched] = program
         return program
 
     def _source_shapes(self) -> dict[Node, tuple[int, ...]]:

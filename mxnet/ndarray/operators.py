@@ -87,7 +87,10 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
             if dtype is BOOL:
                 return invoke(with_number, (self,), {"scalar": other}, cls=cls)
             value = number(other, dtype)
-            out = number_kernel(value, x) if swapped else number_kernel(x, value)
+            try:
+                out = number_kernel(value, x) if swapped else number_kernel(x, value)
+            except KERNEL_ERRORS:
+                return invoke(with_number, (self,), {"scalar": other}, cls=cls)
         elif isinstance(other, Handle):
             return invoke(op, (self, other), None, cls=cls)
         elif isinstance(other, NUMBERS):

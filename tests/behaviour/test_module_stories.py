@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -230,7 +231,7 @@ STORY = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from tests.behaviour.test_module_stories import run, np
-params, *_ = run(sys.argv[1] + "/r", every=1, epochs=int(sys.argv[3]))
+params, *_ = run(sys.argv[1] + "/r", every=1, epochs=12)
 np.savez(sys.argv[1] + "/done.npz", **params)
 """
 
@@ -239,17 +240,24 @@ np.savez(sys.argv[1] + "/done.npz", **params)
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 def test_a_process_killed_at_any_moment_continues(tmp_path):
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", STORY, str(tmp_path), str(root), "12"]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    state = tmp_path / "r-resume.params"
-    process = subprocess.Popen(command, env=environment)
-    while not state.exists() and process.poll() is None:
-        pass
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "done.npz").exists()
-    subprocess.run(command, env=environment, check=True)
-    whole, _, _ = run(epochs=12)
-    with np.load(tmp_path / "done.npz") as done:
-        for name, value in whole.items():
-            np.testing.assert_allclose(done[name], value, rtol=1e-5, atol=1e-6)
+
+    def start(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        command = [sys.executable, "-c", STORY, str(tmp_path / name), str(root)]
+        return subprocess.Popen(command, env=environment)
+
+    whole, broken = start("whole"), start("broken")
+    while not (tmp_path / "broken" / "r-resume.params").exists() and broken.poll() is None:
+        time.sleep(0.001)
+    broken.send_signal(signal.SIGKILL)
+    broken.wait()
+    assert not (tmp_path / "broken" / "done.npz").exists()
+    assert start("broken").wait() == 0
+    assert whole.wait() == 0
+    with (
+        np.load(tmp_path / "whole" / "done.npz") as wanted,
+        np.load(tmp_path / "broken" / "done.npz") as done,
+    ):
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(done[name], value, err_msg=name)

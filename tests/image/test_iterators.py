@@ -93,7 +93,7 @@ def test_bad_pictures_are_named(folder):
     given = {"path_imgrec": None, "path_root": folder, "batch_size": 1}
     with pytest.raises(MXNetError, match=r"Broken image filename: bad\.png"):
         make(imglist=[[0, "bad.png"]], **given).next()
-    with pytest.raises(FileNotFoundError, match="none.png"):
+    with pytest.raises(FileNotFoundError, match=r"none\.png"):
         make(imglist=[[0, "none.png"]], **given).next()
 
 

@@ -204,7 +204,6 @@ class Estimator:
             unless they are among them.
         """
         _check_loader(val_data)
-        self.batch_axis = batch_axis
         handlers = self._prepare_default_validation_handlers(event_handlers)
         _, epoch_begin, batch_begin, batch_end, epoch_end, _ = self._categorize_handlers(handlers)
         for handler in epoch_begin:
@@ -274,10 +273,12 @@ class Estimator:
                 handler.batch_begin(self, batch=batch)
             _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
             told = {"batch": batch, "pred": pred, "label": label, "loss": loss}
-            # Every handler hears of the batch, also after one of them asked to stop.
-            if any([handler.batch_end(self, **told) for handler in batch_end]):
+            # A list: every handler hears of the batch, also after one of them asked to stop.
+            answers = [handler.batch_end(self, **told) for handler in batch_end]
+            if any(answers):
                 break
-        return any([handler.epoch_end(self) for handler in epoch_end])
+        answers = [handler.epoch_end(self) for handler in epoch_end]
+        return any(answers)
 
     # -- handlers -----------------------------------------------------------------------------
 

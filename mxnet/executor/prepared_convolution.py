@@ -1,0 +1,220 @@
+"""A convolution in prediction with all that follows it, on weights prepared once.
+
+The work is done in one of three ways, chosen for each shape of data: by oneDNN with packed weights
+and fused steps, by torch's convolution on folded weights (small data, other types), or, when
+something does not fit together, by the original operators, which then say what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..ops.nn.convolution import CONVOLUTIONS
+
+# One call of a fused oneDNN convolution costs about 40 µs more than torch's: too much for less
+# work than this many multiplications. Grouped convolutions gain earlier.
+LEAST_WORK, LEAST_GROUPED_WORK = 1_500_000, 200_000
+SHAPES_KEPT = 4  # packed weights depend on the shape of data
+RESTLESS = 16  # weights that have changed so many times in a row are not worth preparing
+
+try:
+    _fused = torch.ops.mkldnn._convolution_pointwise.default
+    _fused_with_sum = torch.ops.mkldnn._convolution_pointwise.binary
+    _pack = torch.ops.mkldnn._reorder_convolution_weight.default
+    CAN_PACK = torch.backends.mkldnn.is_available()
+except (AttributeError, RuntimeError):  # a torch without oneDNN
+    CAN_PACK = False
+
+
+class Pointwise(NamedTuple):
+    """A function of each number: oneDNN's name, torch's function (in place), and its constants."""
+
+    name: str
+    kernel: Callable[[Tensor], Tensor]
+    constants: tuple[float, ...] = ()
+
+
+class _Weights:
+    """Folded weights, the arrays they come from, and their packed forms by shape of data."""
+
+    __slots__ = ("bias", "parameters", "ready", "versions", "weight")
+
+    def __init__(self, parameters: tuple[Tensor | None, ...]) -> None:
+        self.parameters = parameters
+        self.versions = tuple([None if t is None else t._version for t in parameters])
+        self.weight: Tensor | None = None  # None: these cannot be folded
+        self.bias: Tensor | None = None
+        self.ready: dict[torch.Size, Callable[[Tensor, Tensor | None], Tensor] | None] = {}
+
+    def are_current(self, parameters: tuple[Tensor | None, ...]) -> bool:
+        """Return whether these are the same arrays, and nobody has written into them since."""
+        for tensor, known, version in zip(parameters, self.parameters, self.versions):  # noqa: B905
+            if tensor is not known or (tensor is not None and tensor._version != version):
+                return False
+        return True
+
+
+class PreparedConvolution:
+    """A kernel: ``(data, other, weight, bias, gamma, beta, mean, var) -> result``; None is absent.
+
+    Passes tell it with `fold`, `add` and `activate` what else it has to do, in this order.
+    """
+
+    def __init__(self, convolution: Callable, attrs: dict[str, Any]) -> None:
+        self._convolution, self._attrs = convolution, attrs
+        kernel = attrs["kernel"]
+        self._kernel, self._groups = tuple(kernel), attrs["num_group"]
+        self._stride = list(attrs["stride"] or (1,) * len(kernel))
+        self._pad = list(attrs["pad"] or (0,) * len(kernel))
+        self._dilate = list(attrs["dilate"] or (1,) * len(kernel))
+        self._norm: tuple[Callable, dict[str, Any]] | None = None
+        self._sum: tuple[Callable, dict[str, Any], bool] | None = None
+        self._activation: tuple[Pointwise, Callable, dict[str, Any]] | None = None
+        self._weights: _Weights | None = None
+        self._changes = 0  # of weights, without a call that could use them again
+
+    def fold(self, kernel: Callable, attrs: dict[str, Any]) -> None:
+        """Normalize the result too."""
+        self._norm = kernel, attrs
+
+    def add(self, kernel: Callable, attrs: dict[str, Any], first: bool) -> None:
+        """Add another array too; `first` says on which side the result stood."""
+        self._sum = kernel, attrs, first
+
+    def activate(self, pointwise: Pointwise, kernel: Callable, attrs: dict[str, Any]) -> None:
+        """Apply an activation too."""
+        self._activation = pointwise, kernel, attrs
+
+    def __call__(self, data: Tensor, other: Tensor | None, *parameters: Tensor | None) -> Tensor:
+        weights = self._weights
+        if weights is None or not weights.are_current(parameters):
+            if self._changes > RESTLESS:
+                return self._plainly(data, other, parameters)
+            self._changes += 1
+            weights = self._weights = self._folded(parameters)
+        else:
+            self._changes = 0
+        shape = data.shape
+        ready = weights.ready
+        run = ready[shape] if shape in ready else self._choose(data, weights)
+        if run is None or data.dtype is not weights.weight.dtype:
+            return self._plainly(data, other, parameters)
+        return run(data, other)
+
+    # -- the original operators ---------------------------------------------------------------
+
+    def _plainly(
+        self, data: Tensor, other: Tensor | None, parameters: tuple[Tensor | None, ...]
+    ) -> Tensor:
+        out = self._convolution(data, *parameters[:2], **self._attrs)
+        if self._norm is not None:
+            kernel, attrs = self._norm
+            out = kernel(out, *parameters[2:], **attrs)
+        if self._sum is not None:
+            kernel, attrs, first = self._sum
+            out = kernel(out, other, **attrs) if first else kernel(other, out, **attrs)
+        if self._activation is not None:
+            _, kernel, attrs = self._activation
+            out = kernel(out, **attrs)
+        return out
+
+    # -- folding ------------------------------------------------------------------------------
+
+    def _folded(self, parameters: tuple[Tensor | None, ...]) -> _Weights:
+        weight, bias, *norm = parameters
+        made = _Weights(parameters)
+        filters = self._attrs["num_filter"]
+        vectors = [t for t in (bias, *norm) if t is not None]
+        fits = weight.dtype in (torch.float32, torch.float64)
+        fits = fits and weight.shape[0] == filters and weight.shape[2:] == self._kernel
+        for vector in vectors:
+            fits = fits and vector.shape == (filters,) and vector.dtype is weight.dtype
+            fits = fits and vector.device == weight.device
+        if not fits:
+            return made
+        if self._norm is None:
+            made.weight, made.bias = weight, bias
+            return made
+        gamma, beta, mean, var = norm
+        attrs = self._norm[1]
+        scale = (var + attrs["eps"]).rsqrt_()
+        if not attrs["fix_gamma"]:
+            scale *= gamma
+        made.weight = weight * scale.reshape(-1, *(1,) * len(self._kernel), 1)
+        made.bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
+        return made
+
+    # -- choosing a way -----------------------------------------------------------------------
+
+    def _choose(
+        self, data: Tensor, weights: _Weights
+    ) -> Callable[[Tensor, Tensor | None], Tensor] | None:
+        """Return how data of this shape is computed, None for the original operators."""
+        shape, weight = data.shape, weights.weight
+        if weight is None or len(shape) != len(self._kernel) + 2:
+            return None
+        if shape[1] != weight.shape[1] * self._groups or data.dtype is not weight.dtype:
+            return None
+        sizes = tuple(
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, p, d, k, s in zip(
+                shape[2:], self._pad, self._dilate, self._kernel, self._stride, strict=True
+            )
+        )
+        if min(sizes) < 1 or 0 in shape:
+            return None
+        out = torch.Size((shape[0], weight.shape[0], *sizes))
+        if len(weights.ready) >= SHAPES_KEPT:
+            return self._by_torch(weights, out, shape)
+        way = self._by_onednn if self._worth_packing(data, weight, out) else self._by_torch
+        run = weights.ready[shape] = way(weights, out, shape)
+        return run
+
+    def _worth_packing(self, data: Tensor, weight: Tensor, out: torch.Size) -> bool:
+        if not CAN_PACK or len(self._kernel) != 2:
+            return False
+        if data.dtype is not torch.float32 or data.device.type != "cpu":
+            return False
+        work = out.numel() * math.prod(weight.shape[1:])
+        return work >= (LEAST_WORK if self._groups == 1 else LEAST_GROUPED_WORK)
+
+    def _by_torch(self, weights: _Weights, out_shape: torch.Size, _: torch.Size) -> Callable:
+        convolve = CONVOLUTIONS[len(self._kernel)]
+        weight, bias = weights.weight, weights.bias
+        stride, pad, dilate, groups = self._stride, self._pad, self._dilate, self._groups
+        activate = None if self._activation is None else self._activation[0].kernel
+
+        def run(data: Tensor, other: Tensor | None) -> Tensor:
+            out = convolve(data, weight, bias, stride, pad, dilate, groups)
+            if other is not None:
+                if other.shape != out_shape or other.dtype is not out.dtype:
+                    return self._plainly(data, other, weights.parameters)
+                out += other
+            return out if activate is None else activate(out)
+
+        return run
+
+    def _by_onednn(self, weights: _Weights, out_shape: torch.Size, shape: torch.Size) -> Callable:
+        place = (self._pad, self._stride, self._dilate, self._groups)
+        packed, bias = _pack(weights.weight, *place, list(shape)), weights.bias
+        name, constants = "none", []
+        if self._activation is not None:
+            pointwise = self._activation[0]
+            name, constants = pointwise.name, list(pointwise.constants)
+        rectify = None if self._activation is None else "relu"
+
+        def run(data: Tensor, other: Tensor | None) -> Tensor:
+            if other is None:
+                return _fused(data, packed, bias, *place, name, constants, "")
+            if other.shape != out_shape or other.dtype is not data.dtype:
+                return self._plainly(data, other, weights.parameters)
+            return _fused_with_sum(
+                data, other, packed, bias, *place, "add", 1.0, rectify, [], ""
+            )
+
+        return run
