@@ -92,6 +92,19 @@ def test_unreached_leaf_keeps_its_gradient():
     assert other.grad.asscalar() == 7
 
 
+def test_backward_from_a_constant_of_the_graph_reaches_nothing():
+    x = leaf([1.0, -1.0])
+    with autograd.record():
+        heads = [nd.BlockGrad(x), (x > 0).sum(), nd.argmax(x, axis=0) * 2, nd.ones_like(x)]
+    for head in heads:
+        head.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [0, 0])
+    with autograd.record():
+        untouched = nd.ones(2) * 3
+    with pytest.raises(mx.MXNetError, match="not in a computational graph"):
+        untouched.backward()
+
+
 def test_head_gradients_and_retain_graph():
     x = leaf([1.0, 2.0])
     with autograd.record():

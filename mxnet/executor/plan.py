@@ -13,6 +13,10 @@ from ..graph.node import Node
 ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
 
 
+class Unsuited(Exception):
+    """A rewritten call met values on which it differs from the operators that it stands for."""
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """A kernel, the slots it reads, its attributes, and the slots it fills.

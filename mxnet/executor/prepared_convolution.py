@@ -3,6 +3,9 @@
 The work is done in one of three ways, chosen for each shape of data: by oneDNN with packed weights
 and fused steps, by torch's convolution on folded weights (small data, other types), or, when
 something does not fit together, by the original operators, which then say what is wrong.
+
+oneDNN's relu and clip turn NaN into a number. A graph must not hide it, so weights that are not
+finite are `Unsuited`, and so is data, where it is looked at: where it enters a chain of convolutions.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ..ops.nn.convolution import CONVOLUTIONS
+from .plan import Unsuited
 
 # One call of a fused oneDNN convolution costs about 40 µs more than torch's: too much for less
 # work than this many multiplications. Grouped convolutions gain earlier.
@@ -75,6 +79,7 @@ class PreparedConvolution:
         self._norm: tuple[Callable, dict[str, Any]] | None = None
         self._sum: tuple[Callable, dict[str, Any], bool] | None = None
         self._activation: tuple[Pointwise, Callable, dict[str, Any]] | None = None
+        self.watches_data = self.watches_other = False  # whether they may hold what is not finite
         self._weights: _Weights | None = None
         self._changes = 0  # of weights, without a call that could use them again
 
@@ -104,6 +109,10 @@ class PreparedConvolution:
         run = ready[shape] if shape in ready else self._choose(data, weights)
         if run is None or data.dtype is not weights.weight.dtype:
             return self._plainly(data, other, parameters)
+        if self.watches_data:
+            _require_finite(data)
+        if self.watches_other:
+            _require_finite(other)
         return run(data, other)
 
     # -- the original operators ---------------------------------------------------------------
@@ -139,6 +148,7 @@ class PreparedConvolution:
             return made
         if self._norm is None:
             made.weight, made.bias = weight, bias
+            self._check(made)
             return made
         gamma, beta, mean, var = norm
         attrs = self._norm[1]
@@ -147,7 +157,14 @@ class PreparedConvolution:
             scale *= gamma
         made.weight = weight * scale.reshape(-1, *(1,) * len(self._kernel), 1)
         made.bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
+        self._check(made)
         return made
+
+    def _check(self, made: _Weights) -> None:
+        if self._activation is not None or self._sum is not None:
+            _require_finite(made.weight)
+            if made.bias is not None:
+                _require_finite(made.bias)
 
     # -- choosing a way -----------------------------------------------------------------------
 
@@ -218,3 +235,8 @@ class PreparedConvolution:
             )
 
         return run
+
+
+def _require_finite(tensor: Tensor) -> None:
+    if not math.isfinite(tensor.sum()):
+        raise Unsuited

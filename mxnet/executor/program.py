@@ -16,7 +16,7 @@ from ..graph.graph import Graph
 from ..graph.node import Node
 from ..ops.attributes import to_string
 from ..ops.declare import Op
-from .plan import ABSENT, Call, Plan
+from .plan import ABSENT, Call, Plan, Unsuited
 from .straight_line import compile_steps, where
 
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
@@ -169,6 +169,8 @@ class Program:
             return self._run_steps(feed)
         try:
             heads = function(feed)
+        except Unsuited:
+            return self._as_written().run(feed)
         except KERNEL_ERRORS as error:
             position, values = where(error, function)
             raise self._explain(position, feed, values, error) from error
@@ -180,6 +182,8 @@ class Program:
         try:
             for position, step in enumerate(self._steps):  # noqa: B007 (read when it fails)
                 self._do(step, values)
+        except Unsuited:
+            return self._as_written().run(feed)
         except KERNEL_ERRORS as error:
             raise self._explain(position, feed, values, error) from error
         self._runs += 1
@@ -209,6 +213,11 @@ class Program:
                 values[slot] = None
         return [values[slot] for slot in self.heads]
 
+    def _as_written(self) -> Program:
+        """Return the program that no pass has rewritten."""
+        same = (self.graph, self.training, self._device, self._device_of, self._shapes)
+        return Program(*same, self._kernels)
+
     def _start(self, feed: Sequence[Tensor]) -> list[Tensor | None]:
         values: list[Tensor | None] = [None] * self._slots
         values[1 : 1 + len(feed)] = feed
@@ -234,8 +243,7 @@ class Program:
         if position < 0:
             return error
         if self._passes and not self.training:  # the graph as the user wrote it says best what is wrong
-            plain = (self._device, self._device_of, self._shapes, self._kernels)
-            Program(self.graph, self.training, *plain).run(feed)
+            self._as_written().run(feed)
         node, step = self.nodes[position], self.steps[position]
         shapes = []
         for name, slot in zip(node.input_names, step.inputs, strict=False):

@@ -90,8 +90,10 @@ def _turned(content: bytes) -> bool:
 
 def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray:
     cv2 = opencv()
+    red_first = rgb and flag == COLOR and hasattr(cv2, "IMREAD_COLOR_RGB")  # OpenCV 4.11
+    asked = cv2.IMREAD_COLOR_RGB if red_first else flag
     try:
-        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), asked)
     except cv2.error as error:
         raise BadPicture(f"Decoding failed: {_named(source)}: {error.err or error}.") from None
     if pixels is None:
@@ -104,7 +106,7 @@ def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray
         pixels = cv2.convertScaleAbs(pixels, alpha=1 / 256) if pixels.dtype == np.uint16 else pixels
     if pixels.ndim == 2:
         return pixels[:, :, None]
-    if rgb:
+    if rgb and not red_first:
         code = cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
         pixels = cv2.cvtColor(pixels, code)
     return pixels

@@ -119,7 +119,7 @@ class NDArray(Handle):
 
     @_fresh_grad.setter
     def _fresh_grad(self, value: bool) -> None:
-        if self._grad is not None:
+        if self.grad is not None:
             self._grad.fresh = bool(value)
 
     # -- to and from elsewhere ----------------------------------------------------------------
@@ -464,7 +464,7 @@ class NDArray(Handle):
 
     def __deepcopy__(self, memo: dict) -> NDArray:
         made = wrap_plain(type(self), plain(self).clone(), self._ctx)
-        if self._grad is not None:
+        if self.grad is not None:
             attach(made, self._grad.req)
         return made
 

@@ -15,7 +15,7 @@ from ..ops.declare import Op, operator_error
 from ..ops.presentation import as_method, dress, show_all
 from .invoke import KERNEL_ERRORS, invoke
 from .state import recording_scopes
-from .storage import Handle, current, new_object, wrap
+from .storage import Handle, current, new_object, note_constant, wrap
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -65,19 +65,25 @@ def _fixed(op: Op, cls: type[NDArray]) -> Callable:
             raise
         except KERNEL_ERRORS as error:
             raise operator_error(op.name, tensors, error) from error
-        if type(out) is not Tensor:
-            return [wrap(cls, t, args[0]._ctx) for t in out]
+        if recording_scopes[0] or type(out) is not Tensor:
+            return _recorded(cls, out, args)
         array = new_object(cls)
-        if recording_scopes[0] and out.requires_grad:
-            array._data, array._tracked = None, out
-        else:
-            array._data = out
-            array._tracked = None
+        array._data = out
+        array._tracked = None
         array._ctx = args[0]._ctx
         array._grad = None
         return array
 
     return function
+
+
+def _recorded(cls: type[NDArray], out: Any, inputs: tuple) -> Any:
+    """Return the arrays of an operator with several outputs, or of a recorded one."""
+    single = type(out) is Tensor
+    made = [wrap(cls, t, inputs[0]._ctx) for t in ((out,) if single else out)]
+    for array in made:
+        note_constant(array, inputs)
+    return made[0] if single else made
 
 
 def _unary(op: Op, cls: type[NDArray], general: Callable) -> Callable:
@@ -95,13 +101,12 @@ def _unary(op: Op, cls: type[NDArray], general: Callable) -> Callable:
             tensor = current(data)
         if tensor.dtype not in FLOATING:
             return general(data)
-        array = new_object(cls)
         out = kernel(tensor)
-        if recording_scopes[0] and out.requires_grad:
-            array._data, array._tracked = None, out
-        else:
-            array._data = out
-            array._tracked = None
+        if recording_scopes[0]:
+            return _recorded(cls, out, args)
+        array = new_object(cls)
+        array._data = out
+        array._tracked = None
         array._ctx = data._ctx
         array._grad = None
         return array

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import dtypes
 from ..error import MXNetError, ShapeError
 from .state import state
-from .storage import plain, wrap, wrap_plain
+from .storage import CONSTANT, plain, wrap, wrap_plain
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -133,14 +133,26 @@ def graph_member(array: NDArray) -> Tensor | None:
     return tracked if tracked is not None else getattr(array, "_ghost", None)
 
 
-def _tracked_heads(heads: Sequence[NDArray]) -> list[Tensor]:
-    tensors = []
-    for head in heads:
+def _starts(
+    heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None
+) -> tuple[list[Tensor], list[NDArray | None]]:
+    """Return the tensors to start from and their given gradients; constants start nothing."""
+    if head_grads is None:
+        head_grads = [None] * len(heads)
+    if len(head_grads) != len(heads):
+        raise MXNetError(
+            f"backward: {len(heads)} heads, but {len(head_grads)} head gradients were given."
+        )
+    tensors, given = [], []
+    for head, grad in zip(heads, head_grads, strict=True):
         tensor = graph_member(head)
         if tensor is None:
+            if head._grad is CONSTANT:
+                continue
             raise MXNetError(NOT_RECORDED)
         tensors.append(tensor)
-    return tensors
+        given.append(grad)
+    return tensors, given
 
 
 def explain(error: RuntimeError) -> MXNetError:
@@ -163,14 +175,10 @@ def run_backward(
     retain_graph: bool = False,
 ) -> None:
     """Run torch's engine from the heads; leaves pass their gradients to their arrays."""
-    tensors = _tracked_heads(heads)
-    if head_grads is None:
-        head_grads = [None] * len(tensors)
-    if len(head_grads) != len(tensors):
-        raise MXNetError(
-            f"backward: {len(tensors)} heads, but {len(head_grads)} head gradients were given."
-        )
-    grads = tuple(_head_gradient(t, g) for t, g in zip(tensors, head_grads, strict=True))
+    tensors, given = _starts(heads, head_grads)
+    if not tensors:
+        return
+    grads = tuple(_head_gradient(t, g) for t, g in zip(tensors, given, strict=True))
     recording, state.recording = state.recording, False
     try:
         _run_engine(tuple(tensors), grads, bool(retain_graph), False, (), True, accumulate_grad=True)
@@ -190,7 +198,7 @@ def differentiate(
     create_graph: bool,
 ) -> list[Tensor]:
     """Return the gradients of the heads with respect to the variables."""
-    tensors = _tracked_heads(heads)
+    tensors, given = _starts(heads, head_grads)
     leaves = []
     for i, variable in enumerate(variables):
         leaf = graph_member(variable)
@@ -200,13 +208,13 @@ def differentiate(
                 "before record()."
             )
         leaves.append(leaf)
-    if head_grads is None:
-        head_grads = [None] * len(tensors)
+    if not tensors:
+        return [torch.zeros_like(leaf) for leaf in leaves]
     grads = tuple(
         g._tracked
         if create_graph and g is not None and g._tracked is not None
         else _head_gradient(t, g)
-        for t, g in zip(tensors, head_grads, strict=True)
+        for t, g in zip(tensors, given, strict=True)
     )
     try:
         found = torch.autograd.grad(

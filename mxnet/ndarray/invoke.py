@@ -13,7 +13,7 @@ from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
 from ..ops.declare import Op, OpContext, operator_error
 from .state import state
-from .storage import SparseOperand, current, is_same_memory, plain, wrap, writable
+from .storage import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -68,9 +68,12 @@ def invoke(
     stored_ctx = None if result_ctx is None or _is_implied(result_ctx) else result_ctx
     if out is not None:
         return _write_out(op, result, out)
-    if type(result) is Tensor:
-        return wrap(cls, result, stored_ctx)
-    return [wrap(cls, t, stored_ctx) for t in result]
+    single = type(result) is Tensor
+    made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
+    if state.recording:
+        for array in made:
+            note_constant(array, inputs)
+    return made[0] if single else made
 
 
 def _checked_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:

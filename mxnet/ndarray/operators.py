@@ -12,7 +12,7 @@ from ..ops import registry
 from ..ops.families import BOOL, number
 from .invoke import KERNEL_ERRORS, invoke
 from .state import recording_scopes
-from .storage import Handle, current, new_object, wrap, writable
+from .storage import Handle, current, new_object, note_constant, wrap, writable
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -97,7 +97,10 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
             return invoke(with_number, (self,), {"scalar": other}, cls=cls)
         else:
             raise _refuse(other)
-        return wrap(cls, CASTS[dtype](out) if compares else out, self._ctx)
+        made = wrap(cls, CASTS[dtype](out) if compares else out, self._ctx)
+        if recording_scopes[0]:
+            note_constant(made, (self, other) if kind is cls else (self,))
+        return made
 
     if compares or scalar_op.startswith("_r"):
         return any_operand

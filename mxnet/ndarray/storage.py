@@ -7,6 +7,7 @@ recording operators read tracked tensors, so nothing else ever builds a graph.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -74,6 +75,27 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
     array._ctx = ctx
     array._grad = None
     return array
+
+
+class Constant:
+    """Stands where a gradient record would: recorded, but nothing flows back from it."""
+
+    array, req, fresh = None, "null", False
+
+
+CONSTANT = Constant()
+
+
+def note_constant(made: Any, inputs: Sequence[Any]) -> None:
+    """Remember that a recorded operator without a gradient made this from members of a graph.
+
+    Backward from such an array is no mistake, it just reaches nothing: ``(x > 0).backward()``.
+    """
+    if made._tracked is None and state.recording:
+        for source in inputs:
+            if source is not None and (source._tracked is not None or source._grad is CONSTANT):
+                made._grad = CONSTANT
+                return
 
 
 def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:

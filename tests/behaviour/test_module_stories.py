@@ -50,16 +50,16 @@ def test_lenet_learns_the_digits(tmp_path):
         train,
         eval_data=test,
         optimizer="sgd",
-        optimizer_params={"learning_rate": 0.1, "momentum": 0.9, "wd": 1e-4},
+        optimizer_params={"learning_rate": 0.05, "momentum": 0.9, "wd": 1e-4},
         initializer=mx.init.Xavier(),
-        num_epoch=5,
+        num_epoch=12,
         epoch_end_callback=mx.callback.do_checkpoint(str(tmp_path / "lenet")),
     )
     answers = mod.predict(test).asnumpy().argmax(axis=1)
     assert len(answers) == len(labels) - 1400  # without the padding
     assert (answers == labels[1400:]).mean() > 0.97
 
-    again = mx.mod.Module.load(str(tmp_path / "lenet"), 5)
+    again = mx.mod.Module.load(str(tmp_path / "lenet"), 12)
     again.bind(test.provide_data, test.provide_label, for_training=False)
     np.testing.assert_array_equal(again.predict(test).asnumpy().argmax(axis=1), answers)
 

@@ -72,11 +72,9 @@ class Damaged:
             self.chance.choice((*kinds, self.number, self.false_head))()
         return bytes(self.raw)
 
-    def survived(self, start: int, end: int) -> bool:
-        """Whether the original bytes from start to end still stand together."""
-        where = {origin: at for at, origin in enumerate(self.origin)}
-        at = where.get(start, -1)
-        return at >= 0 and self.origin[at : at + end - start] == list(range(start, end))
+    def places(self) -> dict[int, int]:
+        """Return where each original byte stands now."""
+        return {origin: at for at, origin in enumerate(self.origin)}
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +88,14 @@ def payloads() -> list[bytes]:
 
 
 def surviving(payloads: list[bytes], damaged: Damaged) -> list[bytes]:
-    at, left = 0, []
+    """Return the payloads whose records still stand together, byte for byte."""
+    begin, left, places = 0, [], damaged.places()
     for payload in payloads:
-        end = at + len(encode(payload))
-        if damaged.survived(at, end):
+        end = begin + len(encode(payload))
+        at = places.get(begin, -1)
+        if at >= 0 and damaged.origin[at : at + end - begin] == list(range(begin, end)):
             left.append(payload)
-        at = end
+        begin = end
     return left
 
 

@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-FRACTIONS = [[0.5], [0.05], [0.93], [0.2, 0.7, 0.4, 0.9, 0.1], [0.81, 0.33, 0.62, 0.17, 0.48, 0.99]]
+FRACTIONS = [[0.05], [0.2, 0.7, 0.4, 0.9, 0.1], [0.81, 0.33, 0.62, 0.17, 0.48, 0.99]]
 EIGENVALUES = [55.46, 4.794, 1.148]
 EIGENVECTORS = [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
 
@@ -46,7 +46,7 @@ def calls(mx):
 def decoding(mx):
     for name, content in pictures().items():
         for flag in (0, 1):
-            for rgb in (0, 1):
+            for rgb in (0, 1) if flag else (1,):
                 yield (
                     f"imdecode {name} {flag} {rgb}",
                     [0.5],
@@ -59,8 +59,10 @@ def geometry(mx):
     smooth = image.astype("float32")
     grey = image[:, :, :1]
     for interp in (0, 1, 2, 3, 4):
-        for w, h in ((7, 20), (5, 6), (4, 4), (20, 24), (23, 5)):
+        for w, h in ((7, 20), (5, 6), (20, 24), (23, 5)):
             for kind, x in (("bytes", image), ("floats", smooth), ("grey", grey)):
+                if kind == "grey" and interp != 1:
+                    continue
                 yield (
                     f"imresize {kind} {w} {h} {interp}",
                     [0.5],

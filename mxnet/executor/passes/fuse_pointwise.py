@@ -2,7 +2,8 @@
 
 Before: ``y = relu(Convolution(x, w) + shortcut)`` writes and reads the result three times.
 After: oneDNN adds the shortcut and cuts at zero before it stores a number. Activations: relu,
-sigmoid, tanh, clip and leaky relu; behind an addition only relu.
+sigmoid, tanh, clip and leaky relu; behind an addition only relu. Where values come in that may not
+be finite, the convolution looks at them first (see `PreparedConvolution`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def fuse_pointwise(plan: Plan) -> None:
     """Let prepared convolutions add what is added to them, then apply their activation."""
     _absorb(plan, _addition)
     _absorb(plan, _activation)
+    _watch(plan)
 
 
 def _absorb(plan: Plan, match: Callable[[Call, Call], bool]) -> None:
@@ -55,6 +57,23 @@ def _activation(call: Call, follower: Call) -> bool:
     call.kernel.activate(pointwise, follower.kernel, follower.attrs)
     follower.inputs = call.inputs
     return True
+
+
+# Operators without numbers of their own, whose results are finite if their inputs are.
+HARMLESS = frozenset({"Activation", "Concat", "Flatten", "Pooling", "relu", "clip", *ADDITIONS})
+
+
+def _watch(plan: Plan) -> None:
+    """Let convolutions look at inputs that neither they nor harmless operators have made."""
+    finite: set[int] = {ABSENT}
+    for call in plan.calls:
+        kernel = call.kernel
+        if isinstance(kernel, PreparedConvolution):
+            kernel.watches_data = call.inputs[0] not in finite
+            kernel.watches_other = call.inputs[1] not in finite
+            finite.add(call.first)
+        elif call.node.op.name in HARMLESS and finite.issuperset(call.inputs):
+            finite.add(call.first)
 
 
 SIMPLE = {

@@ -1,3 +1,3 @@
 """Layers and cells that are used less, or were new once."""
 
-from . import cnn, estimator, nn, rnn
+from . import cnn, data, estimator, nn, rnn

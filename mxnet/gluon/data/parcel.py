@@ -8,7 +8,6 @@ without this, go through the connection itself.
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 import sys
@@ -79,11 +78,9 @@ def send(connection: Connection, head: Any, text: bytes, memory: list[memoryview
     places, total = _places(sizes)
     handle = _nameless_memory(total)
     try:
-        with _mapped(handle, total) as shared:
-            view = np.frombuffer(shared, np.uint8)
-            for piece, place in zip(memory, places, strict=True):
-                view[place : place + piece.nbytes] = np.frombuffer(piece, np.uint8)
-            del view
+        shared = _mapped(handle, total)
+        for piece, place in zip(memory, places, strict=True):
+            shared[place : place + piece.nbytes] = np.frombuffer(piece, np.uint8)
         connection.send((head, text, sizes, total))
         reduction.send_handle(connection, handle, os.getppid())
     finally:
@@ -102,7 +99,7 @@ def receive(connection: Connection) -> tuple[Any, bytes, list[Any]]:
     try:
         shared = memoryview(_mapped(handle, total))
     finally:
-        os.close(handle)  # the mapping stays; it goes with the last array
+        os.close(handle)  # the memory goes with the last array
     places, _ = _places(memory)
     return head, text, [shared[p : p + s] for p, s in zip(places, memory, strict=True)]
 
@@ -115,9 +112,9 @@ def _places(sizes: list[int]) -> tuple[list[int], int]:
     return places, end
 
 
-def _mapped(handle: int, size: int) -> mmap.mmap:
-    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-    return mmap.mmap(handle, size, flags)
+def _mapped(handle: int, size: int) -> np.ndarray:
+    # Python's mmap would keep a file handle for every batch that is kept; torch's does not.
+    return torch.from_file(f"/dev/fd/{handle}", shared=True, size=size, dtype=torch.uint8).numpy()
 
 
 def _nameless_memory(size: int) -> int:

@@ -97,9 +97,12 @@ class _Worker:
         theirs, self.tasks = ctx.Pipe(duplex=False)
         self.answers, answering = ctx.Pipe(duplex=True)  # a socket: it can carry shared memory
         self.waiting: set[int] = set()
+        method = ctx.get_start_method()
+        # A forked worker has copies of the parent's ends; it must close them to see them end.
+        forked = (self.tasks, self.answers) if method == "fork" else ()
         self.process = ctx.Process(
             target=_work,
-            args=(theirs, answering, fetch, switches),
+            args=(theirs, answering, forked, fetch, switches),
             name=f"DataLoader-worker-{number}",
             daemon=True,
         )
@@ -107,7 +110,6 @@ class _Worker:
             self.process.start()
         except Exception as error:
             self.close()
-            method = ctx.get_start_method()
             if method != "fork" and isinstance(
                 error, pickle.PicklingError | AttributeError | TypeError
             ):
@@ -261,8 +263,9 @@ class ProcessCrew:
 
     def _mourn(self, error: Exception | None) -> None:
         """Raise for the workers that ended; the others end too."""
-        # An exit code may come a moment after the connections went.
-        wait([w.process.sentinel for w in self._workers], FAREWELL)
+        by_sentinel = {w.process.sentinel: w.process for w in self._workers}
+        for sentinel in wait(list(by_sentinel), FAREWELL):
+            by_sentinel[sentinel].join(FAREWELL)  # the exit code comes a moment later
         ended = [_exit_text(w.process) for w in self._workers if not w.process.is_alive()]
         self.close()
         if not ended:
@@ -289,10 +292,18 @@ def _exit_text(process: Any) -> str:
 # -- inside a worker ---------------------------------------------------------------------------
 
 
-def _work(tasks: Connection, answers: Connection, fetch: Fetch, switches: Switches) -> None:
+def _work(
+    tasks: Connection,
+    answers: Connection,
+    copies: tuple[Connection, ...],
+    fetch: Fetch,
+    switches: Switches,
+) -> None:
     """Answer tasks until told to stop, or until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for connection in copies:
+        connection.close()
     torch.set_num_threads(1)  # workers share the cores; a forked OpenMP could also hang
     set_np(*switches)
     todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()

@@ -1,6 +1,7 @@
 """Stories of loaders in trouble, each run in a process of its own by `test_dataloader_trouble`.
 
-``python stories.py NAME START_METHOD`` prints ``done`` when all is as it should be.
+``python stories.py START_METHOD SECONDS NAME...`` prints the exit code of each story, or that it
+hangs.
 """
 
 from __future__ import annotations
@@ -194,7 +195,9 @@ def nested_loaders():
             for c in other:
                 seen.append((int(a[0].asscalar()), int(b[0].asscalar()), int(c[0].asscalar())))
     assert seen == [(a, b, c) for a in (0, 2, 4) for b in (0, 2, 4) for c in (0, 2)]
-    together = [(int(a[0].asscalar()), int(b[0].asscalar())) for a, b in zip(same, same)]
+    together = [
+        (int(a[0].asscalar()), int(b[0].asscalar())) for a, b in zip(same, same, strict=True)
+    ]
     assert together == [(0, 0), (2, 2), (4, 4)]
     raised(MXNetError, DataLoader(Inside(), 1, num_workers=1), "workers of its own")
     del same, other
@@ -222,7 +225,7 @@ def threads_share():
     loader = DataLoader(Numbers(200), 2, num_workers=2)
     results = [None] * 4
 
-    def work(i):
+    def work(i, loader=loader):
         results[i] = of(loader)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
@@ -231,7 +234,7 @@ def threads_share():
     for thread in threads:
         thread.join()
     assert results == [list(range(200))] * 4
-    del loader, threads
+    del loader, threads, work
     no_children()
 
 
@@ -314,7 +317,7 @@ class Drawn(Dataset):
         return len(self.data)
 
     def __getitem__(self, index):
-        drawn = float(mx.nd.random.uniform().asscalar()), np.random.rand()
+        drawn = float(mx.nd.random.uniform().asscalar()), np.random.rand()  # noqa: NPY002 (users do)
         return np.array([self.data[index], *drawn])
 
 
@@ -380,7 +383,37 @@ def unsendable_data():
     no_children()
 
 
+def told_apart(name, limit):
+    """Tell a story in a child of this process; return its exit code, or None if it hangs."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        globals()[name]()
+        return "child"
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def main(method, limit, names):
+    multiprocessing.set_start_method(method)
+    for name in names:
+        start = time.monotonic()
+        code = told_apart(name, float(limit))
+        if code == "child":  # and now end as any program does
+            return
+        seconds = time.monotonic() - start
+        sys.stdout.write(f"{name}: {'hangs' if code is None else code} ({seconds:.1f} s)\n")
+        sys.stderr.write(f"=== end of {name}\n")
+        sys.stderr.flush()
+
+
 if __name__ == "__main__":
-    multiprocessing.set_start_method(sys.argv[2])
-    globals()[sys.argv[1]]()
-    sys.stdout.write("done\n")
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -203,7 +203,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if left <= 0:
             raise ValueError(
                 f"Found checkpoint with maximum number of {unit} {limit} reached, please specify "
-                "resume_from_checkpoint=False (default value) if you wan to train from scratch."
+                "resume_from_checkpoint=False (default value) if you want to train from scratch."
             )
         self._load(estimator)
         setattr(estimator, f"max_{unit}", left)

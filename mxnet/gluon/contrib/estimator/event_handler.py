@@ -177,7 +177,9 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         if not isinstance(log_interval, int) and log_interval != "epoch":
             raise ValueError("log_interval must be either an integer or string 'epoch'")
         if isinstance(log_interval, int) and log_interval < 1:
-            raise ValueError(f"log_interval counts batches and must be positive, got {log_interval}")
+            raise ValueError(
+                f"log_interval counts batches and must be positive, got {log_interval}"
+            )
         self.metrics = _check_metrics(metrics)
         self.batch_index = 0
         self.current_epoch = 0
