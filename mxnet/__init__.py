@@ -29,6 +29,7 @@ from . import model
 from . import module, module as mod
 from . import rnn
 from . import gluon
+from . import contrib
 from . import test_utils
 from .attribute import AttrScope
 from .base import MXNetError

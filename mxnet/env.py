@@ -52,12 +52,6 @@ VARIABLES = {
             "keeps prepared copies of weights, and sees changes of them that go through arrays.",
         ),
         Variable(
-            "MXNET_BACKWARD_DO_MIRROR",
-            bool,
-            False,
-            "Executors recompute cheap results in backward instead of keeping them.",
-        ),
-        Variable(
             "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
             bool,
             True,
@@ -76,7 +70,7 @@ VARIABLES = {
 def get(name: str) -> Any:
     """Return the typed value of a documented variable.
 
-    >>> get("MXNET_BACKWARD_DO_MIRROR")
+    >>> get("MXNET_SAFE_ACCUMULATION")
     False
     """
     variable = VARIABLES[name]

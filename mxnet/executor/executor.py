@@ -12,11 +12,11 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, torch_device
 from ..error import MXNetError, ShapeError, did_you_mean
+from ..graph.passes.infer import infer_shapes
 from ..ndarray import NDArray
 from ..ndarray.gradient import _run_engine, explain
 from ..ndarray.invoke import stored_context
 from ..ndarray.storage import plain, wrap_plain, writable
-from ..graph.passes.infer import infer_shapes
 from .passes import chosen
 from .program import Program, open_sources
 
@@ -295,7 +295,7 @@ class Executor:
                 continue
             if not partial_shaping and name not in kwargs:
                 raise AssertionError(
-                    f'Shape of unspecified array arg:{name} changed from {old.shape} to {shape}. '
+                    f"Shape of unspecified array arg:{name} changed from {old.shape} to {shape}. "
                     "This can cause the new executor to not share parameters with the old one. "
                     "Please check for error in the network. If this is intended, set "
                     "partial_shaping=True to suppress this warning."
@@ -329,7 +329,11 @@ class Executor:
 
     def debug_str(self) -> str:
         """Return the graph as text, and how much memory the bound arrays take."""
-        arrays = [*self.arg_arrays, *self.aux_arrays, *(g for g in self.grad_arrays if g is not None)]
+        arrays = [
+            *self.arg_arrays,
+            *self.aux_arrays,
+            *(g for g in self.grad_arrays if g is not None),
+        ]
         arrays += self._outputs or []
         total = sum(plain(a).nbytes for a in arrays) / 2**20
         return f"{self._symbol.debug_str()}Total {total:.4f} MB allocated\n"

@@ -5,7 +5,7 @@ and fused steps, by torch's convolution on folded weights (small data, other typ
 something does not fit together, by the original operators, which then say what is wrong.
 
 oneDNN's relu and clip turn NaN into a number. A graph must not hide it, so weights that are not
-finite are `Unsuited`, and so is data, where it is looked at: where it enters a chain of convolutions.
+finite are `Unsuited`, and so is data, which is looked at where it enters a chain of convolutions.
 """
 
 from __future__ import annotations
@@ -96,10 +96,13 @@ class PreparedConvolution:
         self._activation = pointwise, kernel, attrs
 
     def __call__(self, data: Tensor, other: Tensor | None, *parameters: Tensor | None) -> Tensor:
+        """Return the result of the convolution and of all that was folded into it."""
         weights = self._weights
         if weights is None or not weights.are_current(parameters):
             if self._changes > RESTLESS:
-                return self._plainly(data, other, parameters)
+                out = self._plainly(data, other, parameters)
+                _require_finite(out)
+                return out
             self._changes += 1
             weights = self._weights = self._folded(parameters)
         else:
@@ -146,25 +149,19 @@ class PreparedConvolution:
             fits = fits and vector.device == weight.device
         if not fits:
             return made
-        if self._norm is None:
-            made.weight, made.bias = weight, bias
-            self._check(made)
-            return made
-        gamma, beta, mean, var = norm
-        attrs = self._norm[1]
-        scale = (var + attrs["eps"]).rsqrt_()
-        if not attrs["fix_gamma"]:
-            scale *= gamma
-        made.weight = weight * scale.reshape(-1, *(1,) * len(self._kernel), 1)
-        made.bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
-        self._check(made)
+        made.weight, made.bias = weight, bias
+        if self._norm is not None:
+            gamma, beta, mean, var = norm
+            attrs = self._norm[1]
+            scale = (var + attrs["eps"]).rsqrt_()
+            if not attrs["fix_gamma"]:
+                scale *= gamma
+            made.weight = weight * scale.reshape(-1, *(1,) * len(self._kernel), 1)
+            made.bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
+        _require_finite(made.weight)
+        if made.bias is not None:
+            _require_finite(made.bias)
         return made
-
-    def _check(self, made: _Weights) -> None:
-        if self._activation is not None or self._sum is not None:
-            _require_finite(made.weight)
-            if made.bias is not None:
-                _require_finite(made.bias)
 
     # -- choosing a way -----------------------------------------------------------------------
 
@@ -230,9 +227,7 @@ class PreparedConvolution:
                 return _fused(data, packed, bias, *place, name, constants, "")
             if other.shape != out_shape or other.dtype is not data.dtype:
                 return self._plainly(data, other, weights.parameters)
-            return _fused_with_sum(
-                data, other, packed, bias, *place, "add", 1.0, rectify, [], ""
-            )
+            return _fused_with_sum(data, other, packed, bias, *place, "add", 1.0, rectify, [], "")
 
         return run
 

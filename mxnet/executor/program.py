@@ -87,6 +87,7 @@ class Program:
         self._shapes = shapes or {}
         self._kernels = {} if kernels is None else kernels
         self._passes = passes if device_of is None else ()
+        self._written: Program | None = None
         self._first_slot: dict[Node, int] = {}
         self._slots = 1
         for node in self.variables:
@@ -207,7 +208,9 @@ class Program:
                 self._do(shown, values)
             except KERNEL_ERRORS as error:
                 raise self._explain(position, feed, values, error) from error
-            for name, slot in zip(node.output_names(), range(step.first, self._slots), strict=False):
+            for name, slot in zip(
+                node.output_names(), range(step.first, self._slots), strict=False
+            ):
                 watch(name, values[slot])
             for slot in step.dead:
                 values[slot] = None
@@ -215,8 +218,10 @@ class Program:
 
     def _as_written(self) -> Program:
         """Return the program that no pass has rewritten."""
-        same = (self.graph, self.training, self._device, self._device_of, self._shapes)
-        return Program(*same, self._kernels)
+        if self._written is None:
+            same = (self.graph, self.training, self._device, self._device_of, self._shapes)
+            self._written = Program(*same, self._kernels)
+        return self._written
 
     def _start(self, feed: Sequence[Tensor]) -> list[Tensor | None]:
         values: list[Tensor | None] = [None] * self._slots
@@ -242,7 +247,9 @@ class Program:
     ) -> Exception:
         if position < 0:
             return error
-        if self._passes and not self.training:  # the graph as the user wrote it says best what is wrong
+        if (
+            self._passes and not self.training
+        ):  # the graph as the user wrote it says best what is wrong
             self._as_written().run(feed)
         node, step = self.nodes[position], self.steps[position]
         shapes = []

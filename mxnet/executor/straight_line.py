@@ -66,4 +66,3 @@ def _line(number: int, step: Step, known: dict[str, Any]) -> str:
     if step.dead:
         text += f"; del {', '.join(f'v{slot}' for slot in step.dead)}"
     return text
-

@@ -16,7 +16,20 @@ from ..error import MXNetError, ShapeError
 from ..formats.pictures import opencv
 from ..ndarray import NDArray
 from . import chance
-from .augmenters import DEVIATION, MEAN
+from .augmenters import (  # MXNet has the borrowed ones here too
+    DEVIATION,
+    MEAN,
+    Augmenter,  # noqa: F401
+    CastAug,  # noqa: F401
+    ColorJitterAug,  # noqa: F401
+    ColorNormalizeAug,  # noqa: F401
+    ForceResizeAug,  # noqa: F401
+    HueJitterAug,  # noqa: F401
+    LightingAug,  # noqa: F401
+    RandomGrayAug,  # noqa: F401
+    RandomOrderAug,  # noqa: F401
+    ResizeAug,  # noqa: F401
+)
 from .detection_augmenters import (
     CreateDetAugmenter,
     CreateMultiRandCropAugmenter,

@@ -130,6 +130,8 @@ class EvalMetric:
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
         """Return pairs of name and value since `reset`."""
+        if not self._has_global_stats:
+            return self.get_name_value()
         return _as_pairs(*self.get_global())
 
     def _tally(self, total: Tensor | float, count: Tensor | int) -> None:

@@ -115,6 +115,15 @@ def _eager_functions() -> Iterator[types.FunctionType]:
             for member in members:
                 if isinstance(member, types.FunctionType) and member.__closure__:
                     yield member
+                    yield from _held_functions(member)
+
+
+def _held_functions(function: types.FunctionType) -> Iterator[types.FunctionType]:
+    """Yield the functions that a function falls back to: they know operator and kernel."""
+    for cell in function.__closure__:
+        held = cell.cell_contents
+        if isinstance(held, types.FunctionType) and held.__closure__:
+            yield held
 
 
 def _with_recorded_steps(run: Callable) -> Callable:

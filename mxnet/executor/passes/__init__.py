@@ -18,6 +18,7 @@ from .fuse_pointwise import fuse_pointwise
 from .in_place import in_place
 from .pack_convolutions import pack_convolutions
 from .pass_through import pass_through
+from .unpack_rnn import unpack_rnn
 
 PREDICTION: tuple[Pass, ...] = (
     pass_through,
@@ -25,9 +26,11 @@ PREDICTION: tuple[Pass, ...] = (
     fold_batch_norm,
     fuse_pointwise,
     in_place,
+    unpack_rnn,
     bind_attributes,
 )
-TRAINING: tuple[Pass, ...] = (channels_last, bind_attributes)
+TRAINING: tuple[Pass, ...] = (channels_last, unpack_rnn, bind_attributes)
+TRACKED: tuple[Pass, ...] = (unpack_rnn, bind_attributes)  # torch differentiates these as well
 NAMES = tuple(dict.fromkeys(p.__name__ for p in (*PREDICTION, *TRAINING)))
 
 
@@ -35,9 +38,9 @@ def chosen(training: bool, tracked: bool, device: torch.device) -> tuple[Pass, .
     """Return the passes for training, or for prediction that nobody differentiates (`tracked`)."""
     wanted = _wanted()
     if training:
-        fitting = TRAINING if device.type == "cpu" else (bind_attributes,)
+        fitting = TRAINING if device.type == "cpu" else TRACKED
     else:
-        fitting = (bind_attributes,) if tracked else PREDICTION
+        fitting = TRACKED if tracked else PREDICTION
     return tuple(p for p in fitting if p.__name__ in wanted)
 
 

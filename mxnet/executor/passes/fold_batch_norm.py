@@ -1,8 +1,9 @@
 """A BatchNorm behind a convolution becomes a part of its weights.
 
 Before: ``y = BatchNorm(Convolution(x, w, b), gamma, beta, mean, var)`` in prediction.
-After: one convolution with ``w * s`` and ``(b - mean) * s + beta``, ``s = gamma / sqrt(var + eps)``:
-the normalization costs nothing. The products are kept until one of the six arrays changes.
+After: one convolution with ``w * s`` and ``(b - mean) * s + beta``, where ``s`` is
+``gamma / sqrt(var + eps)``: normalizing costs nothing. The products are kept until one of the six
+arrays changes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..plan import ABSENT, Call, Plan
-from ..prepared_convolution import PreparedConvolution, Pointwise
+from ..prepared_convolution import Pointwise, PreparedConvolution
 
 ADDITIONS = frozenset({"broadcast_add", "elemwise_add"})
 

@@ -96,8 +96,11 @@ def gathered(data: Any, indices: Sequence[int]) -> Any:
     if type(data) is np.ndarray:
         return from_numpy(np.take(data, np.asarray(indices, np.int64), axis=0))
     if isinstance(data, NDArray) and data.ndim > 1 and data.stype == "default":
-        rows = torch.tensor(indices, dtype=torch.int64)
-        return wrap_plain(type(data), plain(data)[rows], data._ctx)
+        tensor = plain(data)
+        rows = torch.tensor(indices, device=tensor.device)
+        # Several times as fast as tensor[rows], which knows negative indices.
+        chosen = tensor.index_select(0, rows) if min(indices) >= 0 else tensor[rows]
+        return wrap_plain(type(data), chosen, data._ctx)
     return default_batchify_fn([data[i] for i in indices])
 
 

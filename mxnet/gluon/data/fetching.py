@@ -34,12 +34,21 @@ def dataset_folder(name: str) -> str:
     return str(Path(env.get("MXNET_HOME"), "datasets", name))
 
 
-def unzipped(wanted: Wanted, root: str, namespace: str, places: Iterable[str] = ()) -> bytes:
-    """Return what a ``.gz`` file holds.
+class Source(NamedTuple):
+    """Where a data set's files are looked for, in this order."""
 
-    Other places than the root may hold it compressed anew: there the content counts.
+    root: str
+    namespace: str  # its folder in the repository on the network
+    places: tuple[str, ...] = ()  # where the system may have them
+    hint: str = ""  # how to get them otherwise
+
+
+def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
+    """Return what a ``.gz`` file holds; if it is not to be had, name all that are needed.
+
+    A file may have been compressed anew: then the content counts.
     """
-    for folder in (root, *places):
+    for folder in (source.root, *source.places):
         path = Path(folder, wanted.name)
         if not path.is_file():
             continue
@@ -49,37 +58,37 @@ def unzipped(wanted: Wanted, root: str, namespace: str, places: Iterable[str] = 
             content = gzip.decompress(path.read_bytes())
             if hashlib.sha1(content).hexdigest() == wanted.content:
                 return content
-    return gzip.decompress(fetched(wanted, root, namespace).read_bytes())
+    return gzip.decompress(fetched(wanted, source, needed).read_bytes())
 
 
-def unpacked(
-    files: Iterable[Wanted], archive: Wanted, root: str, namespace: str
-) -> Mapping[str, Path]:
+def unpacked(files: Iterable[Wanted], archive: Wanted, source: Source) -> Mapping[str, Path]:
     """Return the paths of files, which are taken out of an archive if they are not there yet."""
+    root = source.root
     paths = {wanted: Path(root, wanted.name) for wanted in files}
     missing = [w for w, path in paths.items() if not (path.is_file() and check_sha1(path, w.sha1))]
     if missing:
         local = Path(root, archive.name)
         if not local.is_file() or not _taken_out(local, missing, root):
-            _taken_out(fetched(archive, root, namespace), missing, root)
+            _taken_out(fetched(archive, source), missing, root)
     for wanted, path in paths.items():
         if not (path.is_file() and check_sha1(path, wanted.sha1)):
             raise MissingData(f"{wanted.name} with SHA-1 {wanted.sha1} is not in {archive.name}")
     return {wanted.name: path for wanted, path in paths.items()}
 
 
-def fetched(wanted: Wanted, root: str, namespace: str) -> Path:
+def fetched(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path:
     """Return the path of a file that is downloaded into the root; else say where to put it."""
-    address = _get_repo_file_url(f"gluon/dataset/{namespace}", wanted.name)
-    there = Path(root, wanted.name)
+    address = _get_repo_file_url(f"gluon/dataset/{source.namespace}", wanted.name)
     try:
-        return Path(download(address, path=root, sha1_hash=wanted.sha1, retries=0))
+        return Path(download(address, path=source.root, sha1_hash=wanted.sha1, retries=0))
     except (OSError, MXNetError) as error:
-        state = "has another SHA-1 hash" if there.exists() else "is not there"
+        files = " and ".join(f"{w.name} (SHA-1 {w.sha1})" for w in (needed or [wanted]))
+        there = Path(source.root, wanted.name).exists()
         raise MissingData(
-            f"Data set {namespace!r} needs {wanted.name} (SHA-1 {wanted.sha1}) in {root!r}, where "
-            f"it {state}, and it could not be fetched from {address}: {error}. Put the file into "
-            "that folder, or name the one where it lies with root=..."
+            f"Data set {source.namespace!r} needs {files} in {source.root!r}. {wanted.name} "
+            f"{'has another SHA-1 hash' if there else 'is not there'}, and it could not be fetched "
+            f"from {address}: {error}. Put the files into that folder, or name the one where they "
+            f"lie with root=... {source.hint}".rstrip()
         ) from error
 
 

@@ -75,12 +75,10 @@ def send(connection: Connection, head: Any, text: bytes, memory: list[memoryview
     if not CAN_SHARE or sum(sizes) < SMALL:
         connection.send((head, text, [bytearray(piece) for piece in memory], None))
         return
-    places, total = _places(sizes)
-    handle = _nameless_memory(total)
+    _, total = _places(sizes)
+    handle = _nameless_memory()
     try:
-        shared = _mapped(handle, total)
-        for piece, place in zip(memory, places, strict=True):
-            shared[place : place + piece.nbytes] = np.frombuffer(piece, np.uint8)
+        _fill(handle, memory)
         connection.send((head, text, sizes, total))
         reduction.send_handle(connection, handle, os.getppid())
     finally:
@@ -113,23 +111,29 @@ def _places(sizes: list[int]) -> tuple[list[int], int]:
 
 
 def _mapped(handle: int, size: int) -> np.ndarray:
+    """Return the shared memory behind a handle."""
     # Python's mmap would keep a file handle for every batch that is kept; torch's does not.
     return torch.from_file(f"/dev/fd/{handle}", shared=True, size=size, dtype=torch.uint8).numpy()
 
 
-def _nameless_memory(size: int) -> int:
+def _nameless_memory() -> int:
     if hasattr(os, "memfd_create"):
-        handle = os.memfd_create("mxnet-batch")
-    else:
-        with tempfile.TemporaryFile() as file:
-            handle = os.dup(file.fileno())
+        return os.memfd_create("mxnet-batch")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _fill(handle: int, memory: list[memoryview]) -> None:
+    """Write pieces one behind the other, each beginning at a multiple of the alignment.
+
+    Writing is faster than mapping and copying, and a full system is an error, not a crash.
+    """
     try:
-        # Asking for the space now turns a later crash on a full system into an error.
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, size)
-        else:
-            os.ftruncate(handle, size)
+        for piece in memory:
+            rest = piece
+            while rest.nbytes:
+                rest = rest[os.write(handle, rest) :]
+            os.write(handle, bytes(-piece.nbytes % ALIGNMENT))
     except OSError as error:
-        os.close(handle)
+        size = sum(piece.nbytes for piece in memory)
         raise MemoryError(f"No shared memory of {size} bytes for a batch: {error}") from error
-    return handle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -71,7 +72,8 @@ def rnn(
         raise MXNetError(f"RNN: only mode='lstm' has a projection, mode is {mode!r}.")
     directions = 2 if bidirectional else 1
     sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
-    weights = _unpack(parameters, *sizes)
+    # A prepared graph that has the arrays before they are packed gives them as a list.
+    weights = _unpack(parameters, *sizes) if isinstance(parameters, Tensor) else parameters
     clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
     # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
     stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
@@ -127,13 +129,34 @@ def _unpack(parameters: Tensor, *sizes: int | None) -> list[Tensor]:
             f"sizes need {[sum(pieces)]}."
         )
     views = parameters.reshape(-1).split(pieces)
-    each = len(matrices) // (len(biases) // 2)  # two matrices a direction, three with projection
+    count = len(matrices)
+    shaped = [v.view(shape) for v, shape in zip(views[:count], matrices, strict=True)]
+    return _in_kernel_order([*shaped, *views[count:]], len(biases) // 2)
+
+
+def _in_kernel_order(packed: Sequence[Tensor], cells: int) -> list[Tensor]:
+    """Return weights and biases cell by cell (layer, direction) instead of all weights first."""
+    each = len(packed) // cells - 2  # two matrices a cell, three with projection
     weights: list[Tensor] = []
-    for i in range(len(biases) // 2):
-        part = [views[k].view(matrices[k]) for k in range(i * each, (i + 1) * each)]
-        bias = len(matrices) + 2 * i
-        weights += [*part[:2], views[bias], views[bias + 1], *part[2:]]
+    for i in range(cells):
+        part = packed[i * each : (i + 1) * each]
+        bias = each * cells + 2 * i
+        weights += [*part[:2], packed[bias], packed[bias + 1], *part[2:]]
     return weights
+
+
+def unpacked(packed: Sequence[Tensor], features: int, attrs: dict) -> list[Tensor] | None:
+    """Return arrays in the order of the packed vector as kernels want them; None if they misfit."""
+    directions = 2 if attrs["bidirectional"] else 1
+    layers, gates = attrs["num_layers"], GATES[attrs["mode"]]
+    sizes = (attrs["state_size"], layers, directions, gates, attrs["projection_size"])
+    matrices, biases = _layer_sizes(features, *sizes)
+    if len(packed) != len(matrices) + len(biases):
+        return None
+    for tensor, shape in zip(packed, [*matrices, *((n,) for n in biases)], strict=True):
+        if tensor.shape != shape:
+            return None
+    return _in_kernel_order(packed, layers * directions)
 
 
 def _stepped_lstm(

@@ -41,9 +41,10 @@ def loader(samples: int = 20, batch: int = 5) -> gluon.data.DataLoader:
 def ready(kind=gluon.nn.HybridSequential, lr: float = 0.1, **options) -> Estimator:
     mx.random.seed(0)
     net = kind()
-    net.add(gluon.nn.Dense(3))
+    net.add(gluon.nn.Dense(3, in_units=4))
     net.initialize()
-    net.hybridize()
+    if isinstance(net, gluon.HybridBlock):
+        net.hybridize()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})
     return Estimator(net, SOFTMAX(), trainer=trainer, **options)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import ndarray
 from ...data import dataset
-from ...data.fetching import Wanted, dataset_folder, unpacked
+from ...data.fetching import Source, Wanted, dataset_folder, unpacked
 
 __all__ = ["WikiText2", "WikiText103"]
 
@@ -45,7 +45,7 @@ class _WikiText(dataset._DownloadedDataset):
 
     def _get_data(self) -> None:
         wanted = self._data_file[self._segment]
-        paths = unpacked([wanted], self._archive_file, self._root, self._namespace)
+        paths = unpacked([wanted], self._archive_file, Source(self._root, self._namespace))
         lines = paths[wanted.name].read_text(encoding="utf-8").split("\n")
         words = [word for line in lines if line.strip() for word in (*line.split(), END)]
         self._counter = Counter(words)

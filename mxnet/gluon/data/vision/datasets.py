@@ -17,7 +17,7 @@ from ....ndarray import NDArray
 from ....ndarray.storage import wrap_plain
 from ....util import is_np_array
 from .. import dataset
-from ..fetching import Wanted, dataset_folder, unpacked, unzipped
+from ..fetching import Source, Wanted, dataset_folder, unpacked, unzipped
 
 __all__ = [
     "CIFAR10",
@@ -53,6 +53,7 @@ class MNIST(dataset._DownloadedDataset):
 
     _namespace = "mnist"
     _places: tuple[str, ...] = ()
+    _hint = ""
     _train_data = Wanted("train-images-idx3-ubyte.gz", "6c95f4b05d2bf285e1bfb0e7960c31bd3b3f8a7d")
     _train_label = Wanted("train-labels-idx1-ubyte.gz", "2a80914081dc54586dbdf242f9805a6b8d2a15fc")
     _test_data = Wanted("t10k-images-idx3-ubyte.gz", "c3a25af1f52dad7f726cce8cacb138654b760d48")
@@ -70,9 +71,9 @@ class MNIST(dataset._DownloadedDataset):
     def _get_data(self) -> None:
         data = self._train_data if self._train else self._test_data
         label = self._train_label if self._train else self._test_label
-        images = _idx(unzipped(data, self._root, self._namespace, self._places), data.name)
-        self._data = _array(images[..., None])
-        labels = unzipped(label, self._root, self._namespace, self._places)
+        source = Source(self._root, self._namespace, self._places, self._hint)
+        images, labels = (unzipped(wanted, source, (data, label)) for wanted in (data, label))
+        self._data = _array(_idx(images, data.name)[..., None])
         self._label = _idx(labels, label.name).astype(np.int32)
 
 
@@ -93,6 +94,7 @@ class FashionMNIST(MNIST):
 
     _namespace = "fashion-mnist"
     _places = ("/usr/share/datasets/fashion-mnist", "/usr/share/dataset-fashion-mnist")
+    _hint = "Debian and Ubuntu have them in the package dataset-fashion-mnist."
     _train_data = Wanted(
         "train-images-idx3-ubyte.gz",
         "0cf37b0d40ed5169c6b3aba31069a9770ac9043d",
@@ -159,7 +161,8 @@ class CIFAR10(dataset._DownloadedDataset):
 
     def _get_data(self) -> None:
         files = self._train_data if self._train else self._test_data
-        paths = unpacked(files, self._archive_file, self._root, self._namespace).values()
+        source = Source(self._root, self._namespace)
+        paths = unpacked(files, self._archive_file, source).values()
         rows = np.concatenate([np.fromfile(path, np.uint8) for path in paths])
         rows = rows.reshape(-1, self._labels + 3 * 32 * 32)
         images = rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)

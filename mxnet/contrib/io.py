@@ -1,0 +1,80 @@
+"""`DataLoaderIter`: a Gluon DataLoader in the form that Module takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ndarray as nd
+from ..io import DataDesc, DataIter
+
+__all__ = ["DataLoaderIter"]
+
+
+class DataLoaderIter(DataIter):
+    """Gives the batches of a DataLoader of pairs (data, label) one by one.
+
+    A last batch that is too small is filled up with zeros, which `pad` counts.
+
+    Parameters
+    ----------
+    loader : gluon.data.DataLoader
+    data_name, label_name : str, the names of the network's inputs.
+    dtype : str, what data and labels are cast to.
+
+    >>> pairs = mx.gluon.data.ArrayDataset(mx.nd.ones((3, 4)), mx.nd.arange(3))
+    >>> it = mx.contrib.io.DataLoaderIter(mx.gluon.data.DataLoader(pairs, batch_size=2))
+    >>> [(batch.data[0].shape, batch.pad) for batch in it]
+    [((2, 4), 0), ((2, 4), 1)]
+    """
+
+    def __init__(
+        self,
+        loader: Any,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        self._loader = loader
+        self.dtype = dtype
+        # One batch is read ahead: it tells the shapes.
+        data, label = next(iter(loader))
+        self.batch_size = data.shape[0]
+        self.provide_data = [DataDesc(data_name, data.shape, dtype)]
+        self.provide_label = [DataDesc(label_name, label.shape, dtype)]
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again at the first batch."""
+        self._iter = iter(self._loader)
+        self._current_batch: Any = None
+
+    def iter_next(self) -> bool:
+        """Go to the next batch; return whether there is one."""
+        self._current_batch = next(self._iter, None)
+        return self._current_batch is not None
+
+    def _filled(self, which: int) -> list[Any]:
+        if self._current_batch is None:
+            raise ValueError("DataLoaderIter: there is no batch; call next() or reset() first.")
+        array = self._current_batch[which].astype(self.dtype)
+        if not self.getpad():
+            return [array]
+        whole = nd.zeros((self.batch_size, *array.shape[1:]), dtype=self.dtype, ctx=array.context)
+        whole[: array.shape[0]] = array
+        return [whole]
+
+    def getdata(self) -> list[Any]:
+        """Return the data of the batch."""
+        return self._filled(0)
+
+    def getlabel(self) -> list[Any]:
+        """Return the labels of the batch."""
+        return self._filled(1)
+
+    def getpad(self) -> int:
+        """Return how many samples of the batch are filling."""
+        return self.batch_size - self._current_batch[0].shape[0]
+
+    def getindex(self) -> None:
+        """Return None: a DataLoader does not tell which samples it took."""

@@ -1,0 +1,402 @@
+"""Vectors of tokens, read from text files: GloVe, fastText, your own, or several side by side."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...error import did_you_mean
+from ...util import is_np_array
+from . import vocab
+from .pretrained_names import FASTTEXT, GLOVE
+
+__all__ = [
+    "CompositeEmbedding",
+    "CustomEmbedding",
+    "FastText",
+    "GloVe",
+    "create",
+    "get_pretrained_file_names",
+    "register",
+]
+
+Class = TypeVar("Class", bound=type)
+_kinds: dict[str, type] = {}
+
+
+def register(embedding_cls: Class) -> Class:
+    """Register a class of embeddings under its name in lower case, for `create`.
+
+    >>> @mx.contrib.text.embedding.register
+    ... class Letters(mx.contrib.text.embedding.CustomEmbedding): ...
+    """
+    _kinds[embedding_cls.__name__.lower()] = embedding_cls
+    return embedding_cls
+
+
+def create(embedding_name: str, **kwargs: Any) -> Any:
+    """Return an embedding by the name of its class, made with the other arguments.
+
+    >>> mx.contrib.text.embedding.create("glove", pretrained_file_name="glove.6B.50d.txt",
+    ...                                  embedding_root="/no/such/folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: /no/such/folder/glove/glove.6B.50d.txt does not exist. Put the file there ...
+    """
+    kind = _kinds.get(embedding_name.lower())
+    if kind is None:
+        raise AssertionError(
+            f"{embedding_name} is not registered. Please register with token embedding.register "
+            f"first. {did_you_mean(embedding_name, _kinds)}".rstrip()
+        )
+    return kind(**kwargs)
+
+
+def _names_of(kind: type) -> list[str]:
+    return list(getattr(kind, "pretrained_file_names", ()))
+
+
+def get_pretrained_file_names(
+    embedding_name: str | None = None,
+) -> list[str] | dict[str, list[str]]:
+    """Return the known file names of an embedding, or of all of them as a dict.
+
+    >>> mx.contrib.text.embedding.get_pretrained_file_names("glove")[1]
+    'glove.6B.50d.txt'
+    """
+    if embedding_name is None:
+        return {name: _names_of(kind) for name, kind in _kinds.items() if _names_of(kind)}
+    kind = _kinds.get(embedding_name.lower())
+    if kind is None:
+        raise KeyError(
+            f"Cannot find `embedding_name` {embedding_name}. Use "
+            "`get_pretrained_file_names(embedding_name=None).keys()` to get all the valid "
+            "embedding names."
+        )
+    return _names_of(kind)
+
+
+class _TokenEmbedding(vocab.Vocabulary):
+    """A vocabulary in which every token has a vector, the rows of `idx_to_vec`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._vec_len = 0
+        self._idx_to_vec: Any = None
+
+    # -- making -------------------------------------------------------------------------------
+
+    def _load_embedding(
+        self,
+        pretrained_file_path: str | Path,
+        elem_delim: str,
+        init_unknown_vec: Callable[..., Any],
+        encoding: str = "utf8",
+    ) -> None:
+        """Add the tokens of a file with their vectors."""
+        path = Path(pretrained_file_path).expanduser()
+        if not path.is_file():
+            raise ValueError(
+                "`pretrained_file_path` must be a valid path to the pre-trained token embedding "
+                f"file; there is no file {path}."
+            )
+        vectors: dict[Any, np.ndarray] = {}
+        for number, token, vector in _read(path, elem_delim, encoding):
+            if token in vectors:
+                warnings.warn(
+                    f"At line {number} of the pre-trained token embedding file: the embedding "
+                    f"vector for token {token} has been loaded and a duplicate embedding for the "
+                    "same token is seen and skipped.",
+                    stacklevel=4,
+                )
+            else:
+                vectors[token] = vector
+        if not vectors:
+            raise ValueError(f"The token embedding file {path} has no vectors.")
+        self._take(vectors, init_unknown_vec)
+
+    def _take(self, vectors: dict[Any, np.ndarray], init_unknown_vec: Callable[..., Any]) -> None:
+        self._vec_len = len(next(iter(vectors.values())))
+        unknown = vectors.pop(self.unknown_token, None)
+        if unknown is None:
+            unknown = init_unknown_vec(shape=self.vec_len).asnumpy()
+        special = len(self)  # the unknown token and reserved ones, numbered already
+        rows = [vectors.pop(token, unknown) for token in self.idx_to_token[1:]]
+        self._idx_to_token += vectors
+        for index in range(special, len(self)):
+            self._token_to_idx[self._idx_to_token[index]] = index
+        self._idx_to_vec = _array(np.stack([unknown, *rows, *vectors.values()]))
+
+    def _build_embedding_for_vocabulary(self, vocabulary: vocab.Vocabulary | None) -> None:
+        """Keep the tokens of a vocabulary only, in its order."""
+        if vocabulary is None:
+            return
+        if not isinstance(vocabulary, vocab.Vocabulary):
+            raise AssertionError(
+                "The argument `vocabulary` must be an instance of "
+                "mxnet.contrib.text.vocab.Vocabulary."
+            )
+        self._set_idx_to_vec_by_embeddings([self], vocabulary)
+        self._index_tokens_from_vocabulary(vocabulary)
+
+    def _index_tokens_from_vocabulary(self, vocabulary: vocab.Vocabulary) -> None:
+        self._token_to_idx = vocabulary.token_to_idx.copy()
+        self._idx_to_token = vocabulary.idx_to_token[:]
+        self._unknown_token = vocabulary.unknown_token
+        reserved = vocabulary.reserved_tokens
+        self._reserved_tokens = None if reserved is None else reserved[:]
+
+    def _set_idx_to_vec_by_embeddings(
+        self, token_embeddings: Sequence[_TokenEmbedding], vocabulary: vocab.Vocabulary
+    ) -> None:
+        """Put the vectors of several embeddings side by side."""
+        # The first token is the vocabulary's unknown one; each embedding has its own name for it.
+        parts = [
+            each.idx_to_vec.asnumpy()[[0, *each.to_indices(vocabulary.idx_to_token[1:])]]
+            for each in token_embeddings
+        ]
+        self._vec_len = sum(each.vec_len for each in token_embeddings)
+        self._idx_to_vec = _array(np.concatenate(parts, axis=1))
+
+    # -- using --------------------------------------------------------------------------------
+
+    @property
+    def vec_len(self) -> int:
+        """The length of the vectors."""
+        return self._vec_len
+
+    @property
+    def idx_to_vec(self) -> Any:
+        """The vectors of all tokens, one per row."""
+        return self._idx_to_vec
+
+    def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> Any:
+        """Return the vector of a token, or a row for each in a list.
+
+        Parameters
+        ----------
+        tokens : str or list of str
+        lower_case_backup : bool, whether to look for the lower-case form of a missing token.
+        """
+        single = not isinstance(tokens, list)
+        wanted = [tokens] if single else tokens
+        if lower_case_backup:
+            wanted = [t if t in self.token_to_idx else t.lower() for t in wanted]
+        rows = self.idx_to_vec.asnumpy()[self.to_indices(wanted)]
+        return _array(rows[0] if single else rows)
+
+    def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
+        """Give tokens of the embedding new vectors, one per row of `new_vectors`."""
+        if self.idx_to_vec is None:
+            raise AssertionError("The property `idx_to_vec` has not been properly set.")
+        single = not isinstance(tokens, list) or len(tokens) == 1
+        dims = (1, 2) if single else (2,)
+        if not isinstance(new_vectors, nd.NDArray) or new_vectors.ndim not in dims:
+            raise AssertionError(
+                "`new_vectors` must be a 1-D or 2-D NDArray if `tokens` is a singleton."
+                if single
+                else "`new_vectors` must be a 2-D NDArray if `tokens` is a list of several strings."
+            )
+        wanted = tokens if isinstance(tokens, list) else [tokens]
+        rows = new_vectors.asnumpy()
+        rows = rows[None] if rows.ndim == 1 else rows
+        if rows.shape != (len(wanted), self.vec_len):
+            raise AssertionError(
+                "The length of new_vectors must be equal to the number of tokens and the width of "
+                "new_vectors must be equal to the dimension of embeddings of the glossary: "
+                f"{(len(wanted), self.vec_len)} is needed, {rows.shape} is given."
+            )
+        for token in wanted:
+            if token not in self.token_to_idx:
+                raise ValueError(
+                    f"Token {token} is unknown. To update the embedding vector for an unknown "
+                    "token, please specify it explicitly as the `unknown_token` "
+                    f"{self.unknown_token} in `tokens`. This is to avoid unintended updates."
+                )
+        whole = self.idx_to_vec.asnumpy()
+        whole[self.to_indices(wanted)] = rows
+        self._idx_to_vec[:] = _array(whole)
+
+
+def _array(values: np.ndarray) -> Any:
+    array = nd.array(values, dtype="float32")
+    return array.as_np_ndarray() if is_np_array() else array
+
+
+def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str, np.ndarray]]:
+    """Yield line number, token and vector of each line that holds one."""
+    size = None
+    with path.open(encoding=encoding) as file:
+        for number, line in enumerate(file, start=1):
+            token, *elements = line.rstrip().split(elem_delim)
+            if not elements:
+                raise AssertionError(
+                    f"At line {number} of the pre-trained text embedding file: the data format of "
+                    f"the pre-trained token embedding file {path} is unexpected."
+                )
+            vector = np.array([float(each) for each in elements], dtype="float32")
+            if len(vector) == 1:
+                warnings.warn(
+                    f"At line {number} of the pre-trained text embedding file: token {token} with "
+                    f"1-dimensional vector {vector.tolist()} is likely a header and is skipped.",
+                    stacklevel=5,
+                )
+                continue
+            size = len(vector) if size is None else size
+            if len(vector) != size:
+                raise AssertionError(
+                    f"At line {number} of the pre-trained token embedding file: the dimension of "
+                    f"token {token} is {len(vector)} but the dimension of previous tokens is "
+                    f"{size}. Dimensions of all the tokens must be the same."
+                )
+            yield number, token, vector
+
+
+class _PublishedEmbedding(_TokenEmbedding):
+    """An embedding that was published as files, which lie in a folder of the embedding's name."""
+
+    pretrained_file_names: tuple[str, ...] = ()
+    source = ""
+
+    def __init__(
+        self,
+        pretrained_file_name: str,
+        embedding_root: str,
+        init_unknown_vec: Callable[..., Any],
+        vocabulary: vocab.Vocabulary | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        path = self._file(pretrained_file_name, embedding_root)
+        self._load_embedding(path, " ", init_unknown_vec)
+        self._build_embedding_for_vocabulary(vocabulary)
+
+    @classmethod
+    def _file(cls, name: str, root: str) -> Path:
+        kind = cls.__name__.lower()
+        path = Path(root).expanduser() / kind / name
+        if path.is_file():
+            return path
+        if name not in cls.pretrained_file_names:
+            raise KeyError(
+                f"Cannot find pretrained file {name} for token embedding {kind}. "
+                f"{did_you_mean(name, cls.pretrained_file_names)} Valid pretrained files are "
+                f"those of get_pretrained_file_names({kind!r})."
+            )
+        raise FileNotFoundError(
+            f"{path} does not exist. Put the file there (it is published at {cls.source}), or read "
+            "it from any other place with CustomEmbedding."
+        )
+
+
+@register
+class GloVe(_PublishedEmbedding):
+    """Vectors by GloVe, read from a file that lies in `<embedding_root>/glove`.
+
+    Parameters
+    ----------
+    pretrained_file_name : str
+    embedding_root : str, a folder.
+    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
+    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+    """
+
+    pretrained_file_names = GLOVE
+    source = "https://nlp.stanford.edu/projects/glove"
+
+    def __init__(
+        self,
+        pretrained_file_name: str = "glove.840B.300d.txt",
+        embedding_root: str = "~/.mxnet/embeddings",
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: vocab.Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs
+        )
+
+
+@register
+class FastText(_PublishedEmbedding):
+    """Vectors by fastText, read from a file that lies in `<embedding_root>/fasttext`.
+
+    Parameters
+    ----------
+    pretrained_file_name : str
+    embedding_root : str, a folder.
+    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
+    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+    """
+
+    pretrained_file_names = FASTTEXT
+    source = "https://fasttext.cc"
+
+    def __init__(
+        self,
+        pretrained_file_name: str = "wiki.simple.vec",
+        embedding_root: str = "~/.mxnet/embeddings",
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: vocab.Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs
+        )
+
+
+class CustomEmbedding(_TokenEmbedding):
+    """Vectors from your own file, with one token and its vector on each line.
+
+    Parameters
+    ----------
+    pretrained_file_path : str
+    elem_delim : str, what stands between token and numbers.
+    encoding : str
+    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
+    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+    """
+
+    def __init__(
+        self,
+        pretrained_file_path: str,
+        elem_delim: str = " ",
+        encoding: str = "utf8",
+        init_unknown_vec: Callable[..., Any] = nd.zeros,
+        vocabulary: vocab.Vocabulary | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._load_embedding(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        self._build_embedding_for_vocabulary(vocabulary)
+
+
+class CompositeEmbedding(_TokenEmbedding):
+    """The vectors of several embeddings side by side, for the tokens of a vocabulary.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    token_embeddings : embedding or list of embeddings.
+    """
+
+    def __init__(self, vocabulary: vocab.Vocabulary, token_embeddings: Any) -> None:
+        if not isinstance(vocabulary, vocab.Vocabulary):
+            raise AssertionError(
+                "The argument `vocabulary` must be an instance of "
+                "mxnet.contrib.text.vocab.Vocabulary."
+            )
+        parts = token_embeddings if isinstance(token_embeddings, list) else [token_embeddings]
+        if not all(isinstance(each, _TokenEmbedding) for each in parts):
+            raise AssertionError(
+                "The argument `token_embeddings` must be an embedding or a list of embeddings, "
+                "whose vectors will be put side by side."
+            )
+        super().__init__()
+        self._index_tokens_from_vocabulary(vocabulary)
+        self._set_idx_to_vec_by_embeddings(parts, self)
