@@ -288,7 +288,7 @@ class NDArray(Handle):
         tensor = current(self)
         wanted = resolve_reshape(tuple(tensor.shape), shape, bool(reverse))
         if wanted is None:
-            raise ValueError(f"Cannot reshape array of size {self.size} into shape {shape}")
+            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
         return wrap(type(self), tensor.reshape(wanted), self._ctx)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:

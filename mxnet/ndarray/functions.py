@@ -184,22 +184,20 @@ def split_v2(
     return made if isinstance(made, list) else [made]
 
 
-def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> tuple[NDArray, NDArray]:  # noqa: A002
+def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:  # noqa: A002
     """Return the counts of values in bins, and the bin edges.
 
     >>> mx.nd.histogram(mx.nd.array([1, 2, 2]), bins=2, range=(1, 3))[0].asnumpy()
     array([1, 2])
     """
     if isinstance(bins, Handle):
-        made = invoke(registry.get("_histogram"), (a, bins), None, cls=NDArray)
-        return made[0], made[1]
+        return invoke(registry.get("_histogram"), (a, bins), None, cls=NDArray)
     if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
         values = plain(a)
         made = histogram(a, bins, (float(values.min()), float(values.max())))
         return made[0].astype("float32"), made[1].astype("float32")
     raw = {"bin_cnt": bins, "range": range}
-    made = invoke(registry.get("_histogram"), (a, None), raw, cls=NDArray)
-    return made[0], made[1]
+    return invoke(registry.get("_histogram"), (a, None), raw, cls=NDArray)
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:

@@ -41,7 +41,9 @@ def save(fname: Any, data: Any) -> None:
     if isinstance(data, NDArray):
         data = [data]
     if isinstance(data, Mapping):
-        stored = {str(name): _to_stored(v) for name, v in data.items()}
+        if not all(isinstance(name, str) for name in data):
+            raise TypeError("save only accept dict str->NDArray or list of NDArray")
+        stored = {name: _to_stored(v) for name, v in data.items()}
     elif isinstance(data, list | tuple):
         stored = [_to_stored(v) for v in data]
     else:

@@ -120,7 +120,7 @@ def load(fname: str) -> Symbol:
     """Read a symbol from a JSON file of any MXNet version."""
     if not isinstance(fname, str | Path):
         raise TypeError(f"fname need to be string, got {fname!r}.")
-    return load_json(_text(Path(fname).read_bytes()))
+    return load_json(_text(existing_file(fname).read_bytes()))
 
 
 def _text(data: bytes) -> str:

@@ -57,7 +57,7 @@ def power(base: Tensor, exponent: Tensor) -> Tensor:
 
 def power_of_number(base: Tensor, exponent: Tensor) -> Tensor:
     """Raise to one number: torch is faster when it sees the number itself."""
-    if not base.dtype.is_floating_point:
+    if not base.dtype.is_floating_point or exponent.is_meta:  # a meta tensor has no number to see
         return power(base, exponent)
     value = exponent.item()
     return torch.square(base) if value == 2 else torch.pow(base, value)
@@ -65,7 +65,7 @@ def power_of_number(base: Tensor, exponent: Tensor) -> Tensor:
 
 def number_to_power(base: Tensor, exponent: Tensor) -> Tensor:
     """Raise one number to powers."""
-    if exponent.dtype.is_floating_point:
+    if exponent.dtype.is_floating_point and not base.is_meta:
         return torch.pow(base.item(), exponent)
     return power(base, exponent)
 
