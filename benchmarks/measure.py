@@ -21,7 +21,7 @@ def main():
                 timers[name].timeit(1)
             answer = {"seconds": timers[name].timeit(request["number"]) / request["number"]}
         except Exception as error:
-            answer = {"error": "%s: %s" % (type(error).__name__, str(error)[:200])}
+            answer = {"error": type(error).__name__ + ": " + str(error)[:200]}
         if request.get("last"):
             timers.pop(name, None)
         sys.stdout.write(json.dumps(answer) + "\n")

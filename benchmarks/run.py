@@ -79,7 +79,9 @@ def main() -> None:
     known = sorted(m.name for m in pkgutil.iter_modules(groups.__path__))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", default=known, help=", ".join(known))
-    parser.add_argument("--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet 1.9.1's python")
+    parser.add_argument(
+        "--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet 1.9.1's python"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     home = HERE.parent

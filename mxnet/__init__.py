@@ -5,8 +5,6 @@
 array([2., 2.], dtype=float32)
 """
 
-# ruff: noqa: I001 (the order of imports is the order of dependence)
-
 from . import memory
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd

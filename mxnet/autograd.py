@@ -260,6 +260,7 @@ class Function:
         return self._saved
 
     def __call__(self, *inputs: Any) -> Any:
+        """Run `forward`; inside `record()` with `backward` as its gradient."""
         if not state.recording:
             return self.forward(*inputs)
         arrays = [i for i in inputs if isinstance(i, NDArray)]

@@ -63,7 +63,7 @@ class Context:
         return self.devtype2str[self.device_typeid]
 
     @classproperty
-    def default_ctx(cls) -> Context:  # noqa: N805 (the class, not an instance)
+    def default_ctx(cls) -> Context:
         """The context in force for new arrays."""
         return current_context()
 

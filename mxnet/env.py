@@ -27,7 +27,7 @@ VARIABLES = {
             "Linux with glibc: keep the memory of freed arrays for the next ones instead of "
             "returning it to the system, so that large arrays do not fault in new pages.",
         ),
-        Variable("MXNET_HOME", str, os.path.join("~", ".mxnet"), "Where models and data sets lie."),
+        Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
         Variable("MXNET_GLUON_REPO", str, "", "Base address of a mirror of the model zoo."),
         Variable(
             "MXNET_OPTIMIZER_AGGREGATION_SIZE",
@@ -47,9 +47,10 @@ VARIABLES = {
             "MXNET_GRAPH_PASSES",
             str,
             "1",
-            "What rewrites executors and hybridized blocks before they run: 1 everything, 0 nothing, "
-            "or names with commas (mxnet/executor/passes). Read when a graph is prepared. Prediction "
-            "keeps prepared copies of weights, and sees changes of them that go through arrays.",
+            "What rewrites executors and hybridized blocks before they run: 1 everything, 0 "
+            "nothing, or names with commas (mxnet/executor/passes). Read when a graph is prepared. "
+            "Prediction keeps prepared copies of weights, and sees changes of them that go through "
+            "arrays.",
         ),
         Variable(
             "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",

@@ -404,6 +404,7 @@ class PythonOp:
         self._op_type: str | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a symbol that applies this operator to symbols."""
         return self.get_symbol(*args, **kwargs)
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
@@ -489,11 +490,11 @@ class _LegacyOp(CustomOp):
     def __init__(self, owner: PythonOp) -> None:
         self._owner = owner
 
-    def forward(self, is_train, req, in_data, out_data, aux) -> None:  # noqa: ANN001, D102
+    def forward(self, is_train, req, in_data, out_data, aux) -> None:
         to = self._owner._converted
         self._owner.forward(in_data=to(in_data), out_data=to(out_data))
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:  # noqa: ANN001, D102
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:
         to = self._owner._converted
         self._owner.backward(
             out_grad=to(out_grad), in_data=to(in_data), out_data=to(out_data), in_grad=to(in_grad)

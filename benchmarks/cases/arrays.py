@@ -1,5 +1,7 @@
 """Small operators, large operators, and the linear-regression step of a beginner's book."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case
@@ -10,9 +12,7 @@ _MX_BIG = (
     "import mxnet as mx; from mxnet import nd; x = nd.random.normal(shape=(10000, 1000)); "
     "y = nd.random.normal(shape=(10000, 1000)); i = nd.arange(5000)"
 )
-_TORCH_BIG = (
-    "import torch; x = torch.randn(10000, 1000); y = torch.randn(10000, 1000); i = torch.arange(5000)"
-)
+_TORCH_BIG = "import torch; x = torch.randn(10000, 1000); y = torch.randn(10000, 1000); i = torch.arange(5000)"
 
 
 def small(name: str, mx: str, torch: str, goals: str = "torch 1.25, mxnet 0.15") -> Case:

@@ -1,5 +1,7 @@
 """Reading pictures from record files, and batches from memory."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case
@@ -63,6 +65,12 @@ def epoch():
 """
 
 CASES = [
-    Case("ImageRecordIter, 256 pictures", (_RECORDS_MX, "epoch()"), (_RECORDS_TORCH, "epoch()"), 1, "torch 0.33, mxnet 0.7"),
+    Case(
+        "ImageRecordIter, 256 pictures",
+        (_RECORDS_MX, "epoch()"),
+        (_RECORDS_TORCH, "epoch()"),
+        1,
+        "torch 0.33, mxnet 0.7",
+    ),
     Case("DataLoader from memory, 2,000", (_MEMORY_MX, "epoch()"), None, 1, "mxnet 0.2"),
 ]

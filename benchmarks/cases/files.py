@@ -27,6 +27,18 @@ CASES = [
         1,
         "torch 1.2",
     ),
-    Case("save 500 MB", (_MX, "nd.save(path, arrays)"), (_TORCH, "torch.save(arrays, path)"), 1, "mxnet 1"),
-    Case("load 500 MB", (_MX, "r = nd.load(path); nd.waitall()"), (_TORCH, "r = torch.load(path)"), 1, "mxnet 1"),
+    Case(
+        "save 500 MB",
+        (_MX, "nd.save(path, arrays)"),
+        (_TORCH, "torch.save(arrays, path)"),
+        1,
+        "mxnet 1",
+    ),
+    Case(
+        "load 500 MB",
+        (_MX, "r = nd.load(path); nd.waitall()"),
+        (_TORCH, "r = torch.load(path)"),
+        1,
+        "mxnet 1",
+    ),
 ]

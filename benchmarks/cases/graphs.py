@@ -1,5 +1,7 @@
 """Building, inferring, saving, loading, binding and running symbols."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case
@@ -101,6 +103,18 @@ CASES = [
         1,
         "mxnet 1",
     ),
-    Case("chain of 1,000, bind and run", (_CHAIN, "short.bind(mx.cpu(), args).forward()"), None, 3, "mxnet 1"),
-    Case("chain of 10,000, bind and run", (_CHAIN, "long.bind(mx.cpu(), args).forward()"), None, 1, "12 x 1,000"),
+    Case(
+        "chain of 1,000, bind and run",
+        (_CHAIN, "short.bind(mx.cpu(), args).forward()"),
+        None,
+        3,
+        "mxnet 1",
+    ),
+    Case(
+        "chain of 10,000, bind and run",
+        (_CHAIN, "long.bind(mx.cpu(), args).forward()"),
+        None,
+        1,
+        "12 x 1,000",
+    ),
 ]

@@ -1,5 +1,7 @@
 """Hybridized Gluon networks beside plain torch modules: training steps and prediction."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case
@@ -113,7 +115,9 @@ def mobilenet_v2():
                          nn.Flatten(), nn.Linear(1280, 1000))
 """
 
-_LSTM_MX = _MX + """
+_LSTM_MX = (
+    _MX
+    + """
 net, x = ready(rnn.LSTM(200), 35, 32, 200)
 trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01})
 def step():
@@ -123,7 +127,10 @@ def step():
     trainer.step(1)
     nd.waitall()
 """
-_LSTM_TORCH = _TORCH + """
+)
+_LSTM_TORCH = (
+    _TORCH
+    + """
 net, x = ready(nn.LSTM(200, 200), 35, 32, 200)
 optimizer = torch.optim.SGD(net.parameters(), 0.01)
 def step():
@@ -131,6 +138,7 @@ def step():
     (net(x)[0] ** 2).mean().backward()
     optimizer.step()
 """
+)
 _GOALS = "torch 1, mxnet 1"
 
 
@@ -166,5 +174,11 @@ CASES = [
         "MobileNetV2 b1 224x224", "zoo.mobilenet_v2_1_0()", "mobilenet_v2()", (1, 3, 224, 224), 3
     ),
     Case("LSTM layer training", (_LSTM_MX, "step()"), (_LSTM_TORCH, "step()"), 2, _GOALS),
-    Case("LSTM layer", (_LSTM_MX, "o = predict(net, x)"), (_LSTM_TORCH, "o = predict(net, x)"), 3, _GOALS),  # fmt: skip
+    Case(
+        "LSTM layer",
+        (_LSTM_MX, "o = predict(net, x)"),
+        (_LSTM_TORCH, "o = predict(net, x)"),
+        3,
+        _GOALS,
+    ),
 ]

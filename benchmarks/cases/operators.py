@@ -1,5 +1,7 @@
 """Heavy operators beside torch's own kernels."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case

@@ -1,5 +1,7 @@
 """Training loops and optimizers."""
 
+# ruff: noqa: E501 (programs as text)
+
 from __future__ import annotations
 
 from benchmarks.case import Case
@@ -30,7 +32,10 @@ def optimizer(title: str, name: str, options: str, call: str, goals: str = "torc
     """Return a case that updates 160 parameters."""
     return Case(
         title,
-        (_OPTIMIZER_MX.format(name=name, options=options), "update(numbers, grads, weights); nd.waitall()"),
+        (
+            _OPTIMIZER_MX.format(name=name, options=options),
+            "update(numbers, grads, weights); nd.waitall()",
+        ),
         (_OPTIMIZER_TORCH.format(call=call), "optimizer.step()"),
         50,
         goals,
@@ -86,5 +91,11 @@ CASES = [
         "SGD(weights, lr=0.1, momentum=0.9)",
     ),
     optimizer("Adam over 160 parameters", "adam", "learning_rate=0.1", "Adam(weights, lr=0.1)"),
-    Case("Module.fit, an epoch of LeNet", (_FIT_MX, "epoch()"), (_FIT_TORCH, "epoch()"), 1, "torch 1.05, mxnet 0.67"),
+    Case(
+        "Module.fit, an epoch of LeNet",
+        (_FIT_MX, "epoch()"),
+        (_FIT_TORCH, "epoch()"),
+        1,
+        "torch 1.05, mxnet 0.67",
+    ),
 ]

@@ -1,4 +1,4 @@
-"""How arrays come to variables: `bind` takes what the user has, `simple_bind` makes what is needed."""
+"""How arrays come to variables: `bind` takes what there is, `simple_bind` makes what is needed."""
 
 from __future__ import annotations
 

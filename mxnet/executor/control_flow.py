@@ -16,6 +16,7 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..ops.attributes import Shape
 from ..ops.declare import Op, OpContext, op
+from .passes import chosen
 from .program import Program
 
 
@@ -30,7 +31,9 @@ class Body:
         """Return the heads' values for one tensor per variable."""
         program = self._programs.get(context)
         if program is None:
-            program = Program(self.graph, context.training, context.device)
+            # Whether gradients will be asked for is not known here.
+            passes = chosen(context.training, True, context.device)
+            program = Program(self.graph, context.training, context.device, passes=passes)
             self._programs[context] = program
         return program.run(feed)
 

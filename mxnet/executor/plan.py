@@ -44,8 +44,10 @@ class Plan:
     rearranged: bool = False  # results may lie in memory otherwise than users expect
     makers: dict[int, Call] = field(default_factory=dict, init=False)
     users: dict[int, list[Call]] = field(default_factory=dict, init=False)
+    shown: frozenset[int] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
+        self.shown = frozenset(self.heads)
         self.index()
 
     def index(self) -> None:
@@ -63,7 +65,7 @@ class Plan:
     def sole_user(self, slot: int) -> Call | None:
         """Return the one call that reads a slot, once, when nobody else needs its value."""
         users = self.users.get(slot, ())
-        return users[0] if len(users) == 1 and slot not in self.heads else None
+        return users[0] if len(users) == 1 and slot not in self.shown else None
 
     def remove(self, gone: set[Call]) -> None:
         """Drop calls, and index what is left."""

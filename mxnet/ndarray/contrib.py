@@ -111,7 +111,8 @@ def while_loop(
 def cond(pred: NDArray, then_func: Callable, else_func: Callable) -> Any:
     """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
 
-    >>> mx.nd.contrib.cond(mx.nd.array([1]), lambda: mx.nd.ones(1), lambda: mx.nd.zeros(1)).asscalar()
+    >>> yes, no = lambda: mx.nd.ones(1), lambda: mx.nd.zeros(1)
+    >>> mx.nd.contrib.cond(mx.nd.array([1]), yes, no).asscalar()
     np.float32(1.0)
     """
     return then_func() if bool(pred) else else_func()

@@ -1,4 +1,4 @@
-"""Update functions of `mx.nd.contrib` that take lists, and a rescale factor as a number or array."""
+"""Updates of `mx.nd.contrib` that take lists, and a rescale factor as a number or array."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..context import Context, context_of, cpu, torch_device
-from ..error import MXNetError
+from ..error import MXNetError, ShapeError
 from ..formats import params_file
 from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
@@ -99,7 +99,7 @@ class NDArray(Handle):
     ctx = context
 
     @property
-    def T(self) -> NDArray:  # noqa: N802 (NumPy's spelling)
+    def T(self) -> NDArray:
         """A copy with the axes in reverse order; of a vector, the vector itself."""
         if self.ndim < 2:
             return self
@@ -270,7 +270,12 @@ class NDArray(Handle):
         >>> mx.nd.zeros((2, 3, 4)).reshape((-1, 0), reverse=True).shape
         (6, 4)
         """
-        if len(shape) == 1 and type(shape[0]) is tuple and not kwargs and 0 < min(shape[0], default=0):
+        if (
+            len(shape) == 1
+            and type(shape[0]) is tuple
+            and not kwargs
+            and min(shape[0], default=0) > 0
+        ):
             try:  # plain sizes: nothing to resolve
                 return wrap(type(self), current(self).reshape(shape[0]), self._ctx)
             except RuntimeError:
@@ -346,7 +351,11 @@ class NDArray(Handle):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
-        if key is Ellipsis or (type(key) is slice and key == _FULL) or (type(key) is tuple and not key):
+        if (
+            key is Ellipsis
+            or (type(key) is slice and key == _FULL)
+            or (type(key) is tuple and not key)
+        ):
             return self
         part = indexing.read(current(self), key, self._keep_scalar)
         return wrap(type(self), part, self._ctx)
@@ -365,9 +374,7 @@ class NDArray(Handle):
         """Fill the array from anything array-like of the same shape."""
         source = np.asarray(source_array)
         if source.shape != self.shape:
-            raise ValueError(
-                f"Shape inconsistent: expected {source.shape} vs got {self.shape}"
-            )
+            raise ValueError(f"Shape inconsistent: expected {source.shape} vs got {self.shape}")
         self[:] = source
 
     def __len__(self) -> int:

@@ -13,8 +13,8 @@ from ..context import Context, current_context, torch_device
 from ..error import MXNetError
 from ..ops import registry
 from ..shape_mode import is_np_shape
-from .invoke import invoke, stored_context
 from .core import NDArray
+from .invoke import invoke, stored_context
 from .storage import Handle, plain, wrap_plain
 
 __all__ = [
@@ -98,7 +98,11 @@ def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: An
 
 
 def zeros(
-    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
+    shape: Any,
+    ctx: Context | None = None,
+    dtype: Any = None,
+    stype: str | None = None,
+    **kwargs: Any,
 ) -> NDArray:
     """Make an array of zeros; with `stype` a sparse one.
 
@@ -188,8 +192,8 @@ def linspace(
 
 
 def eye(
-    N: int,  # noqa: N803 (MXNet's spelling)
-    M: int = 0,  # noqa: N803
+    N: int,
+    M: int = 0,
     k: int = 0,
     ctx: Context | None = None,
     dtype: Any = None,

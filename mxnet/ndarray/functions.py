@@ -19,7 +19,13 @@ from .storage import Handle, plain
 # name: (array with array, array with number, number with array, number with number, sentence)
 _TWO_SIDED = {
     "add": ("broadcast_add", "_plus_scalar", "_plus_scalar", operator.add, "the sum"),
-    "subtract": ("broadcast_sub", "_minus_scalar", "_rminus_scalar", operator.sub, "the difference"),
+    "subtract": (
+        "broadcast_sub",
+        "_minus_scalar",
+        "_rminus_scalar",
+        operator.sub,
+        "the difference",
+    ),
     "multiply": ("broadcast_mul", "_mul_scalar", "_mul_scalar", operator.mul, "the product"),
     "divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv, "the quotient"),
     "modulo": ("broadcast_mod", "_mod_scalar", "_rmod_scalar", operator.mod, "the remainder"),
@@ -184,7 +190,7 @@ def split_v2(
     return made if isinstance(made, list) else [made]
 
 
-def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:  # noqa: A002
+def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:
     """Return the counts of values in bins, and the bin edges.
 
     >>> mx.nd.histogram(mx.nd.array([1, 2, 2]), bins=2, range=(1, 3))[0].asnumpy()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import MXNetError, ShapeError
+from .spent import release
 from .state import state
 from .storage import CONSTANT, plain, wrap, wrap_plain
 
@@ -181,13 +182,17 @@ def run_backward(
     grads = tuple(_head_gradient(t, g) for t, g in zip(tensors, given, strict=True))
     recording, state.recording = state.recording, False
     try:
-        _run_engine(tuple(tensors), grads, bool(retain_graph), False, (), True, accumulate_grad=True)
+        _run_engine(
+            tuple(tensors), grads, bool(retain_graph), False, (), True, accumulate_grad=True
+        )
     except MXNetError:
         raise
     except RuntimeError as error:
         raise explain(error) from error
     finally:
         state.recording = recording
+    if not retain_graph:
+        release(tensors)
 
 
 def differentiate(
@@ -227,6 +232,8 @@ def differentiate(
         )
     except RuntimeError as error:
         raise explain(error) from error
+    if not retain_graph:
+        release(tensors)
     return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]
 
 

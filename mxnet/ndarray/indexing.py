@@ -154,9 +154,7 @@ def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tens
     elif isinstance(item, list | np.ndarray | range | bool | Tensor):
         index = torch.as_tensor(np.asarray(item)) if not isinstance(item, Tensor) else item
     else:
-        raise ValueError(
-            f"NDArray does not support slicing with key {item} of type {type(item)}."
-        )
+        raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}.")
     index = index.to(device=device, dtype=torch.int64)  # a mask counts as numbers 0 and 1
     if index.numel():
         low, high = int(index.min()), int(index.max())

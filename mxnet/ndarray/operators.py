@@ -1,4 +1,4 @@
-"""Arithmetic and comparison signs of arrays. This is the hottest code of the house: keep it thin."""
+"""Arithmetic and comparison signs of arrays: the hottest code of the house, so keep it thin."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     number_kernel = with_number.raw if with_number.gradient_rule is None else None
     swapped = getattr(with_number, "swapped", False)
     compares = array_op in {row[0] for row in COMPARISONS.values()}
-    name = op.name
 
     def any_operand(self: NDArray, other: Any) -> NDArray:
         """Do what `sign` does, with whatever stands on the right, also while recording."""

@@ -7,8 +7,10 @@ recording operators read tracked tensors, so nothing else ever builds a graph.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from torch import Tensor
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from .core import NDArray
 
 new_object = object.__new__
+
+# The newest members of recorded graphs, for `spent.release`; most die before it looks at them.
+recorded: deque[ref] = deque(maxlen=1 << 14)
 
 
 class SparseOperand(MXNetError):
@@ -70,6 +75,7 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
     array = new_object(cls)
     if tensor.requires_grad:
         array._data, array._tracked = None, tensor
+        recorded.append(ref(array))
     else:
         array._data, array._tracked = tensor, None
     array._ctx = ctx

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from . import nn, tensor, training, vision  # noqa: F401 (declaring is what importing does)
+from . import nn, tensor, training, vision

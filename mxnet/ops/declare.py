@@ -128,6 +128,7 @@ class Op:
         self.takes_attributes = bool(attributes) or self.count is not None
 
     def __call__(self, *tensors: Tensor | None, **attrs: Any) -> Any:
+        """Run the operator on tensors."""
         return self.kernel(*tensors, **attrs)
 
     def __repr__(self) -> str:

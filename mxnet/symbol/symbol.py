@@ -12,6 +12,8 @@ import numpy as np
 from .. import dtypes
 from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
+from ..formats.location import existing_file
+from ..formats.location import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads

@@ -1,5 +1,7 @@
 """Programs as people wrote them years ago, in Python 3 spelling, run unchanged."""
 
+# ruff: noqa: NPY002 (as they were written)
+
 from __future__ import annotations
 
 import logging
@@ -16,18 +18,16 @@ from mxnet import autograd, gluon, nd
 def test_shapes_of_an_unrolled_lstm():
     audio_data = mx.sym.Variable("audio_data")
     rnn1 = mx.rnn.LSTMCell(num_hidden=256, prefix="lstm1_")
-    rnn1_outputs, rnn1_states = rnn1.unroll(length=49, inputs=audio_data, merge_outputs=False)
+    rnn1_outputs, _ = rnn1.unroll(length=49, inputs=audio_data, merge_outputs=False)
     rnn2 = mx.rnn.LSTMCell(num_hidden=256, prefix="lstm2_")
-    rnn2_outputs, rnn2_states = rnn2.unroll(length=49, inputs=rnn1_outputs, merge_outputs=False)
+    rnn2_outputs, _ = rnn2.unroll(length=49, inputs=rnn1_outputs, merge_outputs=False)
     rnn1_last_out = mx.sym.Reshape(
         data=rnn1_outputs[-1], shape=(-1, 256), name="rnn1_last_out_reshape"
     )
     rnn2_last_out = mx.sym.Reshape(
         data=rnn2_outputs[-1], shape=(-1, 256), name="rnn2_last_out_reshape"
     )
-    rnn_outputs = mx.sym.Concat(
-        rnn1_last_out, rnn2_last_out, num_args=2, dim=1, name="rnn_outputs"
-    )
+    rnn_outputs = mx.sym.Concat(rnn1_last_out, rnn2_last_out, num_args=2, dim=1, name="rnn_outputs")
     found = rnn_outputs.infer_shape(audio_data=(128, 49, 75))
     weights = [(1024, 75), (1024,), *[(1024, 256), (1024,)] * 3]
     assert found == ([(128, 49, 75), *weights], [(128, 512)], [])
@@ -51,7 +51,9 @@ def test_a_loss_of_ones_own():
 
 
 def test_a_label_that_is_not_named():
-    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax")
+    net = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax"
+    )
     module = mx.mod.Module(net, label_names=None)
     module.bind(data_shapes=[("data", (4, 3))])
     with pytest.raises(ValueError, match="Unknown initialization pattern for softmax_label"):
@@ -238,8 +240,7 @@ def test_mean_and_max_print_as_they_did(capsys):
     print("y:", y)
     print("grad:", x.grad)
     assert capsys.readouterr().out == (
-        "y: \n[3.]\n<NDArray 1 @cpu(0)>\ngrad: \n"
-        "[[0. 0. 1.]\n [1. 0. 0.]]\n<NDArray 2x3 @cpu(0)>\n"
+        "y: \n[3.]\n<NDArray 1 @cpu(0)>\ngrad: \n[[0. 0. 1.]\n [1. 0. 0.]]\n<NDArray 2x3 @cpu(0)>\n"
     )
 
 
@@ -255,7 +256,7 @@ def test_a_contrastive_loss():
     np.testing.assert_allclose(found.asnumpy(), [25, 0.25], rtol=1e-5)
 
 
-class sigmoid(mx.autograd.Function):  # noqa: N801 (as it was written)
+class sigmoid(mx.autograd.Function):
     def forward(self, x):
         y = 1 / (1 + mx.nd.exp(-x))
         self.save_for_backward(y)

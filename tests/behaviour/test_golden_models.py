@@ -12,7 +12,6 @@ from tests.golden import HERE
 from tests.golden.model_programs import PROGRAMS, filling
 
 
-
 def _close(given, wanted, what=""):
     scale = max(1.0, float(np.abs(wanted).max(initial=0)))
     np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5 * scale, err_msg=what)

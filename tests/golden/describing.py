@@ -19,5 +19,4 @@ def describe(value):
 
 def numbers(host):
     """Return nested lists with what JSON cannot hold as text."""
-    flat = [v if np.isfinite(v) else str(v) for v in host.astype("float64").ravel().tolist()]
-    return flat
+    return [v if np.isfinite(v) else str(v) for v in host.astype("float64").ravel().tolist()]

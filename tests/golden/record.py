@@ -8,9 +8,9 @@ from __future__ import annotations
 import pathlib
 import sys
 
-import mxnet as mx
 import numpy as np
 
+import mxnet as mx
 from tests.grammar.sampling import families, rows_of
 
 HERE = pathlib.Path(__file__).parent

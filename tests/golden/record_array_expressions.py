@@ -4,8 +4,9 @@ import json
 import pathlib
 import sys
 
-import mxnet as mx
 import numpy as np
+
+import mxnet as mx
 from mxnet import nd
 
 HERE = pathlib.Path(__file__).parent

@@ -39,8 +39,7 @@ def several(n):
 
 def two_outputs(n):
     return [
-        ([classes(5, below=n), classes(6, below=n)], [scores(5, n), scores(6, n)])
-        for _ in range(2)
+        ([classes(5, below=n), classes(6, below=n)], [scores(5, n), scores(6, n)]) for _ in range(2)
     ]
 
 

@@ -3,8 +3,9 @@
 import pathlib
 import sys
 
-import mxnet as mx
 import numpy as np
+
+import mxnet as mx
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -16,8 +17,13 @@ def record(name, program):
     symbol, inputs = program(mx)
     (HERE / "models" / (name + "-symbol.json")).write_text(symbol.tojson())
     # MXNet refuses gradients of indices.
-    reqs = {n: "null" if name == "unrolled_lstm" and n in inputs else "write" for n in symbol.list_arguments()}
-    executor = symbol.simple_bind(mx.cpu(), grad_req=reqs, **{k: v.shape for k, v in inputs.items()})
+    reqs = {
+        n: "null" if name == "unrolled_lstm" and n in inputs else "write"
+        for n in symbol.list_arguments()
+    }
+    executor = symbol.simple_bind(
+        mx.cpu(), grad_req=reqs, **{k: v.shape for k, v in inputs.items()}
+    )
     for key, array in list(executor.arg_dict.items()) + list(executor.aux_dict.items()):
         array[:] = inputs[key] if key in inputs else filling(key, array.shape)
     stored = {"input:" + k: v for k, v in inputs.items()}

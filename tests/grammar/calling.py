@@ -30,7 +30,9 @@ def differentiable(arrays: list[NDArray]) -> list[int]:
     return [i for i, a in enumerate(arrays) if np.dtype(a.dtype).kind == "f"]
 
 
-def run_backward(row: Row, arrays: list[NDArray], wanted: list[int], grad_req: str = "write") -> list:
+def run_backward(
+    row: Row, arrays: list[NDArray], wanted: list[int], grad_req: str = "write"
+) -> list:
     """Record the call, start backward from the row's head gradients, and return the outputs."""
     for i in wanted:
         arrays[i].attach_grad(grad_req)

@@ -127,7 +127,7 @@ def sample(
     """
     names = [k for k, v in named.items() if isinstance(v, Each)]
     for combination in itertools.product(*(named[k].values for k in names)):
-        attrs = {**named, **dict(zip(names, combination))}
+        attrs = {**named, **dict(zip(names, combination, strict=True))}
         numbered = {f"in{i}": v for i, v in enumerate(inputs)}
         _collecting.append(Row(op, numbered, attrs, grad, numeric, train, rtol, atol))
 

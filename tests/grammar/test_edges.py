@@ -25,7 +25,9 @@ def _specials(tensor):
     if not tensor.is_floating_point():
         return tensor
     flat = tensor.clone().reshape(-1)
-    for place, value in zip(range(flat.numel()), (np.nan, np.inf, -np.inf, 1e30, -1e-30), strict=False):
+    for place, value in zip(
+        range(flat.numel()), (np.nan, np.inf, -np.inf, 1e30, -1e-30), strict=False
+    ):
         flat[place] = value
     return flat.reshape(tensor.shape)
 

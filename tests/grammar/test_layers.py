@@ -12,8 +12,8 @@ DOORS = pathlib.Path(__file__).parent / "doors.txt"
 # From the ground up; a room may import rooms of lower lines, and its own.
 LAYERS = [
     {
-        "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute", "libinfo",
-        "shape_mode",
+        "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
+        "libinfo", "shape_mode",
     },
     {"ops", "formats"},
     {"graph"},

@@ -51,7 +51,9 @@ def test_symbol_gradients_equal_eager(family: str, rows: list[Row]) -> None:
         wanted = differentiable(arrays)
         executor = _bound(_symbol(row, len(arrays)), row, {f"in{i}": "write" for i in wanted})
         outs = executor.forward(is_train=True)
-        heads = [mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)]
+        heads = [
+            mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)
+        ]
         executor.backward(heads)
         trained = Row(row.op, row.inputs, row.attrs, train=True)
         trained.key = row.key

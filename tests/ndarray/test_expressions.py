@@ -14,6 +14,8 @@ from tests.golden.array_expressions import EXPRESSIONS, SETUP, WRITING
 from tests.golden.describing import describe
 
 RECORDED = json.loads((HERE / "array_expressions.json").read_text())
+
+
 def _evaluate(statement: str, expression: str) -> Any:
     space = {"mx": mx, "nd": mx.nd, "np": np}
     exec(SETUP, space)
@@ -31,8 +33,9 @@ def _compare(given: Any, wanted: Any) -> None:
     if values is not None:
         found = given.pop("values")
         np.testing.assert_allclose(
-            np.array(found, dtype="float64"), np.array(values, dtype="float64"), rtol=2e-3 if
-            wanted["dtype"] == "float16" else 1e-5,
+            np.array(found, dtype="float64"),
+            np.array(values, dtype="float64"),
+            rtol=2e-3 if wanted["dtype"] == "float16" else 1e-5,
         )
     assert given == wanted
 

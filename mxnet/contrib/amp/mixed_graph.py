@@ -14,7 +14,7 @@ from ... import dtypes
 from ...graph import Entry
 from ...graph.graph import Graph
 from ...graph.interpret import interpret
-from ...graph.node import Node
+from ...graph.node import Node, auxiliary_positions
 from ...ops import registry
 
 
@@ -91,7 +91,7 @@ class MixedPrecision:
         dtype = self.types.get(node.name)
         if dtype is None:
             return Value(Entry(node), None)
-        extra = {**node.extra, "__dtype__": str(dtypes.code(dtype))}
+        extra = {**node.extra, "__dtype__": str(dtypes.BY_NAME[dtype].code)}
         made = Node(None, node.name, extra=extra)
         made.version = node.version
         return Value(Entry(made), dtype if dtype == self.precision.target else None)
@@ -113,7 +113,9 @@ class MixedPrecision:
             ]
             dtype = wanted
         else:
-            inputs, dtype = [self.cast(value, wanted) for value in inputs], wanted
+            kept = auxiliary_positions(node)
+            inputs = [v if i in kept else self.cast(v, wanted) for i, v in enumerate(inputs)]
+            dtype = wanted
         entries = [
             Entry(value.entry.node, value.entry.index, old.version)
             if value.is_variable

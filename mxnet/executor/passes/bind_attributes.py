@@ -37,14 +37,14 @@ def _with_number(op: Op, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
     numbers: dict[torch.dtype, Tensor] = {}
 
     def general(data: Tensor) -> Tensor:
-        out, dtype = function(data, **attrs), data.dtype
-        # Where neither the data nor the raw result needs a conversion, torch's kernel is enough.
-        if dtype.is_floating_point:
-            value = number(attrs["scalar"], dtype)
-            sides = (value, data) if op.swapped else (data, value)
-            if raw(*(torch.empty_like(s, device="meta") for s in sides)).dtype is dtype:
-                numbers[dtype] = value
-        return out
+        dtype = data.dtype
+        if not dtype.is_floating_point:
+            return function(data, **attrs)
+        value = number(attrs["scalar"], dtype)
+        out = raw(value, data) if op.swapped else raw(data, value)
+        if out.dtype is dtype:  # the kernel alone is enough from now on
+            numbers[dtype] = value
+        return out.to(dtype)
 
     def array_first(data: Tensor) -> Tensor:
         value = numbers.get(data.dtype)

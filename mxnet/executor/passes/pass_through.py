@@ -17,7 +17,7 @@ def pass_through(plan: Plan) -> None:
     gone: set[Call] = set()
     for call in plan.calls:
         call.inputs = tuple(instead.get(slot, slot) for slot in call.inputs)
-        if _changes_nothing(call) and call.first not in plan.heads:
+        if _changes_nothing(call) and call.first not in plan.shown:
             instead[call.first] = call.inputs[0]
             gone.add(call)
     plan.remove(gone)

@@ -17,7 +17,8 @@ from ...random import host_rng
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
-from .workers import ProcessCrew, ThreadCrew
+from .threads import ThreadCrew
+from .workers import ProcessCrew
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 

@@ -1,4 +1,4 @@
-"""Crews of workers that make batches ahead: processes, or threads.
+"""A crew of worker processes that make batches ahead.
 
 A crew is asked by `submit`, answers by `result`, and lets go of what nobody wants by `forget`.
 Each worker process has connections of its own, without locks that a dying one could keep; the
@@ -85,9 +85,6 @@ class Switches(NamedTuple):
     def here() -> Switches:
         """Return those in force in this thread."""
         return Switches(is_np_shape(), is_np_array())
-
-
-# -- processes ---------------------------------------------------------------------------------
 
 
 class _Worker:
@@ -366,85 +363,3 @@ def _failure(error: BaseException) -> Failure:
         if isinstance(error, Exception) and type(pickle.loads(text)) is type(error):
             pickled = text
     return Failure(pickled, summary, trace)
-
-
-# -- threads -----------------------------------------------------------------------------------
-
-
-class ThreadCrew:
-    """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
-
-    usable = True
-
-    def __init__(self, count: int, fetch: Fetch) -> None:
-        self._fetch = fetch
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self._answers: dict[int, tuple[bool, Any]] = {}
-        self._unwanted: set[int] = set()
-        self._news = threading.Condition()
-        self._next = 0
-        switches = Switches.here()
-        for number in range(count):
-            threading.Thread(
-                target=_work_in_thread,
-                args=(self._tasks, self._fetch, self._put, self._unwanted, switches),
-                name=f"DataLoader-thread-{number}",
-                daemon=True,
-            ).start()
-        self._count = count
-
-    def submit(self, indices: Any, seed: int) -> int:
-        """Give a batch to whichever thread is free first; return its number."""
-        with self._news:
-            number, self._next = self._next, self._next + 1
-        self._tasks.put(Task(number, indices, seed))
-        return number
-
-    def result(self, number: int, timeout: float) -> Any:
-        """Return a batch, or raise what went wrong with it."""
-        with self._news:
-            if not self._news.wait_for(lambda: number in self._answers, timeout):
-                self._unwanted.add(number)
-                raise LoaderTimeout(
-                    f"A thread of the DataLoader needed more than {timeout} seconds for a batch. "
-                    "Look into the data set's __getitem__ and transforms, or raise the "
-                    "DataLoader's timeout."
-                )
-            failed, answer = self._answers.pop(number)
-        if failed:
-            raise answer
-        return answer
-
-    def forget(self, numbers: Sequence[int]) -> None:
-        """Let go of batches that nobody will ask for."""
-        with self._news:
-            for number in numbers:
-                if self._answers.pop(number, None) is None:
-                    self._unwanted.add(number)
-
-    def close(self) -> None:
-        """Tell all threads to stop after what they do now."""
-        for _ in range(self._count):
-            self._tasks.put(None)
-
-    def _put(self, number: int, failed: bool, answer: Any) -> None:
-        with self._news:
-            if number in self._unwanted:
-                self._unwanted.discard(number)
-                return
-            self._answers[number] = (failed, answer)
-            self._news.notify_all()
-
-
-def _work_in_thread(
-    tasks: queue.SimpleQueue, fetch: Fetch, put: Callable, unwanted: set[int], switches: Switches
-) -> None:
-    set_np(*switches)
-    while (task := tasks.get()) is not None:
-        if task.number in unwanted:
-            put(task.number, False, None)
-            continue
-        try:
-            put(task.number, False, fetch(task.indices))
-        except BaseException as error:
-            put(task.number, True, error)

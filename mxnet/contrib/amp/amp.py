@@ -1,0 +1,153 @@
+"""Automatic mixed precision: 16-bit numbers where they are fast, 32-bit ones where they are needed.
+
+float16 needs a GPU; bfloat16 works on a CPU too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ... import dtypes
+from ... import optimizer as opt
+from ...gluon.trainer import Trainer
+from . import lists
+from .convert import (
+    convert_bucketing_module,
+    convert_hybrid_block,
+    convert_model,
+    convert_symbol,
+)
+from .listing import (
+    list_conditional_fp32_ops,
+    list_fp32_ops,
+    list_loss_output_functions,
+    list_lp16_fp32_ops,
+    list_lp16_ops,
+    list_lp16_use_fp32_params,
+    list_widest_type_cast,
+)
+from .loss_scaler import LossScaler
+from .patching import WIDEST, Patch, wrap_loss_outputs
+
+__all__ = [
+    "convert_bucketing_module",
+    "convert_hybrid_block",
+    "convert_model",
+    "convert_symbol",
+    "init",
+    "init_trainer",
+    "list_conditional_fp32_ops",
+    "list_fp32_ops",
+    "list_loss_output_functions",
+    "list_lp16_fp32_ops",
+    "list_lp16_ops",
+    "list_lp16_use_fp32_params",
+    "list_widest_type_cast",
+    "scale_loss",
+    "unscale",
+]
+
+_amp_initialized = False
+_loss_scaler: LossScaler | None = None
+
+
+def init(
+    target_dtype: Any = "float16",
+    target_precision_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Sequence[tuple[str, str, Sequence[str]]] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+) -> None:
+    """Turn mixed precision on, for good: functions of `mx.nd` and `mx.sym` cast their inputs.
+
+    Call it before networks are made. In float16, arrays on a CPU keep their type.
+
+    Parameters
+    ----------
+    target_dtype : "float16" or "bfloat16"
+    target_precision_ops : list of names of operators that shall run in it beside the usual ones.
+    conditional_fp32_ops : list of (operator, attribute, values) that shall run in float32.
+    fp32_ops : list of names of operators that shall run in float32 beside the usual ones.
+    """
+    global _amp_initialized
+    target = target_dtype if isinstance(target_dtype, str) else dtypes.to_name(target_dtype)
+    if target not in ("float16", "bfloat16"):
+        raise AssertionError("AMP currently supports only float16 or bfloat16 as a target_dtype")
+    if _amp_initialized:
+        return
+    _amp_initialized = True
+    logging.info("Using AMP")
+    kinds = dict.fromkeys(list_widest_type_cast(target), WIDEST)
+    kinds.update(dict.fromkeys(list_fp32_ops(target), "float32"))
+    kinds.update(dict.fromkeys(list_lp16_ops(target), target))
+    kinds.update(dict.fromkeys(fp32_ops or (), "float32"))
+    kinds.update(dict.fromkeys(target_precision_ops or (), target))
+    rows = [*list_conditional_fp32_ops(target), *(conditional_fp32_ops or ())]
+    Patch(target, kinds, {name: (key, list(values)) for name, key, values in rows}).apply()
+    wrap_loss_outputs(list_loss_output_functions(target), _current_scale)
+
+
+def _current_scale() -> float | None:
+    return None if _loss_scaler is None else _loss_scaler.loss_scale
+
+
+def _check_trainer(optimizer_or_trainer: Any) -> Trainer:
+    if isinstance(optimizer_or_trainer, Trainer):
+        return optimizer_or_trainer
+    if isinstance(optimizer_or_trainer, opt.Optimizer):
+        raise TypeError("AMP is currently only compatible with Gluon Trainer")
+    raise TypeError(
+        "optimizer_or_trainer should be a Gluon Trainer or an optimizer, instead is "
+        f"{type(optimizer_or_trainer)}"
+    )
+
+
+def init_trainer(optimizer_or_trainer: Trainer) -> None:
+    """Let a Trainer skip steps whose gradients overflow, and adapt the scale of the loss."""
+    global _loss_scaler
+    if not _amp_initialized:
+        raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
+    made = _check_trainer(optimizer_or_trainer)
+    scaler = _loss_scaler = LossScaler()
+    made._amp_loss_scaler = scaler
+    made._amp_original_scale = made._scale
+    update = made._update
+
+    def careful_update(ignore_stale_grad: bool = False) -> None:
+        if made._kvstore is not None and made._update_on_kvstore:
+            raise ValueError(
+                "AMP looks at the gradients before it updates weights, but here the kvstore "
+                "updates them: make the Trainer with update_on_kvstore=False."
+            )
+        if not scaler.has_overflow(made._params):
+            update(ignore_stale_grad)
+
+    made._update = careful_update
+
+
+@contextlib.contextmanager
+def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
+    """Give the loss, or the list of losses, times the current scale, for `backward`.
+
+    The Trainer divides the gradients by it again.
+    """
+    made = _check_trainer(optimizer_or_trainer)
+    if not hasattr(made, "_amp_loss_scaler"):
+        raise AssertionError(
+            "Loss scaler is not initialized, did you forget to call amp.init_trainer()?"
+        )
+    scale = made._amp_loss_scaler.loss_scale
+    made._scale = made._amp_original_scale / scale
+    yield [each * scale for each in loss] if isinstance(loss, list | tuple) else loss * scale
+
+
+def unscale(optimizer_or_trainer: Trainer) -> None:
+    """Divide the gradients by the scale of the loss now, to look at them before the step."""
+    made = _check_trainer(optimizer_or_trainer)
+    for param in made._params:
+        if param.grad_req != "null":
+            for grad in param.list_grad():
+                grad[:] = grad * made._scale
+    made._scale = getattr(made, "_amp_original_scale", made._scale)

@@ -1,0 +1,275 @@
+"""Models in mixed precision, made of models in 32 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ... import dtypes, ndarray
+from ...context import Context, gpu
+from ...gluon import HybridBlock, SymbolBlock
+from ...module import BucketingModule
+from ...ndarray import NDArray
+from ...symbol import Symbol
+from .listing import (
+    list_conditional_fp32_ops,
+    list_fp32_ops,
+    list_lp16_fp32_ops,
+    list_lp16_ops,
+    list_widest_type_cast,
+)
+from .mixed_graph import MixedPrecision, Precision, castable
+
+Arrays = dict[str, NDArray]
+Conditional = Sequence[tuple[str, str, Sequence[str]]]
+
+
+def convert_symbol(
+    sym: Symbol,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Sequence[str] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Conditional | None = None,
+    excluded_sym_names: Sequence[str] | None = None,
+    data_names: Sequence[str] | None = None,
+    cast_optional_params: bool = False,
+) -> Symbol:
+    """Return a symbol with the casts of mixed precision; its outputs are in 32 bits.
+
+    Parameters
+    ----------
+    sym : Symbol
+    target_dtype : "float16" or "bfloat16"
+    target_dtype_ops, fp32_ops : lists of operators in place of the usual ones.
+    conditional_fp32_ops : list of (operator, attribute, values) in place of the usual one.
+    excluded_sym_names : list of names of nodes that stay in 32 bits.
+    data_names : list of the inputs that are data; the others are parameters and get types.
+    cast_optional_params : bool, whether parameters that only 16-bit operators take become 16-bit.
+
+    >>> fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> mx.contrib.amp.convert_symbol(fc, "bfloat16").get_internals().list_outputs()[:2]
+    ['data', 'data_amp_cast_bfloat16_output']
+    """
+    if not isinstance(sym, Symbol):
+        raise AssertionError("First argument to convert_symbol should be Symbol")
+    target = _target(target_dtype)
+    precision = _precision(
+        target, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names
+    )
+    graph = sym._graph
+    types: dict[str, str] = {}
+    if data_names is not None:
+        low = castable(graph, precision) if cast_optional_params else set()
+        names = [name for name in sym.list_inputs() if name not in data_names]
+        types = {name: target if name in low else "float32" for name in names}
+    return type(sym)(MixedPrecision(precision, types).convert(graph))
+
+
+def _target(dtype: Any) -> str:
+    name = dtype if isinstance(dtype, str) else dtypes.to_name(dtype)
+    if name not in ("float16", "bfloat16"):
+        raise AssertionError("Only target_dtype float16 and bfloat16 are supported currently")
+    return name
+
+
+def _precision(
+    target: str,
+    target_ops: Sequence[str] | None,
+    full_ops: Sequence[str] | None,
+    conditional: Conditional | None,
+    excluded: Sequence[str] | None,
+) -> Precision:
+    _check_names(target_dtype_ops=target_ops, fp32_ops=full_ops, excluded_sym_names=excluded)
+    rows = list_conditional_fp32_ops(target) if conditional is None else list(conditional)
+    given = {
+        "target_dtype_ops": set(target_ops or ()),
+        "fp32_ops": set(full_ops or ()),
+        "conditional_fp32_ops": {row[0] for row in conditional or ()},
+    }
+    _check_known(target, set().union(*given.values()))
+    _check_apart(given)
+    chosen = given["target_dtype_ops"] | given["conditional_fp32_ops"]
+    lower = given["fp32_ops"] | given["conditional_fp32_ops"]
+    low = set(list_lp16_ops(target)) - lower if target_ops is None else set(target_ops)
+    full = set(list_fp32_ops(target)) - chosen if full_ops is None else set(full_ops)
+    widest = set(list_widest_type_cast(target)) - low - full
+    return Precision(target, low, full, widest, rows, set(excluded or ()))
+
+
+def _check_names(**lists: Sequence[str] | None) -> None:
+    for argument, names in lists.items():
+        if names is not None and not isinstance(names, list | tuple):
+            raise AssertionError(f"{argument} should be a list of strs")
+
+
+def _check_known(target: str, names: set[str]) -> None:
+    known = {
+        *list_lp16_ops(target),
+        *list_fp32_ops(target),
+        *list_lp16_fp32_ops(target),
+        *list_widest_type_cast(target),
+        *(row[0] for row in list_conditional_fp32_ops(target)),
+    }
+    if names - known:
+        raise AssertionError(
+            "Can only choose ops from the lists amp.list_lp16_ops, amp.list_fp32_ops, "
+            "amp.list_lp16_fp32_ops, amp.list_widest_type_cast and "
+            f"amp.list_conditional_fp32_ops. Op {sorted(names - known)} not in any of them"
+        )
+
+
+def _check_apart(given: Mapping[str, set[str]]) -> None:
+    arguments = list(given)
+    for i, first in enumerate(arguments):
+        for second in arguments[i + 1 :]:
+            if given[first] & given[second]:
+                raise AssertionError(
+                    f"Ops cannot be in two or more lists. Common ops in {first} and {second} "
+                    f"{given[first] & given[second]}"
+                )
+
+
+def convert_model(
+    sym: Symbol,
+    arg_params: Mapping[str, NDArray],
+    aux_params: Mapping[str, NDArray],
+    target_dtype: Any = "float16",
+    target_dtype_ops: Sequence[str] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Conditional | None = None,
+    excluded_sym_names: Sequence[str] | None = None,
+    cast_optional_params: bool = False,
+) -> tuple[Symbol, Arrays, Arrays]:
+    """Return symbol and parameters of a model in mixed precision.
+
+    Parameters
+    ----------
+    sym : Symbol
+    arg_params, aux_params : dicts of arrays, as a checkpoint has them.
+    cast_optional_params : bool, whether parameters that only 16-bit operators take are cast now.
+    target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names :
+        as in `convert_symbol`.
+    """
+    if not isinstance(sym, Symbol):
+        raise AssertionError("First argument to convert_model should be Symbol")
+    if not isinstance(arg_params, Mapping) or not isinstance(aux_params, Mapping):
+        raise AssertionError("arg_params and aux_params of convert_model should be dicts")
+    data_names = [n for n in sym.list_inputs() if n not in arg_params and n not in aux_params]
+    converted = convert_symbol(
+        sym,
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        data_names,
+        cast_optional_params,
+    )
+    dtype = _target(target_dtype)
+    low = _low_names(converted, dtype)
+    return converted, _cast_some(arg_params, low, dtype), _cast_some(aux_params, low, dtype)
+
+
+def _low_names(sym: Symbol, dtype: str) -> set[str]:
+    code = str(dtypes.BY_NAME[dtype].code)
+    nodes = sym._graph.variables
+    return {node.name for node in nodes if node.extra.get("__dtype__") == code}
+
+
+def _cast_some(arrays: Mapping[str, NDArray], names: Iterable[str], dtype: str) -> Arrays:
+    wanted = set(names)
+    return {
+        name: ndarray.amp_cast(array, dtype=dtype) if name in wanted else array
+        for name, array in arrays.items()
+    }
+
+
+def convert_hybrid_block(
+    block: HybridBlock,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Sequence[str] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Conditional | None = None,
+    excluded_sym_names: Sequence[str] | None = None,
+    ctx: Context | Sequence[Context] = gpu(0),  # noqa: B008 (a description, no device is touched)
+    cast_optional_params: bool = False,
+) -> SymbolBlock:
+    """Return a hybridized block in mixed precision, for prediction.
+
+    Parameters
+    ----------
+    block : HybridBlock that was hybridized and called once.
+    ctx : Context or list of Context, where the new parameters shall be.
+    target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
+        cast_optional_params : as in `convert_symbol`.
+    """
+    if not isinstance(block, HybridBlock):
+        raise AssertionError("block input should be a HybridBlock")
+    if not block._cached_graph:
+        raise RuntimeError(
+            "Please first call block.hybridize() and then run forward with this block at least "
+            "once before calling export."
+        )
+    inputs, sym = block._cached_graph
+    arrays = {p.name: p._reduce() for p in block.collect_params().values()}
+    auxiliary = set(sym.list_auxiliary_states())
+    converted, args, aux = convert_model(
+        sym,
+        {n: arrays[n] for n in sym.list_arguments() if n in arrays},
+        {n: arrays[n] for n in auxiliary},
+        target_dtype,
+        target_dtype_ops,
+        fp32_ops,
+        conditional_fp32_ops,
+        excluded_sym_names,
+        cast_optional_params,
+    )
+    made = SymbolBlock(converted, list(inputs))
+    for name, param in made.collect_params().items():
+        array = args[name] if name in args else aux[name]
+        param.cast(array.dtype)
+        param._load_init(array, ctx)
+    return made
+
+
+def convert_bucketing_module(
+    bucketing_mod: BucketingModule,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Sequence[str] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Conditional | None = None,
+    excluded_sym_names: Sequence[str] | None = None,
+    cast_optional_params: bool = False,
+) -> BucketingModule:
+    """Return a bucketing module whose symbols are in mixed precision; set its parameters anew.
+
+    Parameters
+    ----------
+    bucketing_mod : BucketingModule
+    target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
+        cast_optional_params : as in `convert_symbol`.
+    """
+    if not isinstance(bucketing_mod, BucketingModule):
+        raise AssertionError("module should be an instance of BucketingModule")
+    generate = bucketing_mod._sym_gen
+
+    def converted(key: Any) -> tuple:
+        sym, data_names, label_names = generate(key)
+        inputs = [*(data_names or ()), *(label_names or ())]
+        made = convert_symbol(
+            sym,
+            target_dtype,
+            target_dtype_ops,
+            fp32_ops,
+            conditional_fp32_ops,
+            excluded_sym_names,
+            inputs,
+            cast_optional_params,
+        )
+        return made, data_names, label_names
+
+    return BucketingModule(
+        converted,
+        default_bucket_key=bucketing_mod._default_bucket_key,
+        context=bucketing_mod._context,
+    )
