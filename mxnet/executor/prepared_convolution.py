@@ -35,6 +35,9 @@ except (AttributeError, RuntimeError):  # a torch without oneDNN
     CAN_PACK = False
 
 
+Run = Callable[[Tensor, Tensor | None], Tensor]
+
+
 class Pointwise(NamedTuple):
     """A function of each number: oneDNN's name, torch's function (in place), and its constants."""
 
@@ -44,16 +47,16 @@ class Pointwise(NamedTuple):
 
 
 class _Weights:
-    """Folded weights, the arrays they come from, and their packed forms by shape of data."""
+    """The arrays that results were prepared from, and how data is computed by its shape."""
 
-    __slots__ = ("bias", "parameters", "ready", "versions", "weight")
+    __slots__ = ("dtype", "folded", "parameters", "ready", "versions")
 
-    def __init__(self, parameters: tuple[Tensor | None, ...]) -> None:
+    def __init__(self, parameters: tuple[Tensor | None, ...], dtype: torch.dtype | None) -> None:
         self.parameters = parameters
         self.versions = tuple([None if t is None else t._version for t in parameters])
-        self.weight: Tensor | None = None  # None: these cannot be folded
-        self.bias: Tensor | None = None
-        self.ready: dict[torch.Size, Callable[[Tensor, Tensor | None], Tensor] | None] = {}
+        self.dtype = dtype  # None: these cannot be folded
+        self.folded: tuple[Tensor, Tensor | None] | None = None  # kept when shapes are too many
+        self.ready: dict[torch.Size, Run | None] = {}
 
     def are_current(self, parameters: tuple[Tensor | None, ...]) -> bool:
         """Return whether these are the same arrays, and nobody has written into them since."""
@@ -104,13 +107,13 @@ class PreparedConvolution:
                 _require_finite(out)
                 return out
             self._changes += 1
-            weights = self._weights = self._folded(parameters)
+            weights = self._weights = _Weights(parameters, self._foldable(parameters))
         else:
             self._changes = 0
         shape = data.shape
         ready = weights.ready
         run = ready[shape] if shape in ready else self._choose(data, weights)
-        if run is None or data.dtype is not weights.weight.dtype:
+        if run is None or data.dtype is not weights.dtype:
             return self._plainly(data, other, parameters)
         if self.watches_data:
             _require_finite(data)
@@ -137,56 +140,56 @@ class PreparedConvolution:
 
     # -- folding ------------------------------------------------------------------------------
 
-    def _folded(self, parameters: tuple[Tensor | None, ...]) -> _Weights:
-        weight, bias, *norm = parameters
-        made = _Weights(parameters)
-        filters = self._attrs["num_filter"]
-        vectors = [t for t in (bias, *norm) if t is not None]
-        fits = weight.dtype in (torch.float32, torch.float64)
+    def _foldable(self, parameters: tuple[Tensor | None, ...]) -> torch.dtype | None:
+        """Return the type of parameters that fit together, None if they do not."""
+        weight, *vectors = parameters
+        filters, dtype = self._attrs["num_filter"], weight.dtype
+        fits = dtype in (torch.float32, torch.float64)
         fits = fits and weight.shape[0] == filters and weight.shape[2:] == self._kernel
         for vector in vectors:
-            fits = fits and vector.shape == (filters,) and vector.dtype is weight.dtype
-            fits = fits and vector.device == weight.device
-        if not fits:
-            return made
-        made.weight, made.bias = weight, bias
+            if vector is not None:
+                fits = fits and vector.shape == (filters,) and vector.dtype is dtype
+                fits = fits and vector.device == weight.device
+        return dtype if fits else None
+
+    def _fold(self, parameters: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
+        """Return weight and bias of the convolution that normalizes as well."""
+        weight, bias, gamma, beta, mean, var = parameters
         if self._norm is not None:
-            gamma, beta, mean, var = norm
             attrs = self._norm[1]
             scale = (var + attrs["eps"]).rsqrt_()
             if not attrs["fix_gamma"]:
                 scale *= gamma
-            made.weight = weight * scale.reshape(-1, *(1,) * len(self._kernel), 1)
-            made.bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
-        _require_finite(made.weight)
-        if made.bias is not None:
-            _require_finite(made.bias)
-        return made
+            weight = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
+            bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
+        _require_finite(weight)
+        if bias is not None:
+            _require_finite(bias)
+        return weight, bias
 
     # -- choosing a way -----------------------------------------------------------------------
 
-    def _choose(
-        self, data: Tensor, weights: _Weights
-    ) -> Callable[[Tensor, Tensor | None], Tensor] | None:
+    def _choose(self, data: Tensor, weights: _Weights) -> Run | None:
         """Return how data of this shape is computed, None for the original operators."""
-        shape, weight = data.shape, weights.weight
-        if weight is None or len(shape) != len(self._kernel) + 2:
+        shape, weight = data.shape, weights.parameters[0]
+        if data.dtype is not weights.dtype or len(shape) != weight.ndim or 0 in shape:
             return None
-        if shape[1] != weight.shape[1] * self._groups or data.dtype is not weight.dtype:
+        if shape[1] != weight.shape[1] * self._groups:
             return None
-        sizes = tuple(
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, p, d, k, s in zip(
-                shape[2:], self._pad, self._dilate, self._kernel, self._stride, strict=True
-            )
-        )
-        if min(sizes) < 1 or 0 in shape:
+        windows = zip(shape[2:], self._pad, self._dilate, self._kernel, self._stride, strict=True)
+        sizes = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in windows]
+        if min(sizes) < 1:
             return None
         out = torch.Size((shape[0], weight.shape[0], *sizes))
         if len(weights.ready) >= SHAPES_KEPT:
-            return self._by_torch(weights, out, shape)
-        way = self._by_onednn if self._worth_packing(data, weight, out) else self._by_torch
-        run = weights.ready[shape] = way(weights, out, shape)
+            weights.folded = weights.folded or self._fold(weights.parameters)
+            return self._by_torch(*weights.folded, weights, out)
+        folded = self._fold(weights.parameters)
+        if self._worth_packing(data, weight, out):
+            run = self._by_onednn(*folded, weights, out, shape)
+        else:
+            run = self._by_torch(*folded, weights, out)
+        weights.ready[shape] = run
         return run
 
     def _worth_packing(self, data: Tensor, weight: Tensor, out: torch.Size) -> bool:
@@ -197,9 +200,10 @@ class PreparedConvolution:
         work = out.numel() * math.prod(weight.shape[1:])
         return work >= (LEAST_WORK if self._groups == 1 else LEAST_GROUPED_WORK)
 
-    def _by_torch(self, weights: _Weights, out_shape: torch.Size, _: torch.Size) -> Callable:
+    def _by_torch(
+        self, weight: Tensor, bias: Tensor | None, weights: _Weights, out_shape: torch.Size
+    ) -> Run:
         convolve = CONVOLUTIONS[len(self._kernel)]
-        weight, bias = weights.weight, weights.bias
         stride, pad, dilate, groups = self._stride, self._pad, self._dilate, self._groups
         activate = None if self._activation is None else self._activation[0].kernel
 
@@ -213,9 +217,16 @@ class PreparedConvolution:
 
         return run
 
-    def _by_onednn(self, weights: _Weights, out_shape: torch.Size, shape: torch.Size) -> Callable:
+    def _by_onednn(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        weights: _Weights,
+        out_shape: torch.Size,
+        shape: torch.Size,
+    ) -> Run:
         place = (self._pad, self._stride, self._dilate, self._groups)
-        packed, bias = _pack(weights.weight, *place, list(shape)), weights.bias
+        packed = _pack(weight, *place, list(shape))
         name, constants = "none", []
         if self._activation is not None:
             pointwise = self._activation[0]

@@ -13,7 +13,6 @@ from .. import dtypes
 from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from ..formats.location import existing_file
-from ..formats.location import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads
@@ -78,7 +77,10 @@ def var(
     if not isinstance(name, str):
         raise TypeError(f"Expect a string for variable `name`, got {name!r}.")
     scope = AttrScope._current.value._attr
-    extra = {stored_key(k): to_string(v) for k, v in {**scope, **(attr or {})}.items()}
+    given = {**scope, **(attr or {})}
+    if not all(isinstance(value, str) for value in given.values()):
+        raise ValueError(f"Attributes of variable {name!r} need to be strings, got {given}.")
+    extra = {stored_key(key): value for key, value in given.items()}
     if shape is not None:
         extra["__shape__"] = to_string(shape)
     if lr_mult is not None:

@@ -366,3 +366,14 @@ def test_pickles_leave_parameters_and_plans_out():
         assert again._index_update_count is again._all_index_update_counts[0]
         assert (again.momentum, again.num_update) == (0.9, 1)
     assert pickle.dumps(sgd, 4).count(b"mxnet.optimizer.optimizer") == 1
+
+
+@pytest.mark.parametrize("name", ["sgd", "nag", "adam", "adamw", "rmsprop", "lamb", "signum"])
+def test_updates_are_counted_as_changes(name):
+    """Prepared graphs see by torch's counter that a weight is another one now."""
+    weight = mx.nd.ones((3, 3))
+    update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1))
+    for _ in range(2):
+        before = weight.to_torch()._version
+        update([0], [mx.nd.ones((3, 3))], [weight])
+        assert weight.to_torch()._version > before

@@ -88,13 +88,15 @@ class MixedPrecision:
 
     def feed(self, node: Node) -> Value:
         """Give a variable the type it was chosen."""
+        target = self.precision.target
         dtype = self.types.get(node.name)
         if dtype is None:
-            return Value(Entry(node), None)
+            declared = node.extra.get("__dtype__") == str(dtypes.BY_NAME[target].code)
+            return Value(Entry(node), target if declared else None)
         extra = {**node.extra, "__dtype__": str(dtypes.BY_NAME[dtype].code)}
         made = Node(None, node.name, extra=extra)
         made.version = node.version
-        return Value(Entry(made), dtype if dtype == self.precision.target else None)
+        return Value(Entry(made), dtype if dtype == target else None)
 
     def apply(self, node: Node, inputs: list[Value]) -> list[Value]:
         """Apply a node to inputs that are cast as it wants them."""

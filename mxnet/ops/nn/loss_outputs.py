@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -292,7 +294,8 @@ def make_loss(
 ) -> Tensor:
     """Return data and make it a loss: its gradient is `grad_scale`, whatever comes from above.
 
-    ``batch`` divides it by the batch size, ``valid`` by how many numbers exceed `valid_thresh`.
+    ``batch`` divides it by the number of rows (all dimensions but the last, so vectors stay as
+    they are), ``valid`` by how many numbers exceed `valid_thresh`.
 
     >>> mx.nd.MakeLoss(mx.nd.array([1, 2]), grad_scale=3).asnumpy()
     array([1., 2.], dtype=float32)
@@ -312,7 +315,7 @@ def make_loss_gradient(
 ) -> Tensor:
     """Return the scale everywhere."""
     if normalization == "batch":
-        grad_scale /= data.shape[0]
+        grad_scale /= math.prod(data.shape[:-1])
     scale = torch.full_like(data, grad_scale)
     if normalization == "valid":
         scale = scale / (data > valid_thresh).sum().clamp_min(1)

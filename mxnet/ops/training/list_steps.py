@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .steps import _FUSED_SGD_TYPES, _laid_out, adam_, all_rescaled, can_fuse
+from .steps import _FUSED_SGD_TYPES, _laid_out, adam_, all_rescaled, can_fuse, count_change
 
 CHUNK = 32
 Tensors = Sequence[Tensor]
@@ -63,6 +63,7 @@ def _fused_sgd(
         maximize=False,
         is_first_step=False,
     )
+    count_change(weights)
 
 
 def _fusible(weights: Tensors, *states: Tensors) -> bool:

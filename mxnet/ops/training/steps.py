@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version as _increment_version
 
 from ...error import ShapeError
 
@@ -104,6 +105,18 @@ def sgd_(weights: Sequence[Tensor], grads: Sequence[Tensor], lr: float, wd: floa
     torch._foreach_add_(weights, grads, alpha=-lr)
 
 
+def count_change(weights: Sequence[Tensor]) -> None:
+    """Tell torch that weights were written: its fused kernels do not say so themselves.
+
+    Prepared graphs look at these counters to see whether their copies of weights are still good.
+    """
+    try:
+        _increment_version(weights)
+    except TypeError:  # before torch 2.6 it takes one tensor
+        for weight in weights:
+            _increment_version(weight)
+
+
 def sgd_momentum_(
     weights: Sequence[Tensor],
     grads: Sequence[Tensor],
@@ -128,6 +141,7 @@ def sgd_momentum_(
             maximize=False,
             is_first_step=False,
         )
+        count_change(weights)
         return
     torch._foreach_mul_(moms, momentum)
     torch._foreach_add_(moms, grads, alpha=-lr)
@@ -190,3 +204,4 @@ def adam_(
         amsgrad=False,
         maximize=False,
     )
+    count_change(weights)

@@ -115,7 +115,8 @@ output(
     valid_thresh=each(0.0, 0.5, 100.0),
 )
 output("MakeLoss", normal(3, 4, dtype="float64"), normalization=WAYS)
-output("MakeLoss", normal(3))
+output("MakeLoss", normal(3), normalization=WAYS)
+output("MakeLoss", normal(2, 3, 2), normalization=WAYS)
 
 sample("CTCLoss", normal(6, 3, 5), np.array([[1, 2, 0], [3, 0, 0], [2, 2, 4]], dtype="int32"))
 sample("CTCLoss", normal(6, 3, 5), [[1, 2, 0], [3, 0, 0], [2, 2, 4]])

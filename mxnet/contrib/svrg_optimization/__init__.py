@@ -1,0 +1,3 @@
+"""Training with gradients of smaller variance (SVRG)."""
+
+from . import svrg_module

@@ -1,0 +1,239 @@
+"""`SVRGModule`: a Module that is trained by stochastic variance reduced gradients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ... import context as ctx
+from ...initializer import Initializer, Uniform
+from ...module import Module
+from ...ndarray import NDArray
+
+__all__ = ["SVRGModule"]
+
+
+class SVRGModule(Module):
+    """A Module whose gradient of a batch is ``g(w) - g(s) + G(s)``.
+
+    ``s`` is a snapshot of the weights ``w``, taken every `update_freq` epochs, ``g`` the gradient
+    of the batch and ``G`` the mean of it over all batches. Its expectation is that of ``g(w)``; its
+    variance falls as ``w`` settles (Johnson and Zhang, 2013).
+
+    Parameters
+    ----------
+    symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names,
+        state_names, group2ctxs, compression_params : as for Module.
+    update_freq : int, how many epochs a snapshot lasts.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        data_names: Sequence[str] = ("data",),
+        label_names: Sequence[str] = ("softmax_label",),
+        logger: Any = logging,
+        context: Any = ctx.cpu(),  # noqa: B008 (a Context is a constant)
+        work_load_list: Sequence[float] | None = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Any = None,
+        update_freq: int | None = None,
+    ) -> None:
+        options = {
+            "data_names": data_names,
+            "label_names": label_names,
+            "logger": logger,
+            "context": context,
+            "work_load_list": work_load_list,
+            "fixed_param_names": fixed_param_names,
+            "state_names": state_names,
+            "group2ctxs": group2ctxs,
+            "compression_params": compression_params,
+        }
+        super().__init__(symbol, **options)
+        need = "to represent the frequency for calculating full gradients"
+        if not isinstance(update_freq, int):
+            raise TypeError(f"update_freq in SVRGModule must be an integer {need}")
+        if update_freq <= 0:
+            raise ValueError(f"update_freq in SVRGModule must be a positive integer {need}")
+        self.update_freq = update_freq
+        self._mod_aux = Module(symbol, **options)  # the network at the snapshot
+        self._full_grads: list[list[NDArray | None]] = []
+
+    # -- both networks do the same ------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Sequence,
+        label_shapes: Sequence | None = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Module | None = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Get ready to compute on batches of these shapes, as `Module.bind`."""
+        options = (for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
+        super().bind(data_shapes, label_shapes, *options)
+        if for_training:
+            self._mod_aux.bind(data_shapes, label_shapes, *options)
+
+    def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
+        """Take batches of other shapes from now on; parameters stay."""
+        super().reshape(data_shapes, label_shapes)
+        if self._mod_aux.binded:
+            self._mod_aux.reshape(data_shapes, label_shapes)
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
+        """Get ready for a batch that will come to `forward` next."""
+        super().prepare(data_batch, sparse_row_id_fn)
+        if self._mod_aux.binded:
+            self._mod_aux.prepare(data_batch, sparse_row_id_fn)
+
+    def init_optimizer(
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
+        """Make ready to update parameters, as `Module.init_optimizer`."""
+        super().init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch; in training, also those at the snapshot."""
+        super().forward(data_batch, is_train)
+        training = self.for_training if is_train is None else is_train
+        self._at_snapshot = training and bool(self._full_grads)
+        if self._at_snapshot:
+            self._mod_aux.forward(data_batch, is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients of both networks."""
+        super().backward(out_grads)
+        if self._at_snapshot:
+            self._mod_aux.backward(out_grads)
+
+    # -- the gradient -------------------------------------------------------------------------
+
+    def update_full_grads(self, train_data: Any) -> None:
+        """Take a snapshot of the parameters, and the mean gradient over all batches there."""
+        arg_params, aux_params = self.get_params()
+        snapshot = self._mod_aux
+        snapshot.init_params(
+            arg_params=arg_params, aux_params=aux_params, allow_missing=False, force_init=True
+        )
+        sums: list[list[NDArray | None]] = []
+        count = 0
+        train_data.reset()
+        for batch in train_data:
+            snapshot.forward(batch, is_train=True)
+            snapshot.backward()
+            grads = snapshot._exec_group.grad_arrays
+            if not sums:
+                sums = [[_copy(grad) for grad in devices] for devices in grads]
+            else:
+                for total, grad in _pairs(sums, grads):
+                    total += grad
+            count += 1
+        if not count:
+            raise ValueError("SVRGModule.update_full_grads: the iterator has no batches.")
+        for total, _ in _pairs(sums, sums):
+            total /= count
+        self._full_grads = sums
+        train_data.reset()
+
+    def update(self) -> None:
+        """Change the parameters by the gradients of the last backward, made less noisy."""
+        if self._full_grads and self._at_snapshot:
+            grads = self._exec_group.grad_arrays
+            old = self._mod_aux._exec_group.grad_arrays
+            for (grad, before), (full, _) in zip(
+                _pairs(grads, old), _pairs(self._full_grads, old), strict=True
+            ):
+                grad[:] = grad - before + full
+        super().update()
+
+    def fit(
+        self,
+        train_data: Any,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+        initializer: Initializer | None = Uniform(0.01),  # noqa: B008 (it holds no state)
+        arg_params: dict[str, NDArray] | None = None,
+        aux_params: dict[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_rebind: bool = False,
+        force_init: bool = False,
+        begin_epoch: int = 0,
+        num_epoch: int | None = None,
+        validation_metric: Any = None,
+        monitor: Any = None,
+        sparse_row_id_fn: Callable | None = None,
+    ) -> None:
+        """Train on an iterator, as `Module.fit`, with a snapshot every `update_freq` epochs."""
+        super().fit(
+            _WithSnapshots(train_data, self, begin_epoch),
+            eval_data,
+            eval_metric,
+            epoch_end_callback,
+            batch_end_callback,
+            kvstore,
+            optimizer,
+            optimizer_params,
+            eval_end_callback,
+            eval_batch_end_callback,
+            initializer,
+            arg_params,
+            aux_params,
+            allow_missing,
+            force_rebind,
+            force_init,
+            begin_epoch,
+            num_epoch,
+            validation_metric,
+            monitor,
+            sparse_row_id_fn,
+        )
+
+
+class _WithSnapshots:
+    """An iterator over whose data the module computes its mean gradient before some epochs."""
+
+    def __init__(self, train_data: Any, module: SVRGModule, begin_epoch: int) -> None:
+        self._data = train_data
+        self._module = module
+        self._epoch = begin_epoch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._data, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._epoch % self._module.update_freq == 0:
+            self._module.update_full_grads(self._data)
+        self._epoch += 1
+        return iter(self._data)
+
+
+def _copy(grad: NDArray | None) -> NDArray | None:
+    return None if grad is None else grad.copy()
+
+
+def _pairs(left: list[list], right: list[list]) -> list[tuple[NDArray, NDArray]]:
+    """Return gradients in pairs, over parameters and devices; fixed parameters have none."""
+    return [
+        (a, b)
+        for row, other in zip(left, right, strict=True)
+        for a, b in zip(row, other, strict=True)
+        if a is not None
+    ]
