@@ -1,18 +1,19 @@
 # Everything here works from a bare checkout with python3 and make.
 PYTHON ?= python3
-# Where torch comes from: builds for the CPU only. For CUDA: make TORCH_INDEX=https://pypi.org/simple
+# Where torch comes from: builds for the CPU only. For CUDA: make TORCH_INDEX= test
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 JOBS ?= 2
 
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help test lint format demo bench clean
+.PHONY: help test lint format demo bench docs clean
 
 help:
 	@echo "make test    check the form of the code and run all tests"
 	@echo "make demo    train a small network; results go to demo_output/"
 	@echo "make bench   measure speed"
+	@echo "make docs    make the tables of operators and variables anew"
 	@echo "make format  bring the code into form"
 	@echo "make clean   remove what the other commands made"
 
@@ -20,7 +21,7 @@ help:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt --extra-index-url $(TORCH_INDEX) torch
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
@@ -40,6 +41,10 @@ demo: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.run
+
+docs: $(READY)
+	$(BIN)/python -m tools.operator_table
+	$(BIN)/python -m tools.env_table
 
 clean:
 	rm -rf .venv build dist demo_output .pytest_cache .ruff_cache

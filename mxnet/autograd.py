@@ -170,25 +170,25 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     train_mode: bool = True,
-) -> NDArray | list[NDArray]:
-    """Return gradients as new arrays; with `create_graph` they can be differentiated again.
+) -> list[NDArray]:
+    """Return a list of gradients; with `create_graph` they can be differentiated again.
+
+    Even for a single variable it is a list, of one array.
 
     >>> x = mx.nd.array([2.0])
     >>> x.attach_grad()
     >>> with mx.autograd.record():
     ...     y = x ** 3
-    ...     dy = mx.autograd.grad(y, x, create_graph=True)
+    ...     dy = mx.autograd.grad(y, x, create_graph=True)[0]
     >>> dy.backward()
     >>> x.grad.asnumpy()
     array([12.], dtype=float32)
     """
     heads, head_grads = _listed(heads, head_grads)
-    single = isinstance(variables, NDArray)
-    variables = [variables] if single else list(variables)
+    variables = [variables] if isinstance(variables, NDArray) else list(variables)
     keep = create_graph if retain_graph is None else retain_graph
     found = differentiate(heads, variables, head_grads, keep, create_graph)
-    arrays = [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
-    return arrays[0] if single else arrays
+    return [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
 
 
 def get_symbol(x: NDArray) -> Any:

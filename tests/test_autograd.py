@@ -170,7 +170,7 @@ def test_grad_returns_new_arrays_and_leaves_attached_ones_alone():
 def test_second_derivative(function, second):
     x = leaf([0.7])
     with autograd.record():
-        first = autograd.grad(function(x), x, create_graph=True, retain_graph=True)
+        first = autograd.grad(function(x), x, create_graph=True, retain_graph=True)[0]
     first.backward()
     np.testing.assert_allclose(x.grad.asscalar(), second(0.7), rtol=1e-5)
 
@@ -178,8 +178,8 @@ def test_second_derivative(function, second):
 def test_third_derivative():
     x = leaf([2.0])
     with autograd.record():
-        first = autograd.grad(x**4, x, create_graph=True)
-        second = autograd.grad(first, x, create_graph=True)
+        first = autograd.grad(x**4, x, create_graph=True)[0]
+        second = autograd.grad(first, x, create_graph=True)[0]
     second.backward()
     np.testing.assert_allclose(x.grad.asscalar(), 48)
 

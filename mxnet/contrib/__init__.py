@@ -1,5 +1,23 @@
 """Parts of MXNet beside its core: mixed precision, text, SVRG, TensorBoard, older names."""
 
-from . import amp, autograd, io, ndarray, svrg_optimization, symbol, tensorboard, text
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from . import autograd, io, ndarray, symbol, tensorboard, text
 from . import ndarray as nd
 from . import symbol as sym
+
+# Larger and seldom used: they are loaded when asked for.
+_ON_DEMAND = frozenset({"amp", "svrg_optimization"})
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

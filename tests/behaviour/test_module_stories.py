@@ -261,3 +261,53 @@ def test_a_process_killed_at_any_moment_continues(tmp_path):
     ):
         for name, value in wanted.items():
             np.testing.assert_array_equal(done[name], value, err_msg=name)
+
+
+FIFTY_KILLS = """
+import os, random, signal, sys, time
+sys.path.insert(0, sys.argv[2])
+from tests.behaviour.test_module_stories import run, np
+
+def begin(prefix):
+    child = os.fork()
+    if not child:
+        params, *_ = run(prefix, every=1, epochs=12)
+        np.savez(prefix + "-done.npz", **params)
+        os._exit(0)
+    return child
+
+moments, kills, runs = random.Random(5), 0, 0
+os.waitpid(begin(sys.argv[1] + "/whole"), 0)
+with np.load(sys.argv[1] + "/whole-done.npz") as wanted:
+    wanted = dict(wanted)
+while kills < 50:
+    child = begin(f"{sys.argv[1]}/broken{runs}")
+    time.sleep(moments.uniform(0.01, 0.5))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        kills += 1
+        continue
+    assert os.WEXITSTATUS(status) == 0
+    with np.load(f"{sys.argv[1]}/broken{runs}-done.npz") as done:
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(done[name], value, err_msg=name)
+    runs += 1
+os.waitpid(begin(f"{sys.argv[1]}/broken{runs}"), 0)
+with np.load(f"{sys.argv[1]}/broken{runs}-done.npz") as done:
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(done[name], value, err_msg=name)
+print("kills", kills, "finished runs", runs + 1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_fifty_kills_lose_nothing(tmp_path):
+    """In mid-epoch and in mid-checkpoint, wherever the clock strikes."""
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", FIFTY_KILLS, str(tmp_path), str(root)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "kills 50" in done.stdout

@@ -241,7 +241,7 @@ def test_higher_gradients_pass_through_the_graph():
     x = mx.nd.array([2.0])
     x.attach_grad()
     with autograd.record():
-        slope = autograd.grad(net(x), x, create_graph=True)
+        slope = autograd.grad(net(x), x, create_graph=True)[0]
     slope.backward()
     assert x.grad.asscalar() == 12
 

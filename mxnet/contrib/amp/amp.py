@@ -13,7 +13,6 @@ from typing import Any
 from ... import dtypes
 from ... import optimizer as opt
 from ...gluon.trainer import Trainer
-from . import lists
 from .convert import (
     convert_bucketing_module,
     convert_hybrid_block,

@@ -51,9 +51,7 @@ def list_widest_type_cast(target_dtype: Any) -> list[str]:
 
 def list_loss_output_functions(target_dtype: Any) -> list[str]:
     """Return the operators that make their own gradient."""
-    return _pick(
-        target_dtype, symbol_fp16.LOSS_OUTPUT_FUNCTIONS, symbol_bf16.LOSS_OUTPUT_FUNCTIONS
-    )
+    return _pick(target_dtype, symbol_fp16.LOSS_OUTPUT_FUNCTIONS, symbol_bf16.LOSS_OUTPUT_FUNCTIONS)
 
 
 def list_lp16_use_fp32_params(target_dtype: Any) -> dict[str, list[str]] | None:

@@ -139,7 +139,7 @@ class MixedPrecision:
         return Value(self.casts[key], dtype)
 
     def widest(self, inputs: list[Value]) -> tuple[list[Value], str | None]:
-        """Return inputs of one type: the widest, found now or, if some are unknown, when it runs."""
+        """Return inputs of one type, the widest; where some are unknown, it is found on running."""
         known = {value.dtype for value in inputs}
         if None not in known:
             dtype = known.pop() if len(known) == 1 else "float32"

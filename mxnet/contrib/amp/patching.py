@@ -184,9 +184,7 @@ def put_casts(node: Node, wanted: str) -> None:
         cast = _node("amp_multicast", {"num_outputs": count}, [node.inputs[i] for i in places])
         made = {place: Entry(cast, k) for k, place in enumerate(places)}
     else:
-        made = {
-            i: Entry(_node("amp_cast", {"dtype": wanted}, [node.inputs[i]])) for i in places
-        }
+        made = {i: Entry(_node("amp_cast", {"dtype": wanted}, [node.inputs[i]])) for i in places}
     node.inputs = [made.get(i, entry) for i, entry in enumerate(node.inputs)]
 
 

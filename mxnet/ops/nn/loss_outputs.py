@@ -5,10 +5,9 @@ They start the gradient themselves: what comes from above is ignored. Labels get
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
-
-import math
 
 import torch
 from torch import Tensor

@@ -53,7 +53,7 @@ WIDEST = {
 }
 
 # In bfloat16 only these pass its values on as they are; everything else wants 32 bits.
-EITHER_BFLOAT16 = "abs BatchNorm BatchNormWithReLU clip Concat LRN Pooling relu _shuffle sqrt square tanh"
+EITHER_BFLOAT16 = "abs BatchNorm BatchNormWithReLU clip LRN Pooling relu _shuffle sqrt square tanh"
 
 LOSS_OUTPUTS = "SoftmaxOutput LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput"
 CONDITIONAL = [
@@ -91,5 +91,5 @@ def is_neutral(name: str) -> bool:
 
 
 _CASTS = frozenset(
-    "amp_cast amp_multicast Cast cast cast_storage _sparse_cast_storage _copyto".split()
+    ["amp_cast", "amp_multicast", "Cast", "cast", "cast_storage", "_sparse_cast_storage", "_copyto"]
 )

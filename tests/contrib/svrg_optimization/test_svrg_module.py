@@ -1,0 +1,116 @@
+"""SVRGModule: gradients with a snapshot. The numbers of the first two epochs are MXNet's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.contrib.svrg_optimization.svrg_module import SVRGModule
+
+FIRST = {"fc_weight": [[0.1, 0.2, 0.3]], "fc_bias": [0.5]}
+FULL_WEIGHT = [-5.6580353, -6.614615, -6.8355994]
+
+
+def data() -> mx.io.NDArrayIter:
+    x = np.random.RandomState(0).rand(12, 3).astype("float32")
+    y = (x @ np.array([1.0, 2.0, 3.0])).astype("float32")
+    return mx.io.NDArrayIter(x, y, 4, label_name="lin_label")
+
+
+def module(update_freq=2, context=None) -> SVRGModule:
+    fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
+    out = mx.sym.LinearRegressionOutput(fc, mx.sym.var("lin_label"), name="lin")
+    return SVRGModule(
+        out, ["data"], ["lin_label"], context=context or mx.cpu(), update_freq=update_freq
+    )
+
+
+def first() -> dict:
+    return {name: mx.nd.array(value) for name, value in FIRST.items()}
+
+
+def ready(**options) -> tuple[SVRGModule, mx.io.NDArrayIter]:
+    made, it = module(**options), data()
+    made.bind(it.provide_data, it.provide_label)
+    made.init_params(arg_params=first(), aux_params={})
+    made.init_optimizer(optimizer_params=(("learning_rate", 0.1),))
+    return made, it
+
+
+@pytest.mark.parametrize("context", [None, [mx.cpu(0), mx.cpu(1)]])
+def test_steps(context):
+    made, it = ready(context=context)
+    made.update_full_grads(it)
+    weights = []
+    for batch in it:
+        made.forward_backward(batch)
+        made.update()
+        weights.append(made.get_params()[0]["fc_weight"].asnumpy()[0])
+    expected = [
+        [0.24145088, 0.3653654, 0.47089],
+        [0.3499488, 0.49731377, 0.60418266],
+        [0.44875032, 0.6204475, 0.73968285],
+    ]
+    np.testing.assert_allclose(weights, expected, rtol=1e-5)
+
+
+def test_every_snapshot_starts_anew():
+    made, it = ready()
+    for _ in range(2):
+        made.update_full_grads(it)
+        np.testing.assert_allclose(made._full_grads[0][0].asnumpy()[0], FULL_WEIGHT, rtol=1e-5)
+
+
+def test_fit_takes_a_snapshot_every_few_epochs(monkeypatch):
+    made, taken = module(update_freq=2), []
+    original = SVRGModule.update_full_grads
+
+    def counted(self, train_data):
+        taken.append(1)
+        original(self, train_data)
+
+    monkeypatch.setattr(SVRGModule, "update_full_grads", counted)
+    it, errors = data(), []
+    made.fit(
+        it,
+        eval_metric="mse",
+        optimizer_params=(("learning_rate", 0.1),),
+        num_epoch=3,
+        arg_params=first(),
+        aux_params={},
+        initializer=None,
+        batch_end_callback=lambda p: errors.append((p.epoch, p.eval_metric.get()[1])),
+    )
+    assert len(taken) == 2
+    by_epoch = dict(errors)
+    assert by_epoch[0] == pytest.approx(5.705169, rel=1e-5)
+    assert by_epoch[1] == pytest.approx(1.765263, rel=1e-5)
+    assert by_epoch[2] < by_epoch[1]
+    assert made.score(it, "mse")[0][1] < by_epoch[1]
+
+
+def test_without_a_snapshot_it_is_a_module():
+    made, it = ready()
+    plain = mx.mod.Module(made.symbol, ["data"], ["lin_label"])
+    plain.bind(it.provide_data, it.provide_label)
+    plain.init_params(arg_params=first(), aux_params={})
+    plain.init_optimizer(optimizer_params=(("learning_rate", 0.1),))
+    batch = it.next()
+    for each in (made, plain):
+        each.forward_backward(batch)
+        each.update()
+    weights = [each.get_params()[0]["fc_weight"].asnumpy() for each in (made, plain)]
+    np.testing.assert_array_equal(*weights)
+
+
+def test_reshape_reaches_both_networks():
+    made, _ = ready()
+    made.reshape([("data", (2, 3))], [("lin_label", (2,))])
+    assert made._mod_aux.data_shapes[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize(("freq", "error"), [(None, TypeError), (1.5, TypeError), (0, ValueError)])
+def test_wrong_frequency(freq, error):
+    with pytest.raises(error, match="update_freq in SVRGModule"):
+        module(update_freq=freq)
