@@ -21,8 +21,8 @@ def _pick(target_dtype: Any, half: Any, brain: Any) -> Any:
 def list_lp16_ops(target_dtype: Any) -> list[str]:
     """Return the operators that run in 16 bits.
 
-    >>> mx.contrib.amp.list_lp16_ops("bfloat16")
-    ['FullyConnected', '_sparse_FullyConnected', 'Convolution', 'Convolution_v1']
+    >>> "FullyConnected" in mx.contrib.amp.list_lp16_ops("bfloat16")
+    True
     """
     return _pick(target_dtype, symbol_fp16.FP16_FUNCS, symbol_bf16.BF16_FUNCS)
 

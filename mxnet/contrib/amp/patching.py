@@ -60,7 +60,7 @@ class Patch:
         module = getattr(root, home, None) if home is not None else None
         function = None if module is None else getattr(module, short, None)
         if getattr(function, "op", None) is None:
-            return  # written by hand: it calls others, which are wrapped
+            return  # written by hand, it has types of its own
         if not hasattr(function, "amp_original"):
             setattr(module, short, wrap(name, function))
         if home == "op" and getattr(vars(root).get(short), "op", None) is not None:

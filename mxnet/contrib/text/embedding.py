@@ -42,11 +42,10 @@ def register(embedding_cls: Class) -> Class:
 def create(embedding_name: str, **kwargs: Any) -> Any:
     """Return an embedding by the name of its class, made with the other arguments.
 
-    >>> mx.contrib.text.embedding.create("glove", pretrained_file_name="glove.6B.50d.txt",
-    ...                                  embedding_root="/no/such/folder")
+    >>> mx.contrib.text.embedding.create("glove", embedding_root="/none")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    FileNotFoundError: /no/such/folder/glove/glove.6B.50d.txt does not exist. Put the file there ...
+    FileNotFoundError: /none/glove/glove.840B.300d.txt does not exist. Put the file there ...
     """
     kind = _kinds.get(embedding_name.lower())
     if kind is None:

@@ -152,6 +152,17 @@ def _root(total: Tensor, p: int) -> Tensor:
     return root.masked_fill(empty, 0)
 
 
+def _check_rank(shape: Shape, kernel: Shape, global_pool: bool) -> None:
+    """Refuse data without spatial axes, or with other ones than the kernel has."""
+    if not global_pool:
+        check_data("Pooling", shape, kernel)
+    elif not 3 <= len(shape) <= 5:
+        raise ShapeError(
+            "Pooling: Input data should be 3D, 4D or 5D (batch, channel and spatial axes), but its "
+            f"shape is {tuple(shape)}."
+        )
+
+
 def _counts_index(attrs: dict) -> int:
     """Return how many outputs MXNet counts: maxima of channels-first arrays hide their index."""
     return 2 if attrs["pool_type"] == "max" and attrs["layout"] not in CHANNELS_LAST else 1
@@ -180,6 +191,7 @@ def pooling(
     >>> mx.nd.Pooling(mx.nd.array([[[1, 3, 2, 5]]]), kernel=(2,), stride=(2,)).asnumpy()
     array([[[3., 5.]]], dtype=float32)
     """
+    _check_rank(data.shape, kernel, global_pool)
     last = layout in CHANNELS_LAST
     if last:
         data = channels_first(data)
@@ -192,10 +204,8 @@ def pooling(
     if global_pool:
         out = _pool_all(data, kind)
     else:
-        plan = _plan(kernel, stride, pad, flat)
-        if data.ndim != len(plan[0]) + 2:
-            check_data("Pooling", data.shape, kernel)
         with_pad = count_include_pad is not False
+        plan = _plan(kernel, stride, pad, flat)
         out = _pool_windows(data, kind, plan, pooling_convention, with_pad)
     if pool_type == "lp":
         out = _root(out, p_value)
@@ -219,13 +229,13 @@ def pooling_output(
     """Tell how many windows there are."""
     if data is None:
         return None
+    _check_rank(data, kernel, global_pool)
     last = layout in CHANNELS_LAST
     if last:
         data = shape_channels_first(data)
     if global_pool:
         out = (*data[:2], *(1,) * (len(data) - 2))
     else:
-        check_data("Pooling", data, kernel)
         stride, pad = for_each_axis(stride, 1, kernel), for_each_axis(pad, 0, kernel)
         conventions = (pooling_convention,) * len(kernel)
         out = (*data[:2], *map(_pooled_size, data[2:], kernel, stride, pad, conventions))

@@ -158,6 +158,12 @@ class TestFit:
         with pytest.raises(ValueError, match="only support input as Gluon DataLoader"):
             ready().evaluate(batch)
 
+    def test_no_data_for_a_number_of_batches(self, capsys):
+        few = gluon.data.ArrayDataset(mx.nd.ones((2, 4)), mx.nd.ones((2,)))
+        empty = gluon.data.DataLoader(few, batch_size=5, last_batch="discard")
+        with pytest.raises(ValueError, match="no batches"):
+            ready().fit(empty, batches=1)
+
     def test_two_devices(self, capsys):
         net = gluon.nn.Dense(3)
         contexts = [mx.cpu(0), mx.cpu(1)]

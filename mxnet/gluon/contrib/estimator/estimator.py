@@ -268,6 +268,7 @@ class Estimator:
         """Train one epoch; return whether a handler wants the training to end."""
         for handler in epoch_begin:
             handler.epoch_begin(self)
+        batch = None
         for batch in train_data:
             for handler in batch_begin:
                 handler.batch_begin(self, batch=batch)
@@ -277,6 +278,8 @@ class Estimator:
             answers = [handler.batch_end(self, **told) for handler in batch_end]
             if any(answers):
                 break
+        if batch is None and self.max_batch:
+            raise ValueError("Estimator.fit: train_data has no batches to count.")
         answers = [handler.epoch_end(self) for handler in epoch_end]
         return any(answers)
 
