@@ -30,7 +30,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 test: lint
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

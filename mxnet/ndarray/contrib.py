@@ -99,6 +99,8 @@ def while_loop(
                 f"but got {len(_listed(loop_vars))}."
             )
         steps.append(_listed(outs))
+        if isinstance(variables, tuple):
+            variables = list(variables)
     if not steps:
         return [], variables
     missing = max_iterations - len(steps)

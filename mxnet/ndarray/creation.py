@@ -113,7 +113,8 @@ def zeros(
         from .sparse import zeros as sparse_zeros
 
         return sparse_zeros(stype, shape, ctx=ctx, dtype=dtype, **kwargs)
-    return _filled("_zeros", shape, ctx, dtype)
+    kwargs.pop("name", None)
+    return _filled("_zeros", shape, ctx, dtype, **kwargs)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
@@ -122,7 +123,8 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
     >>> mx.nd.ones(2, dtype='int32').asnumpy()
     array([1, 1], dtype=int32)
     """
-    return _filled("_ones", shape, ctx, dtype)
+    kwargs.pop("name", None)
+    return _filled("_ones", shape, ctx, dtype, **kwargs)
 
 
 def empty(

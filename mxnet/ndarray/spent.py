@@ -9,28 +9,48 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 from torch import Tensor
 
 from .storage import plain, recorded
 
+# Up to so many living arrays are asked one by one; for more, a walk over the graph is cheaper.
+_FEW = 2
+
 
 def release(heads: Sequence[Tensor]) -> None:
     """Take the living arrays of graphs that backward from these heads has used up out of them."""
-    starts = {head.grad_fn for head in heads}
-    reached = functools.cache(lambda: _reachable(starts))
-    for _ in range(len(recorded)):
-        reference = recorded.popleft()
-        array = reference()
-        if array is None or array._tracked is None or array._tracked.grad_fn is None:
-            continue
-        node = array._tracked.grad_fn
-        spent = node in starts or _is_spent(node)
-        if spent or (spent is None and node in reached()):
+    living = _living()
+    if not living:
+        return
+    reached = starts = {head.grad_fn for head in heads} - {None}
+    if len(living) > _FEW:
+        reached = _reachable(starts)
+    for array, node in living:
+        spent = node in reached or _is_spent(node)
+        if spent is None:
+            reached = _reachable(starts) if reached is starts else reached
+            spent = node in reached
+        if spent:
             plain(array)
             array._tracked = None
         else:
-            recorded.append(reference)
+            recorded.append(ref(array))
+
+
+def _living() -> list[tuple[Any, Any]]:
+    """Return the recorded results that the program still holds, each with its node in the graph."""
+    living = []
+    for _ in range(len(recorded)):
+        try:
+            array = recorded.popleft()()
+        except IndexError:  # backward in another thread was faster
+            break
+        tracked = None if array is None else array._tracked
+        if tracked is not None and tracked.grad_fn is not None:
+            living.append((array, tracked.grad_fn))
+    return living
 
 
 def _is_spent(node: Any) -> bool | None:

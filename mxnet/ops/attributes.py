@@ -23,6 +23,9 @@ from ..error import AttributeConversionError, DTypeError
 Shape = tuple[int, ...]
 Floats = tuple[float, ...]
 Count = Annotated[int, "non-negative"]
+Positive = Annotated[int, "positive"]
+PositiveCount = Annotated[int, "non-negative", "positive"]
+Fraction = Annotated[float, "from 0 to 1"]
 DType = torch.dtype
 
 
@@ -36,6 +39,10 @@ class AttributeType(NamedTuple):
 
 class _Refused(Exception):
     """The value is not of this type; the caller says which operator and attribute."""
+
+
+class _OutOfRange(_Refused):
+    """The value is of this type, but too small or too large; the text says what is wanted."""
 
 
 def _plain(value: Any) -> Any:
@@ -70,6 +77,22 @@ def parse_count(value: Any) -> int:
     number = parse_int(value)
     if number < 0:
         raise _Refused
+    return number
+
+
+def parse_positive(value: Any) -> int:
+    """Accept a whole number of at least 1."""
+    number = parse_int(value)
+    if number < 1:
+        raise _OutOfRange("be greater equal to 1")
+    return number
+
+
+def parse_fraction(value: Any) -> float:
+    """Accept a number from 0 to 1."""
+    number = parse_float(value)
+    if not 0 <= number <= 1:
+        raise _OutOfRange("be in [0, 1]")
     return number
 
 
@@ -163,6 +186,9 @@ _SIMPLE = {
     Floats: AttributeType("tuple of <float>", parse_floats),
     Bounds: AttributeType("Shape(tuple)", parse_bounds),
     Count: AttributeType("int (non-negative)", parse_count),
+    Positive: AttributeType("int", parse_positive),
+    PositiveCount: AttributeType("int (non-negative)", parse_positive),
+    Fraction: AttributeType("float", parse_fraction),
     DType: AttributeType("data type", parse_dtype, tuple(dtypes.BY_NAME)),
     Any: AttributeType("any", parse_any),
 }
@@ -216,6 +242,11 @@ class Attribute(NamedTuple):
         """Return the typed value, or say what was given and what is needed."""
         try:
             return self.type.parse(value)
+        except _OutOfRange as limits:
+            raise AttributeConversionError(
+                f"value {to_string(value)} for Parameter {self.name} should {limits}, "
+                f"in operator {operator}."
+            ) from None
         except (_Refused, OverflowError):
             pass
         if self.type.choices:

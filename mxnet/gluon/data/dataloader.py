@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,10 @@ import torch
 from ...context import Context, cpu_pinned
 from ...ndarray import NDArray
 from ...ndarray.storage import plain, wrap_plain
-from ...random import host_rng
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from .tasks import Tasks
 from .threads import ThreadCrew
 from .workers import ProcessCrew
 
@@ -51,7 +51,8 @@ class DataLoader:
     pin_memory : bool
         Give arrays in memory that GPU `pin_device_id` can read directly.
     prefetch : int
-        How many batches are made ahead; by default two for each worker.
+        How many batches are made ahead; by default two for each worker. Processes make the same
+        number each, so it is rounded up.
     thread_pool : bool
         Workers are threads: nothing need be copied, and one data set serves all. Best where
         samples are mostly waited for, or made by code that releases Python's lock.
@@ -100,8 +101,12 @@ class DataLoader:
         self._num_workers = max(0, num_workers)
         self._prefetch = max(0, 2 * self._num_workers if prefetch is None else int(prefetch))
         self._batchify_fn = default_batchify_fn if batchify_fn is None else batchify_fn
-        self._crew: ProcessCrew | ThreadCrew | None = None
-        self._ahead: _Ahead | None = None
+        self._threads: ThreadCrew | None = None
+        self._processes: set[ProcessCrew] = set()
+        self._idle: list[ProcessCrew] = []
+        # When the loader is gone, and before Python ends; crews outlive it until then.
+        weakref.finalize(self, _close_all, self._processes)
+        self._ahead: _ByThreads | _ByProcesses | None = None
         self.auto_reload = auto_reload
         if auto_reload:
             self.refresh()
@@ -121,11 +126,11 @@ class DataLoader:
 
     def _made_ahead(self) -> Iterator[Any]:
         ahead, self._ahead = self._ahead, None
-        if ahead is None or not ahead.crew.usable:
-            ahead = _Ahead(self)
+        if ahead is None or not ahead.usable:
+            ahead = self._begin()
         try:
-            while ahead:
-                yield self._placed(ahead.take())
+            for batch in ahead.batches():
+                yield self._placed(batch)
         finally:
             ahead.cancel()
         if self.auto_reload:
@@ -135,7 +140,7 @@ class DataLoader:
         """Begin to make the first batches of the next epoch, anew if that was begun already."""
         self.clean()
         if self._num_workers:
-            self._ahead = _Ahead(self)
+            self._ahead = self._begin()
 
     def clean(self) -> None:
         """Let go of batches that were made ahead for the next epoch."""
@@ -143,51 +148,103 @@ class DataLoader:
         if ahead is not None:
             ahead.cancel()
 
-    def _workers(self) -> ProcessCrew | ThreadCrew:
-        if self._crew is None or not self._crew.usable:
-            kind = ThreadCrew if self._thread_pool else ProcessCrew
-            self._crew = kind(self._num_workers, fetcher(self._dataset, self._batchify_fn))
-            # Runs when the loader is gone, and before Python ends.
-            weakref.finalize(self, _close_own, self._crew, os.getpid())
-        return self._crew
+    def _begin(self) -> _ByThreads | _ByProcesses:
+        tasks = Tasks(self._batch_sampler)
+        if self._thread_pool:
+            return _ByThreads(self._thread_crew(), tasks, self._prefetch, self._timeout)
+        crew = self._process_crew(tasks)
+        self._processes.add(crew)
+        return _ByProcesses(crew, self._idle, self._processes)
+
+    def _thread_crew(self) -> ThreadCrew:
+        if self._threads is None or not self._threads.usable:
+            fetch = fetcher(self._dataset, self._batchify_fn)
+            self._threads = ThreadCrew(self._num_workers, fetch)
+            weakref.finalize(self, self._threads.close)  # or threads would wait for ever
+        return self._threads
+
+    def _process_crew(self, tasks: Tasks) -> ProcessCrew:
+        """Return the crew of an earlier epoch, or a new one while that is busy."""
+        with contextlib.suppress(IndexError):
+            while True:
+                crew = self._idle.pop()
+                if crew.usable:
+                    return crew
+                self._processes.discard(crew)
+                crew.close()
+        fetch = fetcher(self._dataset, self._batchify_fn)
+        pin = self._pin_context is not None
+        return ProcessCrew(self._num_workers, fetch, tasks, self._prefetch, self._timeout, pin)
 
     def _placed(self, batch: Any) -> Any:
         return batch if self._pin_context is None else _pinned(batch, self._pin_context)
 
 
-class _Ahead:
-    """One epoch under way: batches that workers have been asked for, in order."""
+class _ByThreads:
+    """One epoch under way: batches that threads have been asked for, in order."""
 
-    def __init__(self, loader: DataLoader) -> None:
-        self.crew = loader._workers()
-        self._timeout = loader._timeout
-        self._orders = iter(loader._batch_sampler)
-        self._seeds: Any = None
+    def __init__(self, crew: ThreadCrew, tasks: Tasks, ahead: int, timeout: float) -> None:
+        self._crew = crew
+        self._timeout = timeout
+        self._tasks = iter(tasks)
         self._asked: deque[int] = deque()
-        for _ in range(max(1, loader._prefetch)):
+        for _ in range(max(1, ahead)):
             self._ask()
 
+    @property
+    def usable(self) -> bool:
+        """Whether its threads are those of this process."""
+        return self._crew.usable
+
     def _ask(self) -> None:
-        for indices in self._orders:
-            # After the sampler's own draw: one seed gives one order with and without workers.
-            self._seeds = self._seeds or host_rng()
-            seed = int(self._seeds.integers(2**63))
-            self._asked.append(self.crew.submit(indices, seed))
+        for task in self._tasks:
+            self._asked.append(self._crew.submit(task.indices))
             return
 
-    def __bool__(self) -> bool:
-        return bool(self._asked)
-
-    def take(self) -> Any:
-        """Return the next batch, and have one more made."""
-        batch = self.crew.result(self._asked.popleft(), self._timeout)
-        self._ask()
-        return batch
+    def batches(self) -> Iterator[Any]:
+        """Give the batches; for each that is taken, one more is made."""
+        while self._asked:
+            batch = self._crew.result(self._asked.popleft(), self._timeout)
+            self._ask()
+            yield batch
 
     def cancel(self) -> None:
         """Let go of all that was asked for."""
-        self.crew.forget(self._asked)
+        self._crew.forget(self._asked)
         self._asked.clear()
+
+
+class _ByProcesses:
+    """One epoch under way at a crew that nobody else uses until it ends."""
+
+    def __init__(self, crew: ProcessCrew, idle: list[ProcessCrew], known: set[ProcessCrew]) -> None:
+        self._crew = crew
+        self._idle = idle
+        self._known = known
+        self._arrivals = crew.begin()
+
+    @property
+    def usable(self) -> bool:
+        """Whether its processes live, and are those of this process."""
+        return self._crew.usable
+
+    def batches(self) -> Iterator[Any]:
+        """Give the batches; for each that is taken, one more is made."""
+        return self._crew.batches(self._arrivals)
+
+    def cancel(self) -> None:
+        """Leave the crew to the next epoch; one is enough, others end."""
+        self._crew.forget()
+        if self._crew.usable and not self._idle:
+            self._idle.append(self._crew)
+        else:
+            self._known.discard(self._crew)
+            self._crew.close()
+
+
+def _close_all(crews: set[ProcessCrew]) -> None:
+    while crews:
+        crews.pop().close()
 
 
 class _Fetcher:
@@ -250,8 +307,3 @@ def _pinned(batch: Any, ctx: Context) -> Any:
     if isinstance(batch, list | tuple):
         return [_pinned(part, ctx) for part in batch]
     return batch
-
-
-def _close_own(crew: ProcessCrew | ThreadCrew, owner: int) -> None:
-    if owner == os.getpid():
-        crew.close()

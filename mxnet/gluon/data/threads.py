@@ -1,24 +1,27 @@
-"""A crew of worker threads; it is used like that of `workers`."""
+"""A crew of worker threads that make batches ahead.
+
+A crew is asked by `submit`, answers by `result`, and lets go of what nobody wants by `forget`.
+"""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...util import set_np
-from .workers import Fetch, LoaderTimeout, Switches, Task
+from .tasks import Fetch, LoaderTimeout, Switches
 
 
 class ThreadCrew:
     """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
 
-    usable = True
-
     def __init__(self, count: int, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._owner = os.getpid()
+        self._tasks: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._answers: dict[int, tuple[bool, Any]] = {}
         self._unwanted: set[int] = set()
         self._news = threading.Condition()
@@ -33,11 +36,16 @@ class ThreadCrew:
             ).start()
         self._count = count
 
-    def submit(self, indices: Any, seed: int) -> int:
+    @property
+    def usable(self) -> bool:
+        """Whether the threads are here; a copy of the process has none."""
+        return self._owner == os.getpid()
+
+    def submit(self, indices: Any) -> int:
         """Give a batch to whichever thread is free first; return its number."""
         with self._news:
             number, self._next = self._next, self._next + 1
-        self._tasks.put(Task(number, indices, seed))
+        self._tasks.put((number, indices))
         return number
 
     def result(self, number: int, timeout: float) -> Any:
@@ -81,10 +89,11 @@ def _work_in_thread(
 ) -> None:
     set_np(*switches)
     while (task := tasks.get()) is not None:
-        if task.number in unwanted:
-            put(task.number, False, None)
+        number, indices = task
+        if number in unwanted:
+            put(number, False, None)
             continue
         try:
-            put(task.number, False, fetch(task.indices))
+            put(number, False, fetch(indices))
         except BaseException as error:
-            put(task.number, True, error)
+            put(number, True, error)

@@ -1,350 +1,258 @@
-"""A crew of worker processes that make batches ahead.
+"""Worker processes that make batches ahead: torch's loader, with MXNet's batches and errors.
 
-A crew is asked by `submit`, answers by `result`, and lets go of what nobody wants by `forget`.
-Each worker process has connections of its own, without locks that a dying one could keep; the
-parent waits for answers and for deaths alike, so it never waits for a worker that is gone.
+`ProcessCrew` is a `torch.utils.data.DataLoader` whose data set makes whole batches; an epoch
+goes over it once, and the next epoch finds the same processes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import pickle
-import queue
 import random
 import signal
 import threading
 import time
-import traceback
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Iterator
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader as TorchLoader
+from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data._utils import signal_handling
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ...error import MXNetError
-from ...shape_mode import is_np_shape
-from ...util import is_np_array, set_np
-from . import parcel
+from ...util import set_np
+from .packing import Packed, pack, unpack
+from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
 
-Fetch = Callable[[Sequence[Any]], Any]  # from indices to a batch
-PARENT_CHECK = 5.0  # seconds between two looks whether the parent still lives
-LISTEN = 0.2  # seconds after which another thread may use the crew too
-FAREWELL = 1.0  # seconds for a worker to end by itself
+LOOK = 0.2  # seconds between two looks whether all workers live
+FAREWELL = 1.0  # seconds for a worker to end when it is told to
+PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still lives
 
-
-class WorkerDied(MXNetError):
-    """A worker process ended before its batch was done."""
+_END = object()
 
 
-class LoaderTimeout(MXNetError, multiprocessing.TimeoutError, TimeoutError):
-    """A batch took longer than the loader's `timeout`."""
+class ProcessCrew(TorchLoader):
+    """Worker processes, each with a copy of the data set; they stay for later epochs."""
 
-
-class WorkerTraceback(Exception):
-    """Where in a worker an error arose."""
-
-    def __str__(self) -> str:
-        return f"\n\nIn a worker of the DataLoader:\n{self.args[0]}"
-
-
-class Task(NamedTuple):
-    """What a worker is asked: the samples of a batch, and the seed of its random streams."""
-
-    number: int
-    indices: Any
-    seed: int
-
-
-class Failure(NamedTuple):
-    """What a worker answers when there is no batch: the error and where it arose."""
-
-    error: bytes | None  # a pickle, if the error has one
-    summary: str
-    trace: str
-
-    def throw(self) -> None:
-        """Raise the worker's error here, with its traceback as the cause."""
-        error: Exception = MXNetError(self.summary)
-        if self.error is not None:
-            # What could be pickled there need not be importable here.
-            with contextlib.suppress(Exception):
-                error = pickle.loads(self.error)
-        raise error from WorkerTraceback(self.trace)
-
-
-class Switches(NamedTuple):
-    """The meanings of shapes and arrays that workers take over from the thread that asks."""
-
-    shape: bool
-    array: bool
-
-    @staticmethod
-    def here() -> Switches:
-        """Return those in force in this thread."""
-        return Switches(is_np_shape(), is_np_array())
-
-
-class _Worker:
-    """The parent's side of one worker process."""
-
-    def __init__(self, ctx: Any, number: int, fetch: Fetch, switches: Switches) -> None:
-        theirs, self.tasks = ctx.Pipe(duplex=False)
-        self.answers, answering = ctx.Pipe(duplex=True)  # a socket: it can carry shared memory
-        self.waiting: set[int] = set()
-        method = ctx.get_start_method()
-        # A forked worker has copies of the parent's ends; it must close them to see them end.
-        forked = (self.tasks, self.answers) if method == "fork" else ()
-        self.process = ctx.Process(
-            target=_work,
-            args=(theirs, answering, forked, fetch, switches),
-            name=f"DataLoader-worker-{number}",
-            daemon=True,
+    def __init__(
+        self, count: int, fetch: Fetch, tasks: Tasks, ahead: int, timeout: float, pin: bool
+    ) -> None:
+        if multiprocessing.current_process().daemon:
+            raise MXNetError(
+                "A worker process cannot have workers of its own: for a DataLoader inside a data "
+                "set use num_workers=0 or thread_pool=True."
+            )
+        self.owner = os.getpid()
+        self._epoch = multiprocessing.get_context().RawValue("Q")
+        super().__init__(
+            _Batches(fetch, self._epoch),
+            batch_size=None,  # the sampler's items are whole batches
+            sampler=_Numbered(tasks, self._epoch),
+            collate_fn=_as_it_is,
+            num_workers=count,
+            prefetch_factor=max(1, -(-ahead // count)),
+            persistent_workers=True,
+            timeout=timeout,
+            pin_memory=pin and torch.cuda.is_available(),
+            worker_init_fn=functools.partial(_begin, Switches.here()),
+            multiprocessing_context=multiprocessing.get_start_method(),
+            generator=torch.Generator(),  # torch's own draw leaves the user's stream alone
         )
+
+    def _get_iterator(self) -> _Arrivals:
+        return _Arrivals(self)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is this process's crew and nobody is missing."""
+        if self.owner != os.getpid() or self._iterator is None:
+            return False
+        return all(worker.is_alive() for worker in self._iterator._workers)
+
+    def begin(self) -> Iterator[Packed | Failure]:
+        """Have the first batches of an epoch made; return what gives the answers."""
+        with self._explained(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Got pickle error")  # it is told below
+            return iter(self)
+
+    def batches(self, arrivals: Iterator[Packed | Failure]) -> Iterator[Any]:
+        """Go through the batches of an epoch."""
+        while True:
+            with self._explained():
+                answer = next(arrivals, _END)
+            if answer is _END:
+                return
+            if isinstance(answer, Failure):
+                answer.throw()
+            yield unpack(answer)
+
+    def forget(self) -> None:
+        """Let workers skip what they were asked for and have not begun."""
+        if self.owner == os.getpid():  # a copy of the parent shares this number
+            self._epoch.value += 1
+
+    def close(self) -> None:
+        """End all workers; those that are busy are not waited for."""
+        arrivals, self._iterator = self._iterator, None
+        if arrivals is None or self.owner != os.getpid():
+            return
+        for stop in ("terminate", "kill"):
+            for worker in arrivals._workers:
+                getattr(worker, stop)()
+            end = time.monotonic() + FAREWELL
+            # Torch's `join` would wait for a pipe, of which other forked processes have copies.
+            while any(w.is_alive() for w in arrivals._workers) and time.monotonic() < end:
+                time.sleep(0.001)
+        arrivals._shutdown_workers()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn torch's errors about workers into MXNet's, and let go of a crew that failed."""
         try:
-            self.process.start()
-        except Exception as error:
-            self.close()
-            if method != "fork" and isinstance(
-                error, pickle.PicklingError | AttributeError | TypeError
-            ):
+            yield
+        except RuntimeError as error:
+            workers = [] if self._iterator is None else self._iterator._workers
+            ended = [_end_of(n, w) for n, w in enumerate(workers) if not w.is_alive()]
+            late = str(error).startswith("DataLoader timed out")
+            if ended or late:
+                self.close()
+            if ended:
+                raise WorkerDied(
+                    f"A worker process of the DataLoader ended unexpectedly: {', '.join(ended)}. "
+                    "SIGKILL often means that memory ran out, SIGBUS that shared memory did: use "
+                    "fewer workers or smaller batches. With num_workers=0 an error shows where it "
+                    "arises."
+                ) from error
+            if late:
+                raise LoaderTimeout(
+                    f"A worker of the DataLoader needed more than {self.timeout} seconds for a "
+                    "batch. Look into the data set's __getitem__ and transforms, lower "
+                    "num_workers if memory runs short, or raise the DataLoader's timeout."
+                ) from error
+            raise
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            method = multiprocessing.get_start_method()
+            if method != "fork" and not _can_be_sent(self.dataset._fetch):
                 raise MXNetError(
                     "The data set or batchify_fn cannot be sent to a worker process that is "
                     f"started by {method!r}: {error}. Use functions and classes that stand at the "
                     "top level of a module, or thread_pool=True, or num_workers=0."
                 ) from error
             raise
-        finally:
-            theirs.close()  # the worker has them now; only so its death ends them
-            answering.close()
-
-    def close(self) -> None:
-        self.tasks.close()
-        self.answers.close()
 
 
-class ProcessCrew:
-    """Worker processes, each with a copy of the data set."""
+class _Arrivals(_MultiProcessingDataLoaderIter):
+    """Torch's iterator, except that a death is noticed at once, but only where it matters.
 
-    def __init__(self, count: int, fetch: Fetch) -> None:
-        if multiprocessing.current_process().daemon:
-            raise MXNetError(
-                "A worker process cannot have workers of its own: for a DataLoader inside a data "
-                "set use num_workers=0 or thread_pool=True."
-            )
-        self._ctx = multiprocessing.get_context()
-        self._owner = os.getpid()
-        self._lock = threading.RLock()
-        self._answers: dict[int, tuple[bytes, list[Any]] | Failure] = {}
-        self._unwanted: set[int] = set()
-        self._next = 0
-        self._workers: list[_Worker] = []
-        switches = Switches.here()
-        try:
-            for number in range(count):
-                self._workers.append(_Worker(self._ctx, number, fetch, switches))
-        except BaseException:
-            self.close()
-            raise
+    Torch looks for the dead after `timeout` alone, and else has a signal raise an error wherever
+    the program happens to be. Here the signal counts only while a batch is waited for.
+    """
 
-    @property
-    def usable(self) -> bool:
-        """Whether it is this process's crew and nobody is missing."""
-        return bool(self._workers) and self._owner == os.getpid()
+    def __init__(self, loader: ProcessCrew) -> None:
+        self._owner = loader.owner
+        super().__init__(loader)
+        self._heed_signals(False)
 
-    def submit(self, indices: Any, seed: int) -> int:
-        """Give a batch to the worker with the least to do; return its number."""
-        with self._lock:
-            self._open()
-            number, self._next = self._next, self._next + 1
-            worker = min(self._workers, key=lambda w: len(w.waiting))
-            try:
-                worker.tasks.send(Task(number, indices, seed))
-            except OSError as error:
-                self._mourn(error)
-            worker.waiting.add(number)
-            return number
+    def _heed_signals(self, wish: bool) -> None:
+        if wish and not self._worker_pids_set:
+            signal_handling._set_worker_pids(id(self), tuple(w.pid for w in self._workers))
+        elif self._worker_pids_set and not wish:
+            signal_handling._remove_worker_pids(id(self))
+        self._worker_pids_set = wish
 
-    def result(self, number: int, timeout: float) -> Any:
-        """Return a batch, or raise what went wrong with it."""
+    def _try_get_data(self, timeout: float = LOOK) -> tuple[bool, Any]:
         deadline = time.monotonic() + timeout
-        while True:
-            with self._lock:
-                if number in self._answers:
-                    break
-                self._open()
-                self._listen(min(LISTEN, max(0.0, deadline - time.monotonic())))
-                late = number not in self._answers and time.monotonic() >= deadline
-            if late:
-                self.close()
-                raise LoaderTimeout(
-                    f"A worker of the DataLoader needed more than {timeout} seconds for a batch. "
-                    "Look into the data set's __getitem__ and transforms, lower num_workers if "
-                    "memory runs short, or raise the DataLoader's timeout."
-                )
-        answer = self._answers.pop(number)
-        if isinstance(answer, Failure):
-            answer.throw()
-        text, memory = answer
-        return pickle.loads(text, buffers=memory)
-
-    def forget(self, numbers: Sequence[int]) -> None:
-        """Let go of batches that nobody will ask for; workers skip those not yet begun."""
-        if not self.usable:
-            return
-        with self._lock:
-            for number in numbers:
-                self._answers.pop(number, None)
-            for worker in self._workers:
-                unwanted = worker.waiting.intersection(numbers)
-                self._unwanted |= unwanted
-                try:
-                    if unwanted:
-                        worker.tasks.send(unwanted)
-                except OSError:  # it died; the next epoch gets new ones
-                    self.close()
-                    return
-
-    def close(self) -> None:
-        """End all workers; those that are busy are not waited for long."""
-        workers, self._workers = self._workers, []
-        if self._owner != os.getpid():  # a copy of the parent: its workers are not ours
-            return
-        for worker in workers:
-            with contextlib.suppress(OSError):
-                worker.tasks.send(None)
-        end = time.monotonic() + FAREWELL
-        for stop in (None, "terminate", "kill"):
-            alive = [w.process for w in workers if w.process.is_alive()]
-            for process in alive:
-                if stop:
-                    getattr(process, stop)()
-            for process in alive:
-                process.join(max(0.0, end - time.monotonic()) if stop is None else FAREWELL)
-        for worker in workers:
-            worker.close()
-            if not worker.process.is_alive():
-                worker.process.close()
-        self._answers.clear()
-
-    def _open(self) -> None:
-        if not self._workers:
-            raise MXNetError("The workers of this DataLoader have ended; iterate over it anew.")
-
-    def _listen(self, seconds: float) -> None:
-        """Take in what has arrived, or find out who died."""
-        by_connection = {w.answers: w for w in self._workers}
-        deaths = [w.process.sentinel for w in self._workers]
-        ready = wait([*by_connection, *deaths], seconds)
-        spoke = [by_connection[c] for c in ready if c in by_connection]
         try:
-            for worker in spoke:
-                number, *answer = parcel.receive(worker.answers)
-                self._take_in(worker, number, *answer)
-        except (EOFError, OSError) as error:
-            self._mourn(error)
-        if ready and not spoke:
-            self._mourn(None)
+            self._heed_signals(True)
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                success, data = super()._try_get_data(min(LOOK, left))
+                if success or left <= LOOK:
+                    return success, data
+        finally:
+            self._heed_signals(False)
 
-    def _take_in(self, worker: _Worker, head: tuple, text: bytes, memory: list[Any]) -> None:
-        number, failed = head
-        worker.waiting.discard(number)
-        if number in self._unwanted:
-            self._unwanted.discard(number)
-        elif failed:
-            self._answers[number] = pickle.loads(text)
-        else:
-            self._answers[number] = (text, memory)
-
-    def _mourn(self, error: Exception | None) -> None:
-        """Raise for the workers that ended; the others end too."""
-        by_sentinel = {w.process.sentinel: w.process for w in self._workers}
-        for sentinel in wait(list(by_sentinel), FAREWELL):
-            by_sentinel[sentinel].join(FAREWELL)  # the exit code comes a moment later
-        ended = [_exit_text(w.process) for w in self._workers if not w.process.is_alive()]
-        self.close()
-        if not ended:
-            raise MXNetError(
-                f"The connection to a worker process of the DataLoader broke: {error!r}"
-            ) from error
-        raise WorkerDied(
-            f"A worker process of the DataLoader ended unexpectedly: {', '.join(ended)}. "
-            "A signal SIGKILL often means that memory ran out: use fewer workers or smaller "
-            "batches. With num_workers=0 an error shows where it arises."
-        ) from error
+    def _shutdown_workers(self) -> None:
+        if self._owner == os.getpid():  # in a copy of the parent, the workers are not ours
+            super()._shutdown_workers()
 
 
-def _exit_text(process: Any) -> str:
+class _Numbered:
+    """Tasks with the number of their epoch."""
+
+    def __init__(self, tasks: Tasks, epoch: Any) -> None:
+        self._tasks = tasks
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[tuple[int, Task]]:
+        for task in self._tasks:
+            yield self._epoch.value, task
+
+
+def _end_of(number: int, process: Any) -> str:
     code = process.exitcode
+    how = f"with exit code {code}"
     if code is not None and code < 0:
-        try:
-            return f"{process.name} (pid {process.pid}) by signal {signal.Signals(-code).name}"
-        except ValueError:
-            pass
-    return f"{process.name} (pid {process.pid}) with exit code {code}"
+        with contextlib.suppress(ValueError):
+            how = f"by signal {signal.Signals(-code).name}"
+    return f"worker {number} (pid {process.pid}) {how}"
+
+
+def _can_be_sent(thing: Any) -> bool:
+    try:
+        ForkingPickler.dumps(thing)
+    except Exception:
+        return False
+    return True
 
 
 # -- inside a worker ---------------------------------------------------------------------------
 
 
-def _work(
-    tasks: Connection,
-    answers: Connection,
-    copies: tuple[Connection, ...],
-    fetch: Fetch,
-    switches: Switches,
-) -> None:
-    """Answer tasks until told to stop, or until the parent is gone."""
+class _Batches(TorchDataset):
+    """A data set whose items are packed batches, or failures, or nothing if they are late."""
+
+    def __init__(self, fetch: Fetch, epoch: Any) -> None:
+        self._fetch = fetch
+        self._epoch = epoch
+
+    def __getitem__(self, numbered: tuple[int, Task]) -> Packed | Failure | None:
+        number, task = numbered
+        if number != self._epoch.value:
+            return None
+        try:
+            _seed(task.seed)
+            return pack(self._fetch(task.indices))
+        except BaseException as error:
+            return Failure.of(error)
+
+
+def _as_it_is(answer: Packed | Failure | None) -> Packed | Failure | None:
+    return answer
+
+
+def _begin(switches: Switches, number: int) -> None:
+    """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for connection in copies:
-        connection.close()
-    torch.set_num_threads(1)  # workers share the cores; a forked OpenMP could also hang
     set_np(*switches)
-    todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-    unwanted: set[int] = set()
-    threading.Thread(target=_take_orders, args=(tasks, todo, unwanted), daemon=True).start()
-    while (task := todo.get()) is not None:
-        head, text, memory = _answer(task, fetch, unwanted)
-        try:
-            parcel.send(answers, head, text, memory)
-        except OSError:  # the parent has closed
-            return
-        except MemoryError as error:
-            parcel.send(answers, (task.number, True), pickle.dumps(_failure(error)), [])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _take_orders(tasks: Connection, todo: queue.SimpleQueue, unwanted: set[int]) -> None:
-    """Read orders as they come, so that the parent never waits to be heard."""
-    starter = os.getppid()  # the parent, or the server that forks for it
-    while True:
-        try:
-            while not tasks.poll(PARENT_CHECK):
-                # Another process may hold a copy of the parent's end; then no end is seen.
-                if os.getppid() != starter:
-                    os._exit(1)
-            order = tasks.recv()
-        except (EOFError, OSError):  # the parent is gone; nobody wants what this process does
-            os._exit(1)
-        if isinstance(order, set):
-            unwanted.update(order)
-            continue
-        todo.put(order)
-        if order is None:
-            return
-
-
-def _answer(task: Task, fetch: Fetch, unwanted: set[int]) -> tuple[tuple, bytes, list]:
-    if task.number in unwanted:
-        unwanted.discard(task.number)
-        return (task.number, False), pickle.dumps(None), []
-    try:
-        _seed(task.seed)
-        return (task.number, False), *parcel.pack(fetch(task.indices))
-    except BaseException as error:
-        return (task.number, True), pickle.dumps(_failure(error)), []
+def _end_with_parent() -> None:
+    """End even a busy worker when the parent is gone; torch looks only between batches."""
+    parent, starter = multiprocessing.parent_process(), os.getppid()
+    # Another process may hold a copy of the parent's end, and a server may fork for the parent.
+    while os.getppid() == starter and parent.is_alive():
+        parent.join(PARENT_CHECK)
+    os._exit(1)
 
 
 def _seed(seed: int) -> None:
@@ -352,14 +260,3 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 (what transforms of users draw from)
-
-
-def _failure(error: BaseException) -> Failure:
-    trace = "".join(traceback.format_exception(error))
-    summary = f"{type(error).__name__}: {error}"
-    pickled = None
-    with contextlib.suppress(Exception):
-        text = pickle.dumps(error)
-        if isinstance(error, Exception) and type(pickle.loads(text)) is type(error):
-            pickled = text
-    return Failure(pickled, summary, trace)

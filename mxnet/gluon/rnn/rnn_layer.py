@@ -65,6 +65,7 @@ class _RNNLayer(HybridBlock):
         self._dtype = dtype
         self._use_sequence_length = use_sequence_length
         self._gates = GATES[mode]
+        self._gives_states = True
         self._register_cells()
 
     def _register_cells(self) -> None:
@@ -195,16 +196,16 @@ class _RNNLayer(HybridBlock):
         self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any
     ) -> Any:
         """Run over a sequence; give the states back too when they were given."""
-        without_states = states is None
-        if without_states:
+        if self._gives_states != (states is not None):
+            self._gives_states = states is not None
+            self._clear_cached_op()  # its graph has other outputs
+        if states is None:
             states = self._zero_states(inputs)
         if isinstance(states, tensor_types):
             states = [states]
         if sequence_length is None:
-            outputs, states = super().__call__(inputs, states, **kwargs)
-        else:
-            outputs, states = super().__call__(inputs, states, sequence_length, **kwargs)
-        return outputs if without_states else (outputs, states)
+            return super().__call__(inputs, states, **kwargs)
+        return super().__call__(inputs, states, sequence_length, **kwargs)
 
     def _zero_states(self, inputs: Any) -> list:
         if not isinstance(inputs, ndarray.NDArray):
@@ -214,8 +215,8 @@ class _RNNLayer(HybridBlock):
 
     def hybrid_forward(
         self, F: Any, inputs: Any, states: list, sequence_length: Any = None, **params: Any
-    ) -> tuple[Any, list]:
-        """Run over a sequence."""
+    ) -> Any:
+        """Run over a sequence; return the outputs, and the states if the caller gave some."""
         if F is ndarray:
             self._check_states(inputs, states)
         if self._layout == "NTC":
@@ -240,7 +241,7 @@ class _RNNLayer(HybridBlock):
         )
         if self._layout == "NTC":
             outputs = F.swapaxes(outputs, dim1=0, dim2=1)
-        return outputs, states
+        return (outputs, states) if self._gives_states else outputs
 
     @staticmethod
     def _without_memory(states: list) -> list:

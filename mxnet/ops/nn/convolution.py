@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
-from ..attributes import Count
+from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
 from ..shapes import Shape, Shapes, unify
@@ -27,6 +27,9 @@ from .layouts import (
 ConvLayout = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC"]
 CudnnTune = Literal["fastest", "limited_workspace", "off"]
 CONVOLUTIONS = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
+# With fewer channels, laid out last, oneDNN writes beyond the end of the gradient of a 1x1 weight
+# when it strides. Such a kernel looks at nothing but every n-th number: they are picked before.
+FEW_CHANNELS = 8
 
 
 def _extent(kernel: int, dilation: int) -> int:
@@ -93,7 +96,7 @@ def convolution(
     stride: ShapeAttribute = (),
     dilate: ShapeAttribute = (),
     pad: ShapeAttribute = (),
-    num_filter: Count,
+    num_filter: PositiveCount,
     num_group: Count = 1,
     workspace: Count = 1024,
     no_bias: bool = False,
@@ -117,6 +120,8 @@ def convolution(
         check_data("Convolution", shape, kernel)
     if weight.shape != (num_filter, shape[1] // num_group, *kernel):
         check_weight("Convolution", weight.shape, (num_filter, shape[1] // num_group, *kernel))
+    if kernel == (1, 1) and stride and shape[1] < FEW_CHANNELS and not any(pad):
+        data, stride = data[:, :, :: stride[0], :: stride[1]], ()
     out = CONVOLUTIONS[len(kernel)](
         data, weight, bias, stride or 1, pad or 0, dilate or 1, num_group
     )

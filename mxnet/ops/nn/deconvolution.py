@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
-from ..attributes import Count
+from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
 from ..shapes import Shape
@@ -64,7 +64,7 @@ def deconvolution(
     pad: ShapeAttribute = (),
     adj: ShapeAttribute = (),
     target_shape: ShapeAttribute = (),
-    num_filter: Count,
+    num_filter: PositiveCount,
     num_group: Count = 1,
     workspace: Count = 512,
     no_bias: bool = True,

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from ..attributes import Positive
 from ..declare import op
 from ..shapes import Shape, Shapes, unify
 
@@ -35,7 +36,7 @@ def fully_connected(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    num_hidden: int,
+    num_hidden: Positive,
     no_bias: bool = False,
     flatten: bool = True,
 ) -> Tensor:

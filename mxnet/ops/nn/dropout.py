@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import AttributeConversionError
-from ..attributes import Shape
+from ..attributes import Fraction, Shape
 from ..declare import OpContext, op
 from ..shapes import same
 
@@ -17,7 +17,7 @@ from ..shapes import same
 def dropout(
     data: Tensor,
     *,
-    p: float = 0.5,
+    p: Fraction = 0.5,
     mode: Literal["always", "training"] = "training",
     axes: Shape = (),
     cudnn_off: bool | None = False,

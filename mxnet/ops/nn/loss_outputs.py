@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from ..attributes import Fraction
 from ..declare import Op, OpContext, ZeroAux, op
 from ..shapes import Shape, Shapes, same
 
@@ -365,9 +366,9 @@ def identity_attach_kl_sparse_reg(
     data: Tensor,
     moving_avg: ZeroAux,
     *,
-    sparseness_target: float = 0.1,
+    sparseness_target: Fraction = 0.1,
     penalty: float = 0.001,
-    momentum: float = 0.9,
+    momentum: Fraction = 0.9,
     run: OpContext,
 ) -> Tensor:
     """Return data; in training its gradient also pulls mean activations to a sparse target.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ..attributes import DType, Shape
+from ..attributes import DType, Positive, Shape
 from ..declare import op
 from ..families import check_same_dtype, number
 from ..shapes import UNKNOWN, Shapes, TypePattern, unify
@@ -83,8 +83,8 @@ def embedding(
     data: Tensor,
     weight: Tensor,
     *,
-    input_dim: int,
-    output_dim: int,
+    input_dim: Positive,
+    output_dim: Positive,
     dtype: DType = torch.float32,
     sparse_grad: bool = False,
 ) -> Tensor:

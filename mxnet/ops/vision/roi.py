@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
-from ..attributes import Shape
+from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
 
@@ -48,7 +48,9 @@ def _pooled_shape(
 
 
 @op("ROIPooling", "_npx_roi_pooling", total=2)
-def roi_pooling(data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: float) -> Tensor:
+def roi_pooling(
+    data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: Fraction
+) -> Tensor:
     """Take the maximum over an even grid of bins in each region ``(image, x1, y1, x2, y2)``.
 
     >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])

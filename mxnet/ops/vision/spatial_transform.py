@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ..attributes import Count, Shape
+from ..attributes import Count, Positive, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
 
@@ -134,7 +134,7 @@ def _upsampling_inputs(attrs: dict) -> list[str]:
 @op("UpSampling", count="num_args", input_names=_upsampling_inputs)
 def up_sampling(
     *data: Tensor,
-    scale: int,
+    scale: Positive,
     num_filter: int = 0,
     sample_type: Literal["bilinear", "nearest"],
     multi_input_mode: Literal["concat", "sum"] = "concat",

@@ -107,7 +107,7 @@ def alive(pid):
 
 
 def all_arrive():
-    for workers in (1, 2):
+    for workers in (1, 2, 4):
         loader = DataLoader(Numbers(), 3, num_workers=workers)
         for _ in range(3):
             assert of(loader) == list(range(20))

@@ -139,3 +139,21 @@ def test_cells_compute_in_the_type_of_their_input():
     cell.initialize()
     outputs, states = cell.unroll(2, nd.ones((1, 2, 4), dtype="float64"), merge_outputs=True)
     assert outputs.dtype == states[1].dtype == np.float64
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_layer_called_without_states_makes_outputs_only(hybridize, tmp_path):
+    layer = started(rnn.LSTM(3, prefix="l_"))
+    x, seen = nd.ones((4, 2, 3)), []
+    layer(x)
+    if hybridize:
+        layer.hybridize()
+    layer.register_forward_hook(lambda block, inputs, output: seen.append(output))
+    alone = layer(x)
+    both = layer(x, layer.begin_state(batch_size=2))
+    again = layer(x)
+    assert seen[0] is alone and len(seen[1]) == 2 and seen[2] is again
+    np.testing.assert_array_equal(both[0].asnumpy(), alone.asnumpy())
+    if hybridize:
+        layer.export(str(tmp_path / "l"))
+        assert mx.sym.load(str(tmp_path / "l-symbol.json")).list_outputs() == ["l_rnn0_output"]

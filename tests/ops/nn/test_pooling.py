@@ -60,3 +60,20 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(MXNetError, match="Pooling"):
             mx.nd.Pooling(data, **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((2, 3), {"global_pool": True}),
+        ((2, 3), {"global_pool": True, "kernel": (1, 1)}),
+        ((1,) * 6, {"global_pool": True, "kernel": (1, 1)}),
+        ((3, 8, 8), {"kernel": (1, 2)}),
+        ((3, 8), {"kernel": (1,)}),
+    ],
+)
+def test_data_has_the_axes_of_the_kernel(shape: tuple, options: dict) -> None:
+    with pytest.raises(MXNetError, match="Pooling: Input data should be"):
+        mx.nd.Pooling(mx.nd.ones(shape), **options)
+    with pytest.raises(MXNetError, match="Pooling: Input data should be"):
+        mx.sym.Pooling(mx.sym.var("data"), **options).infer_shape(data=shape)

@@ -1,0 +1,140 @@
+"""After backward, what was in its graph goes on as a constant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import autograd, nd
+from mxnet.ndarray.storage import recorded
+
+
+def leaf(values):
+    x = nd.array(values)
+    x.attach_grad()
+    return x
+
+
+def test_a_used_up_result_is_a_constant():
+    x = leaf([1.0, 2.0])
+    with autograd.record():
+        h = x * x
+        loss = h.sum()
+    loss.backward()
+    with autograd.record():
+        again = (h * x).sum()
+    again.backward()
+    assert x.grad.asnumpy().tolist() == [1, 4]
+
+
+def test_nodes_that_save_nothing_are_used_up_too():
+    x, b = leaf([1.0, 2.0]), leaf([1.0, 1.0])
+    with autograd.record():
+        e = x + b
+        loss = e.sum()
+    loss.backward()
+    with autograd.record():
+        again = (e * x).sum()
+    again.backward()
+    assert x.grad.asnumpy().tolist() == [2, 3] and b.grad.asnumpy().tolist() == [1, 1]
+
+
+def test_what_backward_did_not_reach_stays_in_its_graph():
+    x, w = leaf([2.0]), leaf([3.0])
+    with autograd.record():
+        fake = w * x
+        loss = (fake.detach() * x).sum()
+        loss.backward()
+        second = fake * fake
+    second.backward()
+    assert w.grad.asscalar() == 2 * 3 * 2 * 2
+
+
+def test_results_without_saved_tensors_stay_too():
+    x, w = leaf([2.0]), leaf([3.0])
+    with autograd.record():
+        moved = w + x
+        loss = x + 1
+    loss.backward()
+    with autograd.record():
+        second = moved * 5
+    second.backward()
+    assert w.grad.asscalar() == 5
+
+
+def test_a_retained_graph_stays():
+    x = leaf([3.0])
+    with autograd.record():
+        h = x * x
+    h.backward(retain_graph=True)
+    with autograd.record():
+        cube = h * x
+    cube.backward()
+    assert x.grad.asscalar() == 27
+    with pytest.raises(mx.base.MXNetError, match="Cannot differentiate node"):
+        h.backward()
+
+
+def test_backward_from_a_leaf_uses_nothing_up():
+    x = leaf([3.0])
+    with autograd.record():
+        h, e = x * x, x + 1
+    x.backward()
+    assert x.grad.asscalar() == 1
+    autograd.backward([h, e])
+    assert x.grad.asscalar() == 7
+
+
+def test_grad_uses_the_graph_up_as_well():
+    x = leaf([3.0])
+    with autograd.record():
+        h = x * x
+    assert autograd.grad(h, x)[0].asscalar() == 6
+    with autograd.record():
+        y = h * x
+    y.backward()
+    assert x.grad.asscalar() == 9
+
+
+def test_used_up_results_may_be_written_inside_record():
+    x = leaf([3.0])
+    with autograd.record():
+        h = x * 2
+    h.backward()
+    with autograd.record():
+        h[:] = 7
+    assert h.asscalar() == 7
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+def test_states_need_no_detach(layer, hybridize):
+    def gradients(detach):
+        net = getattr(mx.gluon.rnn, layer)(3, num_layers=2, input_size=2)
+        net.initialize(mx.init.Constant(0.1))
+        if hybridize:
+            net.hybridize()
+        states, found = net.begin_state(batch_size=2), []
+        for _ in range(3):
+            states = [s.detach() for s in states] if detach else states
+            with autograd.record():
+                output, states = net(nd.ones((4, 2, 2)), states)
+                loss = output.mean()
+            loss.backward()
+            found.append(net.l0_h2h_weight.grad().asnumpy())
+        return found
+
+    np.testing.assert_array_equal(gradients(detach=False), gradients(detach=True))
+
+
+def test_nothing_piles_up_when_backward_is_never_called():
+    x = leaf([1.0])
+    with autograd.record():
+        for _ in range(recorded.maxlen + 10):
+            x * 2
+    assert len(recorded) == recorded.maxlen
+    with autograd.record():
+        y = x * 3
+    y.backward()
+    assert x.grad.asscalar() == 3 and len(recorded) < recorded.maxlen
