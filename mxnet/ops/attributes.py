@@ -282,3 +282,12 @@ def to_string(value: Any) -> str:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return str(value)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether an attribute is a note to others, such as ``__layout__``: no operator asks.
+
+    >>> is_hidden("__layout__"), is_hidden("axis")
+    (True, False)
+    """
+    return name.startswith("__") and name.endswith("__")

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..error import AttributeConversionError, MXNetError, UnknownAttribute, did_you_mean
 from . import registry
-from .attributes import Attribute, attribute_type, to_string
+from .attributes import Attribute, attribute_type, is_hidden, to_string
 from .gradients import with_gradient_rule
 from .shapes import Shapes, TypePattern, infer_by_rules
 
@@ -183,7 +183,7 @@ class Op:
                 typed[name] = attribute.parse(value, self.name)
             elif self.free_attributes:
                 typed[name] = to_string(value)
-            elif name != self.count and self.takes_attributes:
+            elif name != self.count and self.takes_attributes and not is_hidden(name):
                 raise self._unknown(name)
         for name in self.required:
             if name not in typed:

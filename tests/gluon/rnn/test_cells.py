@@ -157,3 +157,11 @@ def test_layer_called_without_states_makes_outputs_only(hybridize, tmp_path):
     if hybridize:
         layer.export(str(tmp_path / "l"))
         assert mx.sym.load(str(tmp_path / "l-symbol.json")).list_outputs() == ["l_rnn0_output"]
+
+
+@pytest.mark.parametrize("func", [nd.zeros, nd.ones, nd.random.uniform, nd.random.normal])
+def test_states_begin_with_any_function_that_takes_a_shape(func):
+    """``__layout__`` comes along; operators pass over such notes."""
+    for cell in (rnn.LSTM(3), rnn.LSTMCell(3)):
+        states = cell.begin_state(batch_size=2, func=func)
+        assert [s.shape[-2:] for s in states] == [(2, 3), (2, 3)]
