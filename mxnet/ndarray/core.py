@@ -16,6 +16,7 @@ from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
 from . import indexing
 from .gradient import attach, run_backward
+from .host import convertible
 from .invoke import invoke, stored_context
 from .printing import html, text
 from .storage import Handle, current, plain, wrap, wrap_plain, writable
@@ -134,7 +135,7 @@ class NDArray(Handle):
         if tensor.dtype is torch.bfloat16:
             bits = tensor.contiguous().view(torch.int16).cpu().numpy()
             return bits.copy().view(dtypes.bfloat16)
-        return tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy()
+        return convertible(tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy())
 
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar.

@@ -162,13 +162,14 @@ def test_linear_regression_by_hand():
         for param in params:
             param[:] = param - lr * param.grad / batch_size
 
-    for _ in range(3):
+    for epoch in range(3):
         for x, y in data_iter(batch_size, features, labels):
             with autograd.record():
                 loss = square_loss(linreg(x, w, b), y)
             loss.backward()
             sgd([w, b], 0.03, batch_size)
         train_l = square_loss(linreg(features, w, b), labels)
+        assert "loss 0." in "epoch %d, loss %f" % (epoch + 1, train_l.mean().asnumpy())  # noqa: UP031
     assert train_l.mean().asscalar() < 1e-3
     np.testing.assert_allclose(w.asnumpy().ravel(), TRUE_W, atol=0.02)
 
