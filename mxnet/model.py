@@ -312,6 +312,9 @@ class FeedForward:
         if self.sym_gen is None:
             arguments = self.symbol.list_arguments()
             labels = [name for name in labels if name in arguments]
+            if self.arg_params is not None:  # what is neither data nor a parameter is a label
+                known = {*names, *self.arg_params, *labels}
+                labels += [name for name in arguments if name not in known]
             return Module(self.symbol, names, labels, context=self.ctx, **kwargs)
         generate = self.sym_gen
         return BucketingModule(
@@ -422,7 +425,9 @@ class FeedForward:
                 self.sym_gen(data.default_bucket_key) if self.symbol is None else self.symbol
             ).list_arguments()
             labels = [desc for desc in labels if desc[0] in arguments] or None
-        mod.bind(data.provide_data, labels, for_training=False)
+        with warnings.catch_warnings():  # to predict, labels need not be given
+            warnings.simplefilter("ignore", UserWarning)
+            mod.bind(data.provide_data, labels, for_training=False)
         mod.set_params(self.arg_params, self.aux_params or {})
         return mod
 

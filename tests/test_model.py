@@ -96,3 +96,12 @@ def test_large_weights_are_updated_by_the_devices():
     assert mx.model._create_kvstore(None, 2, small) == (None, False)
     with pytest.raises(TypeError, match="KVStore, str or None"):
         mx.model._create_kvstore(3, 2, small)
+
+
+def test_feed_forward_predicts_without_labels():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+    model = mx.model.FeedForward(net, num_epoch=1, initializer=mx.init.One())
+    model.fit(mx.io.NDArrayIter(np.ones((20, 6)), np.zeros(20), 10))
+    assert model.predict(mx.io.NDArrayIter(np.ones((20, 6)), None, 10)).shape == (20, 2)
+    assert model.predict(np.ones((20, 6))).shape == (20, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import warnings
 from collections.abc import Iterator
@@ -87,6 +88,7 @@ def _start() -> None:
     if recording.running:
         return
     everything = CONFIG["profile_all"]
+    atexit.register(_stop)  # torch's profiler must not outlive the interpreter
     recording.start(memory=everything or CONFIG["profile_memory"])
     _hooks.install(
         eager=everything or CONFIG["profile_imperative"],
