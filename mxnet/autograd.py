@@ -21,6 +21,7 @@ from .base import string_types
 from .error import MXNetError
 from .ndarray import NDArray
 from .ndarray.gradient import attach, differentiate, gradient_array, run_backward
+from .ndarray.spent import release
 from .ndarray.state import recording_scopes, state
 from .ndarray.storage import current, plain, wrap, wrap_plain
 
@@ -72,6 +73,8 @@ def _switch_recording(wanted: bool) -> None:
         with _counting:
             recording_scopes[0] += 1 if wanted else -1
         state.recording = wanted
+        if wanted:
+            release()
 
 
 _counting = threading.Lock()

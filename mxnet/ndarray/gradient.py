@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import MXNetError, ShapeError
-from .spent import release
+from .spent import note
 from .state import state
 from .storage import CONSTANT, plain, wrap, wrap_plain
 
@@ -192,7 +192,7 @@ def run_backward(
     finally:
         state.recording = recording
     if not retain_graph:
-        release(tensors)
+        note(tensors)
 
 
 def differentiate(
@@ -233,7 +233,7 @@ def differentiate(
     except RuntimeError as error:
         raise explain(error) from error
     if not retain_graph:
-        release(tensors)
+        note(tensors)
     return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]
 
 

@@ -7,6 +7,7 @@ Old programs lean on this. A recurrent net's state goes from batch to batch with
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 from weakref import ref
@@ -19,12 +20,33 @@ from .storage import plain, recorded
 _FEW = 2
 
 
-def release(heads: Sequence[Tensor]) -> None:
-    """Take the living arrays of graphs that backward from these heads has used up out of them."""
+# Where backwards began since arrays were last released; their graphs are used up.
+_finished: deque = deque(maxlen=4096)
+
+
+def note(heads: Sequence[Tensor]) -> None:
+    """Remember that backward from these heads has used their graphs up."""
+    _finished.extend(head.grad_fn for head in heads)
+
+
+def release() -> None:
+    """Take the arrays that still live out of used-up graphs; done when recording begins again.
+
+    By then most results of the last step are gone, so that there is little to look at.
+    """
+    starts = set()
+    while _finished:
+        try:
+            starts.add(_finished.popleft())
+        except IndexError:  # another thread was faster
+            break
+    starts.discard(None)
+    if not starts:
+        return
     living = _living()
     if not living:
         return
-    reached = starts = {head.grad_fn for head in heads} - {None}
+    reached = starts
     if len(living) > _FEW:
         reached = _reachable(starts)
     for array, node in living:
