@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from ..context import Context, torch_device
-from ..error import MXNetError, ShapeError
-from ..graph.passes.infer import infer_shapes
+from ..error import MXNetError
 from ..ndarray import NDArray
 from ..ndarray.invoke import assign, stored_context
 from ..ndarray.state import state
 from ..ndarray.storage import plain, wrap, wrap_plain
 from .passes import chosen
-from .program import KERNEL_ERRORS, Program, open_sources
+from .program import KERNEL_ERRORS, Program, open_sources, source_shapes
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -110,18 +109,9 @@ class CachedOp:
 
     def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
         graph = self._sym._graph
-        shapes = {}
-        if self._sources:
-            names = [n.name for n in graph.variables]
-            known = {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)}
-            found = infer_shapes(graph, known)
-            shapes = {node: found.values[node][0] for node in self._sources}
-            for node, shape in shapes.items():
-                if shape is None or -1 in shape:
-                    raise ShapeError(
-                        f"The shape of {node.name!r} ({node.op.name}) cannot be told from the "
-                        f"inputs {known}: give it without zeros."
-                    )
+        names = [n.name for n in graph.variables]
+        known = {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)}
+        shapes = source_shapes(graph, self._sources, known)
         demands = self._demands(feed)
         passes = () if demands == "watched" else chosen(state.training, demands != "", device)
         return Prepared(graph, state.training, device, None, shapes, self._kernels, passes)

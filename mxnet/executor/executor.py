@@ -12,13 +12,12 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, torch_device
 from ..error import MXNetError, ShapeError, did_you_mean
-from ..graph.passes.infer import infer_shapes
 from ..ndarray import NDArray
 from ..ndarray.gradient import _run_engine, explain
 from ..ndarray.invoke import stored_context
 from ..ndarray.storage import plain, wrap_plain, writable
 from .passes import chosen
-from .program import Program, open_sources
+from .program import Program, open_sources, source_shapes
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -218,19 +217,13 @@ class Executor:
         if program is None:
             devices = _devices(self._graph.nodes, self._ctx, self._group2ctx)
             device = torch_device(self._ctx)
-            shapes = self._source_shapes()
+            sources = open_sources(self._graph)
+            known = {n: a.shape for n, a in self.arg_dict.items()} if sources else {}
+            shapes = source_shapes(self._graph, sources, known)
             passes = () if watched else chosen(training, False, device)
             program = Program(self._graph, training, device, devices, shapes, self._kernels, passes)
             self._programs[training, watched] = program
         return program
-
-    def _source_shapes(self) -> dict[Node, tuple[int, ...]]:
-        sources = open_sources(self._graph)
-        if not sources:
-            return {}
-        known = {n: a.shape for n, a in self.arg_dict.items()}
-        found = infer_shapes(self._graph, known)
-        return {node: found.values[node][0] for node in sources}
 
     def _contexts(self) -> list[Context]:
         """Return the context of each output."""

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..error import MXNetError
+from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
 from ..graph.node import Node
+from ..graph.passes.infer import infer_shapes
 from ..ops.attributes import to_string
-from ..ops.declare import Op
+from ..ops.declare import KERNEL_ERRORS, Op
+from ..ops.shapes import is_known
 from .plan import ABSENT, Call, Plan, Unsuited
 from .straight_line import compile_steps, where
 
-KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
 Pass = Callable[[Plan], None]
 
 
@@ -46,6 +47,23 @@ def open_sources(graph: Graph) -> list[Node]:
             if typed.get("infer_range") or not shape or 0 in shape:
                 found.append(node)
     return found
+
+
+def source_shapes(
+    graph: Graph, sources: Sequence[Node], known: Mapping[str, tuple[int, ...]]
+) -> dict[Node, tuple[int, ...]]:
+    """Return the shapes of `open_sources`, inferred from those of the graph's inputs."""
+    if not sources:
+        return {}
+    found = infer_shapes(graph, known)
+    shapes = {node: found.values[node][0] for node in sources}
+    for node, shape in shapes.items():
+        if not is_known(shape):
+            raise ShapeError(
+                f"The shape of {node.name!r} ({node.op.name}) cannot be told from the "
+                f"inputs {dict(known)}: give it without zeros."
+            )
+    return shapes
 
 
 def _with_shape(attrs: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
-from ..ops.declare import Op, OpContext, operator_error
+from ..ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
 from .state import state
 from .storage import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .core import NDArray
 
 _NO_ATTRS: dict[str, Any] = {}
-# What torch's kernels raise about arguments that do not fit.
-KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
 
 
 def invoke(

@@ -24,6 +24,8 @@ from .shapes import Shapes, TypePattern, infer_by_rules
 
 Attrs = dict[str, Any]
 MAX_CACHED_ATTRS = 4096
+# What torch's kernels raise about arguments that do not fit.
+KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
 
 
 class Aux(NamedTuple):
