@@ -11,7 +11,6 @@ array([2., 4.], dtype=float32)
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +20,7 @@ from .base import string_types
 from .error import MXNetError
 from .ndarray import NDArray
 from .ndarray.gradient import attach, differentiate, gradient_array, run_backward
-from .ndarray.spent import release
-from .ndarray.state import recording_scopes, state
+from .ndarray.state import Session, backward_mode, recording_scopes, state
 from .ndarray.storage import current, plain, wrap, wrap_plain
 
 __all__ = [
@@ -52,32 +50,33 @@ class _Scope:
         self._recording, self._training = recording, training
 
     def __enter__(self) -> None:
-        self._previous = (state.recording, state.training, torch.is_grad_enabled())
-        wanted = self._recording
+        wanted, enabled = self._recording, torch.is_grad_enabled()
+        self._previous = (state.session, state.training, enabled)
         if wanted is not None:
             _switch_recording(wanted)
-            if self._previous[2] != wanted:
+            if enabled != wanted:
                 torch._C._set_grad_enabled(wanted)
         if self._training is not None:
             state.training = self._training
 
     def __exit__(self, *exc: object) -> None:
-        recording, state.training, enabled = self._previous
-        _switch_recording(recording)
+        session, state.training, enabled = self._previous
+        if (session is None) is not (state.session is None):
+            _switch_recording(session is not None)
+            if session is not None and not session.finished:
+                state.session = session  # recording goes on where it was interrupted
         if self._recording is not None:
             torch._C._set_grad_enabled(enabled)
 
 
 def _switch_recording(wanted: bool) -> None:
-    if state.recording != wanted:
-        with _counting:
-            recording_scopes[0] += 1 if wanted else -1
-        state.recording = wanted
+    if (state.session is not None) != wanted:
         if wanted:
-            release()
-
-
-_counting = threading.Lock()
+            state.session = Session()
+            recording_scopes.append(None)
+        else:
+            state.session = None
+            recording_scopes.pop()
 
 
 def record(train_mode: bool = True) -> _Scope:
@@ -162,8 +161,14 @@ def backward(
     ----------
     head_grads : where to start from; by default ones.
     retain_graph : keep the graph, to differentiate it again.
+    train_mode : the mode in which `Function.backward` runs; operators keep that of the recording.
     """
-    run_backward(*_listed(heads, head_grads), retain_graph)
+    heads, head_grads = _listed(heads, head_grads)
+    if train_mode == state.backward_training:
+        run_backward(heads, head_grads, retain_graph)
+        return
+    with backward_mode(train_mode):
+        run_backward(heads, head_grads, retain_graph)
 
 
 def grad(
@@ -190,7 +195,8 @@ def grad(
     heads, head_grads = _listed(heads, head_grads)
     variables = [variables] if isinstance(variables, NDArray) else list(variables)
     keep = create_graph if retain_graph is None else retain_graph
-    found = differentiate(heads, variables, head_grads, keep, create_graph)
+    with backward_mode(train_mode):
+        found = differentiate(heads, variables, head_grads, keep, create_graph)
     return [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
 
 
@@ -218,7 +224,7 @@ class _Bridge(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
         cls = ctx.classes[0] if ctx.classes else NDArray
-        with pause(state.training):
+        with pause(state.backward_training):
             found = ctx.function.backward(*(wrap_plain(cls, g) for g in grads))
         found = (found,) if isinstance(found, NDArray) else tuple(found)
         if len(found) != len(ctx.classes):

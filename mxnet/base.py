@@ -7,15 +7,19 @@ remain for programs that speak to C libraries of their own, and `_LIB` says so w
 from __future__ import annotations
 
 import ctypes
+import inspect
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from . import env, error
 from .error import MXNetError, NotImplementedForSymbol, register_error
+from .libinfo import __version__  # noqa: F401 (MXNet shows it here)
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
 
@@ -88,11 +92,11 @@ def _as_list(obj: Any) -> list:
 class classproperty:
     """A read-only property of the class itself."""
 
-    def __init__(self, getter: Any) -> None:
-        self.getter = getter
+    def __init__(self, func: Callable[[type], Any]) -> None:
+        self.func = func
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self.getter(owner)
+        return self.func(owner)
 
 
 def with_metaclass(meta: type, *bases: type) -> type:
@@ -118,13 +122,13 @@ def with_metaclass(meta: type, *bases: type) -> type:
 # -- between Python and C ----------------------------------------------------------------------
 
 
-def py_str(text: bytes) -> str:
+def py_str(x: bytes) -> str:
     """Return the text of C's bytes.
 
     >>> py_str(b"relu")
     'relu'
     """
-    return text.decode("utf-8")
+    return x.decode("utf-8")
 
 
 def c_str(string: str) -> ctypes.c_char_p:
@@ -166,7 +170,9 @@ def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
 
 
 def _address(handle: Any) -> int:
-    return handle.data_ptr() if hasattr(handle, "data_ptr") else int(handle)
+    if hasattr(handle, "data_ptr"):
+        return handle.data_ptr()
+    return handle if isinstance(handle, int) else id(handle)
 
 
 def ctypes2buffer(cptr: Any, length: int) -> bytearray:
@@ -195,6 +201,27 @@ def get_last_ffi_error(ret: int | None = None) -> MXNetError:
     return MXNetError(f"A C function failed{code}. It was not MXNext's, which has no C library.")
 
 
+def c2pyerror(err_msg: str) -> tuple[str, str | None]:
+    """Return a C library's message with its stack in Python's order, and the kind it begins with.
+
+    >>> c2pyerror("ValueError: too small")
+    ('ValueError: too small', 'ValueError')
+    """
+    kind = re.match(r"[A-Za-z_][\w.]*(?=:)", err_msg)
+    message, stack, in_stack = [], [], False
+    for line in err_msg.splitlines():
+        if line.startswith("Stack trace"):
+            in_stack = True
+        elif in_stack and line.startswith("  "):
+            stack.append(line)
+        else:
+            in_stack = False
+            message.append(line)
+    if stack:
+        message = ["Traceback (most recent call last):", *reversed(stack), *message]
+    return "\n".join(message), kind and kind.group()
+
+
 # -- documentation and places ------------------------------------------------------------------
 
 
@@ -218,6 +245,26 @@ def build_param_doc(
         if text:
             lines.append(f"    {text}")
     return "\n".join(lines) + "\n"
+
+
+def add_fileline_to_docstring(module: str | ModuleType, incursive: bool = True) -> None:
+    """Append to the docstring of each function of a module where it is defined.
+
+    With `incursive`, methods of the module's classes get theirs as well.
+    """
+    module = sys.modules[module] if isinstance(module, str) else module
+    for thing in vars(module).values():
+        if inspect.isfunction(thing):
+            _tell_place(thing, module)
+        elif inspect.isclass(thing) and incursive:
+            for method in filter(inspect.isfunction, vars(thing).values()):
+                _tell_place(method, module)
+
+
+def _tell_place(function: Callable, module: ModuleType) -> None:
+    if function.__doc__ and function.__module__ == module.__name__:
+        code = function.__code__
+        function.__doc__ += f"\n\nFrom:{code.co_filename}:{code.co_firstlineno}"
 
 
 def data_dir_default() -> str:

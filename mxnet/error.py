@@ -12,8 +12,11 @@ __all__ = [
     "FormatError",
     "IndexError",
     "InternalError",
+    "InvalidType",
+    "InvalidValue",
     "MXNetError",
     "NotImplementedForSymbol",
+    "OutOfRange",
     "ShapeError",
     "TypeError",
     "UnknownAttribute",
@@ -48,6 +51,21 @@ class AttributeConversionError(MXNetError, ValueError):
 
 class FormatError(MXNetError, ValueError):
     """A file is damaged, truncated or not of the format that was asked for."""
+
+
+# MXNet's Python code checked arguments with `assert`, and programs catch what that raised.
+
+
+class InvalidValue(MXNetError, AssertionError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class InvalidType(MXNetError, AssertionError, TypeError):
+    """An argument is of a kind that cannot be used."""
+
+
+class OutOfRange(MXNetError, IndexError):
+    """An operator met an index or axis that its input does not have."""
 
 
 def register_error(

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from math import cos, pi
 from typing import Literal
 
+from .error import InvalidType
+
 __all__ = [
     "CosineScheduler",
     "FactorScheduler",
@@ -43,7 +45,7 @@ class LRScheduler:
         warmup_mode: WarmupMode = "linear",
     ) -> None:
         if not isinstance(warmup_steps, int):
-            raise TypeError(f"warmup_steps must be a whole number, got {warmup_steps!r}")
+            raise InvalidType(f"warmup_steps must be a whole number, got {warmup_steps!r}")
         if warmup_begin_lr > base_lr:
             raise ValueError(
                 "Base lr has to be higher than warmup_begin_lr: "
@@ -152,7 +154,7 @@ class MultiFactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list | tuple) or not step:
-            raise TypeError(f"step must be a list of numbers of updates, got {step!r}")
+            raise InvalidType(f"step must be a list of numbers of updates, got {step!r}")
         if any(later <= earlier for earlier, later in itertools.pairwise(step)):
             raise ValueError(f"Schedule step must be an increasing integer list, got {step}")
         if step[0] < 1:
@@ -189,7 +191,7 @@ class _FadingScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int):
-            raise TypeError(f"max_update must be a whole number, got {max_update!r}")
+            raise InvalidType(f"max_update must be a whole number, got {max_update!r}")
         if max_update < 1:
             raise ValueError(
                 f"maximum number of updates must be strictly positive, got {max_update}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import time
 import warnings
@@ -21,6 +22,11 @@ from .base import _as_list
 from .callback import LogValidationMetricsCallback
 from .context import Context, cpu, current_context
 from .error import FormatError
+from .executor_manager import (  # noqa: F401 (MXNet shows them here)
+    DataParallelExecutorManager,
+    _check_arguments,
+    _load_data,
+)
 from .formats.atomic import replacing
 from .formats.location import existing_file, local_path
 from .initializer import Initializer, Uniform
@@ -32,6 +38,8 @@ from .symbol import Symbol
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
 Params = dict[str, NDArray]
+BASE_ESTIMATOR = object  # what FeedForward derives from
+SKLEARN_INSTALLED = importlib.util.find_spec("sklearn") is not None
 LARGE = 16 * 1024 * 1024  # elements; the update of larger weights is spread over the devices
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])

@@ -42,6 +42,10 @@ _IR_HEAD = struct.Struct("<IfQQ")
 _IR_SIZE = _IR_HEAD.size
 
 
+class ShortRecord(FormatError, struct.error):
+    """An image record has fewer bytes than its header."""
+
+
 class MXRecordIO:
     """Reads or writes the records of a file one after the other.
 
@@ -314,7 +318,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     (HEADER(flag=0, label=4.0, id=7, id2=0), b'x')
     """
     if len(s) < _IR_SIZE:
-        raise FormatError(f"An image record begins with {_IR_SIZE} bytes, this has {len(s)}.")
+        raise ShortRecord(f"An image record begins with {_IR_SIZE} bytes, this has {len(s)}.")
     header = IRHeader(*_IR_HEAD.unpack_from(s))
     content = s[_IR_SIZE:]
     if header.flag == 0:

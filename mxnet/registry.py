@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .error import MXNetError, did_you_mean
+from .error import InvalidValue, MXNetError, did_you_mean
 
 __all__ = ["get_alias_func", "get_create_func", "get_register_func", "get_registry"]
 
@@ -20,7 +20,7 @@ Class = TypeVar("Class", bound=type)
 _registries: dict[type, dict[str, type]] = {}
 
 
-class RegistryError(MXNetError, ValueError, KeyError):
+class RegistryError(InvalidValue, KeyError):
     """No class goes by the name, or what was given does not name one."""
 
     __str__ = MXNetError.__str__  # KeyError's would quote the message

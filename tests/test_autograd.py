@@ -349,3 +349,31 @@ def test_function_with_wrong_number_of_gradients_is_explained():
 def test_get_symbol_says_what_to_do():
     with pytest.raises(mx.MXNetError, match=r"mx\.sym\.var"):
         autograd.get_symbol(leaf([1.0]))
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("asked", [True, False])
+def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
+    seen = []
+
+    class Watched(mx.autograd.Function):
+        def forward(self, x):
+            return x * 1
+
+        def backward(self, dy):
+            seen.append((mx.autograd.is_training(), mx.autograd.is_recording()))
+            return dy
+
+    x = mx.nd.ones(2)
+    x.attach_grad()
+    with mx.autograd.record(train_mode=recorded):
+        ys = [Watched()(x) for _ in range(3)]
+    ys[0].backward(train_mode=asked)
+    mx.autograd.backward(ys[1], train_mode=asked)
+    mx.autograd.grad(ys[2], x, train_mode=asked)
+    ys = None
+    assert seen == [(asked, False)] * 3
+    with mx.autograd.record():
+        y = Watched()(x)
+    y.backward()
+    assert seen[-1] == (True, False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 import ctypes
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -69,3 +71,53 @@ def test_error_of_sparse_arrays_is_shown_here():
 def test_parameter_documentation():
     text = base.build_param_doc(["a", "b", "a"], ["int", "float", "x"], ["desc a", "", "zz"])
     assert text == "Parameters\n----------\na : int\n    desc a\nb : float\n"
+
+
+def test_names_that_programs_ask_for():
+    assert base.__version__ == mx.__version__ == "1.9.1"
+    assert base.py_str(x=b"a") == "a"
+
+    class Thing:
+        @base.classproperty
+        def label(cls):
+            return cls.__name__
+
+    assert Thing.label == "Thing"
+    assert base.c_handle_array([mx.sym.var("x")])[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("ValueError: abc", ("ValueError: abc", "ValueError")),
+        ("foo.Bar: x", ("foo.Bar: x", "foo.Bar")),
+        ("no colon at all", ("no colon at all", None)),
+        ("Check failed: a == b: hm", ("Check failed: a == b: hm", None)),
+        (
+            "ValueError: bad\nmore\nStack trace:\n  [bt] (0) f\n  [bt] (1) g\ntail",
+            (
+                "Traceback (most recent call last):\n  [bt] (1) g\n  [bt] (0) f\n"
+                "ValueError: bad\nmore\ntail",
+                "ValueError",
+            ),
+        ),
+    ],
+    ids=["kind", "dotted", "none", "sentence", "stack"],
+)
+def test_messages_of_c_libraries(message, wanted):
+    assert base.c2pyerror(message) == wanted
+
+
+def test_docstrings_tell_where_functions_are(monkeypatch):
+    module = types.ModuleType("told")
+    code = (
+        'def f():\n    """Doc."""\n\ndef g(): ...\n\n'
+        'class K:\n    """K."""\n    def m(self):\n        """M."""\n'
+    )
+    exec(compile(code, "told.py", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "told", module)
+    base.add_fileline_to_docstring(module, incursive=False)
+    assert module.f.__doc__ == "Doc.\n\nFrom:told.py:1" and module.g.__doc__ is None
+    assert module.K.__doc__ == "K." and module.K.m.__doc__ == "M."
+    base.add_fileline_to_docstring("told")
+    assert module.K.m.__doc__ == "M.\n\nFrom:told.py:8"

@@ -105,3 +105,10 @@ def test_feed_forward_predicts_without_labels():
     model.fit(mx.io.NDArrayIter(np.ones((20, 6)), np.zeros(20), 10))
     assert model.predict(mx.io.NDArrayIter(np.ones((20, 6)), None, 10)).shape == (20, 2)
     assert model.predict(np.ones((20, 6))).shape == (20, 2)
+
+
+def test_names_that_programs_ask_for():
+    assert issubclass(mx.model.FeedForward, mx.model.BASE_ESTIMATOR)
+    assert mx.model.SKLEARN_INSTALLED in (True, False)
+    manager = mx.executor_manager.DataParallelExecutorManager
+    assert mx.model.DataParallelExecutorManager is manager

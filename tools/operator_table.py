@@ -109,8 +109,6 @@ class _Watched(dict):
 
 def outputs_of(op: Op) -> str:
     """Return the names or number of the outputs, or which attributes decide it."""
-    if op.output_names is not None:
-        return " ".join(f"`{name}`" for name in op.output_names)
     attrs = _Watched(op)
     try:
         number = op.number_of_outputs(attrs)
@@ -118,7 +116,10 @@ def outputs_of(op: Op) -> str:
         return "by " + " ".join(f"`{name}`" for name in dict.fromkeys(attrs.read or op.required))
     if attrs.read:
         return "by " + " ".join(f"`{name}`" for name in dict.fromkeys(attrs.read))
-    return str(number)
+    names = op.names_of_outputs(attrs)
+    if names is None or names == ("output",):  # a single output is called that anyway
+        return str(number)
+    return " ".join(f"`{name}`" for name in names)
 
 
 # -- gradients --------------------------------------------------------------------------------

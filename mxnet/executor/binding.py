@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -14,9 +15,11 @@ from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..ndarray import NDArray
 from ..ndarray.gradient import check_req
 from ..ndarray.invoke import stored_context
+from ..ndarray.sparse import zeros as sparse_zeros
 from ..ndarray.storage import plain, wrap_plain
 from ..ops.shapes import is_known
 from .executor import Executor, context_of_node
+from .storage_types import checked_stypes, infer_gradient_storage, infer_storage
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -64,14 +67,16 @@ def simple_bind(
     reqs = requirements(grad_req, names)
     pool = _Pool(shared_exec, shared_buffer, shared_arg_names)
     graph = symbol._graph
+    stypes = infer_storage(graph, checked_stypes(stype_dict))
+    grad_stypes = infer_gradient_storage(graph, stypes)
     args, grads = [], []
     for node, shape, dtype, req in zip(graph.arguments, arg_shapes, arg_types, reqs, strict=True):
-        where = context_of_node(node, ctx, group2ctx)
-        is_input = node.name in shapes
-        args.append(pool.argument(node.name, shape, dtype, where, is_input))
-        grads.append(None if req == "null" else pool.gradient(node.name, shape, dtype, where))
+        what = _Array(shape, dtype, context_of_node(node, ctx, group2ctx), stypes[node][0])
+        args.append(pool.argument(node.name, what, is_input=node.name in shapes))
+        what = what._replace(stype=grad_stypes[node])
+        grads.append(None if req == "null" else pool.gradient(node.name, what))
     aux = [
-        pool.auxiliary(n.name, s, t, context_of_node(n, ctx, group2ctx))
+        pool.auxiliary(n.name, _Array(s, t, context_of_node(n, ctx, group2ctx), "default"))
         for n, s, t in zip(graph.auxiliary, aux_shapes, aux_types, strict=True)
     ]
     owns = shared_exec is None and shared_buffer is None
@@ -93,42 +98,58 @@ class _Pool:
         self._buffer = buffer
         self._shared_names = None if shared_arg_names is None else set(shared_arg_names)
 
-    def argument(
-        self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context, is_input: bool
-    ) -> NDArray:
+    def argument(self, name: str, what: _Array, is_input: bool) -> NDArray:
         old = self._args.get(name)
         shareable = self._shared_names is None or name in self._shared_names
-        if shareable and _fits(old, shape, dtype):
+        if shareable and what.fits(old):
             return old
-        if self._buffer is None or not is_input:
-            return _zeros(shape, dtype, ctx)
+        if self._buffer is None or not is_input or what.stype != "default":
+            return what.zeros()
         stored = self._buffer.get(name)
-        if stored is not None and plain(stored).dtype is dtype and stored.size >= _size(shape):
-            part = plain(stored).reshape(-1)[: _size(shape)].reshape(shape)
+        size = math.prod(what.shape)
+        if (
+            stored is not None
+            and stored.size >= size
+            and what._replace(shape=stored.shape).fits(stored)
+        ):
+            part = plain(stored).reshape(-1)[:size].reshape(what.shape)
             return wrap_plain(NDArray, part, stored._ctx)
-        self._buffer[name] = made = _zeros(shape, dtype, ctx)
+        self._buffer[name] = made = what.zeros()
         return made
 
-    def gradient(self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
+    def gradient(self, name: str, what: _Array) -> NDArray:
         old = self._grads.get(name)
-        return old if _fits(old, shape, dtype) else _zeros(shape, dtype, ctx)
+        return old if what.fits(old) else what.zeros()
 
-    def auxiliary(self, name: str, shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
+    def auxiliary(self, name: str, what: _Array) -> NDArray:
         old = self._aux.get(name)
-        return old if _fits(old, shape, dtype) else _zeros(shape, dtype, ctx)
+        return old if what.fits(old) else what.zeros()
 
 
-def _size(shape: tuple) -> int:
-    return int(torch.Size(shape).numel())
+class _Array(NamedTuple):
+    """What an array must be like."""
 
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    ctx: Context
+    stype: str
 
-def _fits(old: NDArray | None, shape: tuple, dtype: torch.dtype) -> bool:
-    return old is not None and old.shape == tuple(shape) and plain(old).dtype is dtype
+    def fits(self, old: NDArray | None) -> bool:
+        """Return whether an array is like this, wherever it lives."""
+        return (
+            old is not None
+            and old.shape == tuple(self.shape)
+            and old.stype == self.stype
+            and dtypes.to_torch(old.dtype) is self.dtype
+        )
 
-
-def _zeros(shape: tuple, dtype: torch.dtype, ctx: Context) -> NDArray:
-    made = torch.zeros(shape, dtype=dtype, device=torch_device(ctx))
-    return wrap_plain(NDArray, made, stored_context(ctx))
+    def zeros(self) -> NDArray:
+        """Return a new one."""
+        if self.stype != "default":
+            dtype = dtypes.to_numpy(self.dtype)
+            return sparse_zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)
+        made = torch.zeros(self.shape, dtype=self.dtype, device=torch_device(self.ctx))
+        return wrap_plain(NDArray, made, stored_context(self.ctx))
 
 
 def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
@@ -176,8 +197,12 @@ def _inferred_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list,
         known[unknown[0]] = torch.float32
 
 
-def requirements(grad_req: str | Sequence[str] | Mapping[str, str], names: Sequence[str]) -> list:
+def requirements(
+    grad_req: str | Sequence[str] | Mapping[str, str] | None, names: Sequence[str]
+) -> list[str]:
     """Return one grad_req for each argument."""
+    if grad_req is None:
+        return ["null"] * len(names)
     if isinstance(grad_req, str):
         reqs = [grad_req] * len(names)
     elif isinstance(grad_req, Mapping):

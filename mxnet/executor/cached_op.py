@@ -13,7 +13,7 @@ from ..error import MXNetError
 from ..ndarray import NDArray
 from ..ndarray.invoke import assign, stored_context
 from ..ndarray.state import state
-from ..ndarray.storage import plain, wrap, wrap_plain
+from ..ndarray.storage import current, plain, wrap, wrap_plain
 from .passes import chosen
 from .program import KERNEL_ERRORS, Program, open_sources, source_shapes
 
@@ -77,7 +77,7 @@ class CachedOp:
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
         if state.recording:
-            feed = [plain(a) if a._tracked is None else a._tracked for a in args]
+            feed = [current(a) for a in args]
         else:
             feed = [plain(a) if a._data is None else a._data for a in args]
         if feed:

@@ -6,7 +6,7 @@ Preparing happens once for each way of running; passes may rewrite the calls bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -35,6 +35,26 @@ class Step(NamedTuple):
     dead: tuple[int, ...]
     device: torch.device | None  # where inputs must be, when a graph spans devices
     wraps: bool = True  # whether a single result may come in a tuple
+
+    def call(self, arguments: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Any:
+        """Run the kernel, with inputs moved to where it runs."""
+        device = self.device
+        if device is not None:
+            arguments = [
+                a if not isinstance(a, Tensor) or a.device == device else a.to(device)
+                for a in arguments
+            ]
+        return self.kernel(*arguments, **attrs)
+
+
+class Watching(Protocol):
+    """Who looks on while a program runs."""
+
+    def before(self, node: Node, step: Step, arguments: list[Tensor | None]) -> tuple[list, dict]:
+        """Return the arguments and attributes to run a step with."""
+
+    def after(self, node: Node, results: Sequence[Tensor]) -> None:
+        """See what it made."""
 
 
 def open_sources(graph: Graph) -> list[Node]:
@@ -86,6 +106,7 @@ class Program:
     shapes : the inferred shapes of `open_sources`, which cannot know them by themselves.
     kernels : what other programs of this graph run; operators with memory share it.
     passes : what rewrites the calls, in this order; they see graphs on one device only.
+    always : rewrites without which the graph does not run, before the others.
     """
 
     def __init__(
@@ -97,6 +118,7 @@ class Program:
         shapes: Mapping[Node, tuple[int, ...]] | None = None,
         kernels: dict[Node, Callable] | None = None,
         passes: Sequence[Pass] = (),
+        always: Sequence[Pass] = (),
     ) -> None:
         self.graph = graph
         self.training = training
@@ -105,6 +127,7 @@ class Program:
         self._shapes = shapes or {}
         self._kernels = {} if kernels is None else kernels
         self._passes = passes if device_of is None else ()
+        self._always = always
         self._written: Program | None = None
         self._first_slot: dict[Node, int] = {}
         self._slots = 1
@@ -117,7 +140,7 @@ class Program:
         heads = [self._first_slot[e.node] + e.index for e in graph.heads]
         calls = [self._call(node) for node in nodes]
         plan = Plan(calls, heads, len(self.variables), training, device)
-        for rewrite in self._passes:
+        for rewrite in (*self._always, *self._passes):
             rewrite(plan)
         self.heads, self.rearranged = plan.heads, plan.rearranged
         self.nodes = [call.node for call in plan.calls]
@@ -211,25 +234,18 @@ class Program:
         heads = [values[slot] for slot in self.heads]
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
-    def run_watched(
-        self, feed: Sequence[Tensor], watch: Callable[[str, Tensor], None], inputs_too: bool
-    ) -> list[Tensor]:
-        """Run as `run` does, showing every result (and perhaps input) under its name."""
+    def run_watched(self, feed: Sequence[Tensor], watcher: Watching) -> list[Tensor]:
+        """Run as `run` does, with somebody who looks on before and after each step."""
         values = self._start(feed)
         for position, (step, node) in enumerate(zip(self.steps, self.nodes, strict=True)):
-            if inputs_too:
-                for entry, slot in zip(node.inputs, step.inputs, strict=False):
-                    if entry.node.op is None and slot != ABSENT:
-                        watch(entry.node.name, values[slot])
-            shown = step._replace(dead=())
+            arguments, attrs = watcher.before(node, step, [values[i] for i in step.inputs])
             try:
-                self._do(shown, values)
+                made = step.call(arguments, attrs)
             except KERNEL_ERRORS as error:
                 raise self._explain(position, feed, values, error) from error
-            for name, slot in zip(
-                node.output_names(), range(step.first, self._slots), strict=False
-            ):
-                watch(name, values[slot])
+            results = made if isinstance(made, tuple) else (made,)
+            values[step.first : step.first + step.count] = results[: step.count]
+            watcher.after(node, results)
             for slot in step.dead:
                 values[slot] = None
         return [values[slot] for slot in self.heads]
@@ -238,7 +254,7 @@ class Program:
         """Return the program that no pass has rewritten."""
         if self._written is None:
             same = (self.graph, self.training, self._device, self._device_of, self._shapes)
-            self._written = Program(*same, self._kernels)
+            self._written = Program(*same, self._kernels, always=self._always)
         return self._written
 
     def _start(self, feed: Sequence[Tensor]) -> list[Tensor | None]:
@@ -248,16 +264,13 @@ class Program:
 
     @staticmethod
     def _do(step: Step, values: list[Tensor | None]) -> None:
-        kernel, inputs, attrs, first, count, dead, device, _ = step
-        arguments = [values[i] for i in inputs]
-        if device is not None:
-            arguments = [a if a is None or a.device == device else a.to(device) for a in arguments]
-        made = kernel(*arguments, **attrs)
+        first, count = step.first, step.count
+        made = step.call([values[i] for i in step.inputs], step.attrs)
         if count == 1 and not isinstance(made, tuple):
             values[first] = made
         else:
             values[first : first + count] = made
-        for slot in dead:
+        for slot in step.dead:
             values[slot] = None
 
     def _explain(

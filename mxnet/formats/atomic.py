@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from .location import unwritable
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
@@ -22,12 +24,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     path = path.resolve()
     before = _mode(path)
     if before is not None and not stat.S_ISREG(before):
-        with path.open("wb") as file:
+        with _opened(path, "wb") as file:
             yield file
         return
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        with temporary.open("xb") as file:
+        with _opened(temporary, "xb", path) as file:
             yield file
             file.flush()
             if before is not None and os.name == "posix":
@@ -39,6 +41,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink()
         raise
     _sync_folder(path.parent)
+
+
+def _opened(path: Path, mode: str, wanted: Path | None = None) -> BinaryIO:
+    """Open a file; if that fails, say so of the file that the user wanted."""
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise unwritable(wanted or path, error) from error
 
 
 def _mode(path: Path) -> int | None:

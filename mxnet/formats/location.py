@@ -15,6 +15,24 @@ class MissingFile(MXNetError, FileNotFoundError):
     """A file that was to be read is not there."""
 
 
+class UnwritableFile(MXNetError, OSError):
+    """A file cannot be written."""
+
+    __str__ = MXNetError.__str__  # OSError's would leave out what to do
+
+
+class MissingFolder(UnwritableFile, FileNotFoundError):
+    """The folder that a file was to be written to is not there."""
+
+
+class ForbiddenFile(UnwritableFile, PermissionError):
+    """A file or folder may not be written to."""
+
+
+class FolderInPlace(UnwritableFile, IsADirectoryError):
+    """A folder has the name that a file was to have."""
+
+
 class RemoteLocation(MXNetError, ValueError):
     """An address on another machine was given where a local path is needed."""
 
@@ -37,6 +55,19 @@ def local_path(place: str | os.PathLike[str]) -> Path:
         f"Cannot open {text!r}: MXNext reads and writes local files only, not {scheme[1]}:// "
         "addresses. Copy the file to or from this machine with the tool of that service."
     )
+
+
+def unwritable(path: Path, error: OSError) -> UnwritableFile:
+    """Return the system's complaint about a file that was to be written."""
+    kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
+    kind = next((k for k in kinds if issubclass(k, type(error))), UnwritableFile)
+    if kind is MissingFolder and not path.parent.is_dir():
+        reason = f"there is no folder {str(path.parent)!r}. Create it first"
+    else:
+        reason = error.strerror or str(error)
+    made = kind(f"Cannot write {str(path)!r}: {reason}.")
+    made.errno, made.strerror, made.filename = error.errno, error.strerror, str(path)
+    return made
 
 
 def existing_file(place: str | os.PathLike[str]) -> Path:

@@ -353,7 +353,7 @@ class Block:
         if not ignore_extra:
             for name in loaded:
                 if name not in params:
-                    raise ValueError(
+                    raise ParameterError(
                         f"Parameter '{name}' loaded from file '{filename}' is not present in "
                         f"{type(self).__name__} '{self.name}', which contains parameters "
                         f"{_brief_print_list(params)}. Set ignore_extra=True to ignore."

@@ -72,12 +72,14 @@ def _same_structure(stored: list, given: list) -> bool:
 
 
 def check_backend(backend: str | None) -> None:
-    """Refuse the name of a backend that is not here."""
+    """Warn of the name of a backend that is not here; MXNet too goes on without it."""
     if backend is not None and backend not in BUILT_IN_BACKENDS:
-        raise MXNetError(
-            f"Backend {backend!r} cannot be found. {did_you_mean(backend, BUILT_IN_BACKENDS)} "
-            f"Known are {', '.join(BUILT_IN_BACKENDS)}; all of them mean the built-in executor, "
-            "which fuses by itself."
+        near = did_you_mean(backend, BUILT_IN_BACKENDS)
+        warnings.warn(
+            f"Error optimizing for backend '{backend}' cannot be found. {near} Known are "
+            f"{', '.join(BUILT_IN_BACKENDS)}; all of them mean the built-in executor, which fuses "
+            "by itself and is used now.",
+            stacklevel=3,
         )
 
 

@@ -54,6 +54,11 @@ def _listed(ctx: Context | Sequence[Context] | None) -> list[Context]:
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
+def _is_same_host(one: Context, other: Context) -> bool:
+    """Return whether both are the same CPU: pinned and shared memory are its own memory."""
+    return 2 not in (one.device_typeid, other.device_typeid) and one.device_id == other.device_id
+
+
 class Parameter:
     """A container of a block's weights, with one copy on each context.
 
@@ -341,6 +346,9 @@ class Parameter:
             ctx = current_context()
         for array, place in zip(arrays, self._ctx_list, strict=True):
             if place == ctx:
+                return array
+        for array, place in zip(arrays, self._ctx_list, strict=True):
+            if isinstance(ctx, Context) and _is_same_host(place, ctx):
                 return array
         raise self._missing(ctx)
 

@@ -20,7 +20,7 @@ import torch
 
 from .. import env, ndarray
 from ..context import Context
-from ..error import MXNetError
+from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
 from ..ndarray import NDArray
 from ..ndarray.storage import plain
@@ -109,7 +109,7 @@ def clip_global_norm(
     5.0
     """
     if not arrays:
-        raise ValueError("clip_global_norm needs at least one array.")
+        raise InvalidValue("clip_global_norm needs at least one array.")
     tensors = [plain(a) for a in arrays]
     device = tensors[0].device
     norms = torch._foreach_norm([t.float() if t.dtype.itemsize < 4 else t for t in tensors])
@@ -165,7 +165,7 @@ def download(
     """
     target = _download_target(url, path)
     if retries < 0:
-        raise ValueError(f"Number of retries should be at least 0, currently it's {retries}")
+        raise InvalidValue(f"Number of retries should be at least 0, currently it's {retries}")
     if not verify_ssl:
         warnings.warn(
             f"The server of {url} is not asked to prove who it is (verify_ssl=False); give "

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ops.declare import Op
-from .output_names import output_names
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -115,11 +114,18 @@ class Node:
         return self.op.names_of_inputs(self.typed, len(self.inputs))
 
     def output_names(self) -> list[str]:
-        """Return MXNet's names of the visible outputs: ``fc1_output``; a variable's is its own."""
+        """Return MXNet's names of the visible outputs: ``fc1_output``; a variable's is its own.
+
+        Outputs to which the operator gives no names are numbered if there are several, hidden
+        ones included: ``box_nms0_output0``.
+        """
         if self.op is None:
             return [self.name]
-        facts = self.facts
-        return [f"{self.name}_{n}" for n in output_names(self.op, facts)]
+        attrs, outputs, total, _ = self.facts
+        names = self.op.names_of_outputs(attrs)
+        if names is None:
+            names = ["output"] if total == 1 else [f"output{i}" for i in range(outputs)]
+        return [f"{self.name}_{n}" for n in names]
 
     def all_attributes(self) -> dict[str, str]:
         """Return the operator's and the user's attributes together."""

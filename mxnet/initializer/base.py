@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import registry
+from ..error import InvalidValue
 from ..ndarray import NDArray
 
 
@@ -259,7 +260,7 @@ class Load:
         if name in self.param:
             loaded = self.param[name]
             if loaded.shape != arr.shape:
-                raise ValueError(
+                raise InvalidValue(
                     f"Parameter {name} cannot be initialized from loading. Shape mismatch, "
                     f"target {arr.shape} vs loaded {loaded.shape}"
                 )
@@ -267,7 +268,7 @@ class Load:
             self._tell(name, "loading")
             return
         if self.default_init is None:
-            raise ValueError(
+            raise InvalidValue(
                 f"Cannot Initialize {name}. Not found in loaded param and no default Initializer "
                 "is provided."
             )
@@ -291,7 +292,7 @@ class Mixed:
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Initializer]) -> None:
         if len(patterns) != len(initializers):
-            raise ValueError(
+            raise InvalidValue(
                 f"Mixed needs one initializer a pattern, got {len(patterns)} patterns and "
                 f"{len(initializers)} initializers"
             )

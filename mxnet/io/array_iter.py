@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..error import MXNetError, ShapeError
+from ..error import InvalidType, InvalidValue, MXNetError, ShapeError
 from ..ndarray import NDArray, array
 from ..ndarray.storage import Handle, plain, wrap_plain
 from ..random import host_rng
@@ -68,7 +69,7 @@ class NDArrayIter(DataIter):
         self.data = named_arrays(data, data_name)
         self.label = named_arrays(label, label_name) if label is not None else []
         if not self.data:
-            raise ValueError("NDArrayIter needs at least one data array")
+            raise InvalidValue("NDArrayIter needs at least one data array")
         self.layout = layout
         self.num_data = self._common_length()
         if last_batch_handle != "discard" and any(_is_csr(x) for _, x in self.data + self.label):
@@ -114,13 +115,25 @@ class NDArrayIter(DataIter):
         return axis if 0 < axis < x.ndim else 0
 
     def _common_length(self) -> int:
+        """Return how many samples there are; what arrays have beyond the first one's is cut off."""
         arrays = self.data + self.label
         lengths = {name: x.shape[self._axis(x)] if x.ndim else 0 for name, x in arrays}
-        if len(set(lengths.values())) > 1:
-            raise ShapeError(f"All arrays must have equally many samples, got {lengths}")
         count = next(iter(lengths.values()))
+        if min(lengths.values()) < count:
+            raise ShapeError(
+                f"All arrays must have as many samples as the first one, {count}, but got {lengths}"
+            )
         if not count:
             raise ShapeError("NDArrayIter needs at least one sample")
+        if max(lengths.values()) > count:
+            warnings.warn(
+                f"NDArrayIter uses the first {count} samples of each array: they have {lengths}.",
+                stacklevel=3,
+            )
+            self.data, self.label = (
+                [(name, _beginning(x, self._axis(x), count)) for name, x in named]
+                for named in (self.data, self.label)
+            )
         return count
 
     def hard_reset(self) -> None:
@@ -217,7 +230,7 @@ def named_arrays(source: Any, default_name: str) -> Named:
     elif isinstance(source, dict):
         source = dict(sorted(source.items()))
     else:
-        raise TypeError(
+        raise InvalidType(
             "Input must be NDArray, numpy.ndarray, a list of them or dict with them as values, "
             f"got {type(source).__name__}"
         )
@@ -256,6 +269,10 @@ def _part(x: NDArray, axis: int, begin: int, end: int) -> NDArray:
     if x.stype != "default":
         return x[begin:end].tostype("default")
     return _wrapped(x, plain(x).narrow(axis, begin, end - begin).clone())
+
+
+def _beginning(x: NDArray, axis: int, count: int) -> NDArray:
+    return x[:count] if _is_csr(x) else _part(x, axis, 0, count)
 
 
 def _reordered(x: NDArray, axis: int, places: Tensor) -> NDArray:

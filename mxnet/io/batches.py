@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base import mx_real_t
+from ..error import InvalidType
 
 __all__ = ["DataBatch", "DataDesc", "DataIter"]
 
@@ -79,7 +80,7 @@ class DataBatch:
     ) -> None:
         for what, arrays in (("Data", data), ("Label", label)):
             if arrays is not None and not isinstance(arrays, list | tuple):
-                raise TypeError(f"{what} must be list of NDArrays, got {type(arrays).__name__}")
+                raise InvalidType(f"{what} must be list of NDArrays, got {type(arrays).__name__}")
         self.data = data
         self.label = label
         self.pad = pad

@@ -5,13 +5,41 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from ..error import MXNetError
+from ..error import InvalidValue, MXNetError
 from .batches import DataBatch, DataDesc, DataIter
 
 __all__ = ["PrefetchingIter", "ResizeIter"]
 
 
-class ResizeIter(DataIter):
+class _WholeBatches(DataIter):
+    """An iterator that gets its batches whole: `iter_next` puts them into `current_batch`."""
+
+    current_batch: DataBatch | None = None
+
+    def next(self) -> DataBatch:
+        """Return the next batch, or raise StopIteration."""
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self) -> Any:
+        """Return the data of the current batch."""
+        return self.current_batch.data
+
+    def getlabel(self) -> Any:
+        """Return the labels of the current batch."""
+        return self.current_batch.label
+
+    def getindex(self) -> Any:
+        """Return where the samples of the current batch come from, if that is known."""
+        return self.current_batch.index
+
+    def getpad(self) -> int | None:
+        """Return how many samples of the current batch only fill it."""
+        return self.current_batch.pad
+
+
+class ResizeIter(_WholeBatches):
     """Another iterator with `size` batches in each epoch, started anew as often as it takes.
 
     Parameters
@@ -32,7 +60,6 @@ class ResizeIter(DataIter):
         self.size = size
         self.reset_internal = reset_internal
         self.cur = 0
-        self.current_batch: DataBatch | None = None
         self.provide_data = data_iter.provide_data
         self.provide_label = data_iter.provide_label
         if hasattr(data_iter, "default_bucket_key"):
@@ -43,12 +70,6 @@ class ResizeIter(DataIter):
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
-
-    def next(self) -> DataBatch:
-        """Return the next batch, or raise StopIteration."""
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
 
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
@@ -62,24 +83,8 @@ class ResizeIter(DataIter):
         self.cur += 1
         return True
 
-    def getdata(self) -> Any:
-        """Return the data of the current batch."""
-        return self.current_batch.data
 
-    def getlabel(self) -> Any:
-        """Return the labels of the current batch."""
-        return self.current_batch.label
-
-    def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
-        return self.current_batch.index
-
-    def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
-        return self.current_batch.pad
-
-
-class PrefetchingIter(DataIter):
+class PrefetchingIter(_WholeBatches):
     """Fetches the next batch of one or several iterators while the current one is in use.
 
     Each iterator has a thread of its own; batches of several are joined to one. An error in a
@@ -104,12 +109,11 @@ class PrefetchingIter(DataIter):
     ) -> None:
         self.iters = list(iters) if isinstance(iters, list | tuple) else [iters]
         if not self.iters:
-            raise ValueError("PrefetchingIter needs at least one iterator")
+            raise InvalidValue("PrefetchingIter needs at least one iterator")
         self.n_iter = len(self.iters)
         self.rename_data = rename_data
         self.rename_label = rename_label
         super().__init__(self.provide_data[0].shape[0])
-        self.current_batch: DataBatch | None = None
         self._threads = ThreadPoolExecutor(self.n_iter, "prefetch")
         self._coming: list[Future] = []
         self._fetch()
@@ -134,12 +138,6 @@ class PrefetchingIter(DataIter):
             it.reset()
         self._fetch()
 
-    def next(self) -> DataBatch:
-        """Return the next batch, or raise StopIteration."""
-        if not self.iter_next():
-            raise StopIteration
-        return self.current_batch
-
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
         batches = [coming.result() for coming in self._coming]
@@ -160,22 +158,6 @@ class PrefetchingIter(DataIter):
             provide_label=self.provide_label,
         )
         return True
-
-    def getdata(self) -> Any:
-        """Return the data of the current batch."""
-        return self.current_batch.data
-
-    def getlabel(self) -> Any:
-        """Return the labels of the current batch."""
-        return self.current_batch.label
-
-    def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
-        return self.current_batch.index
-
-    def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
-        return self.current_batch.pad
 
     def __del__(self) -> None:
         threads = getattr(self, "_threads", None)

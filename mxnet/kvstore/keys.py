@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..error import MXNetError
+from ..error import InvalidType, InvalidValue, MXNetError
 from ..ndarray import NDArray
 
 Key = int | str
 
 
-class KeyTypeError(MXNetError, TypeError):
+class KeyTypeError(InvalidType):
     """A key is neither str nor int, or a value is no array."""
 
 
@@ -47,10 +47,10 @@ def grouped(verb: str, key: Any, value: Any) -> Iterator[tuple[Key, list[NDArray
         return iter([(key, _arrays(verb, key, value))])
     keys = [_key(k) for k in key]
     if len({type(k) for k in keys}) > 1:
-        raise MXNetError(f"inconsistent types of keys: {key}; give all str or all int")
+        raise InvalidValue(f"inconsistent types of keys: {key}; give all str or all int")
     if not isinstance(value, list | tuple) or len(value) != len(keys):
         count = len(value) if isinstance(value, list | tuple) else 1
-        raise MXNetError(
+        raise InvalidValue(
             f"{verb} got {len(keys)} keys but {count} values: give a list with an array, or a list "
             "of arrays, for each key."
         )

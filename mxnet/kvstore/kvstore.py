@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import optimizer as opt
-from ..error import MXNetError, ShapeError, did_you_mean
+from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
 from ..ndarray import NDArray
@@ -108,7 +108,7 @@ class KVStore(KVStoreBase):
             Leave out keys of row_sparse arrays, which are for `row_sparse_pull`.
         """
         if out is None:
-            raise MXNetError("pull needs out=: the arrays to fill.")
+            raise InvalidValue("pull needs out=: the arrays to fill.")
         for one, places in grouped("pull", key, out):
             stored = self._known(one, places)
             if ignore_sparse and stored.stype != "default":
@@ -140,7 +140,7 @@ class KVStore(KVStoreBase):
             The rows, in any order; one that comes twice counts once.
         """
         if out is None or row_ids is None:
-            raise MXNetError("row_sparse_pull needs out= and row_ids=.")
+            raise InvalidValue("row_sparse_pull needs out= and row_ids=.")
         wanted = row_ids
         if isinstance(row_ids, list | tuple):
             wanted = row_ids[0] if len(row_ids) == 1 else row_ids
@@ -218,7 +218,7 @@ class KVStore(KVStoreBase):
 
     def _states_of(self, verb: str) -> opt.Updater:
         if not isinstance(self._updater, opt.Updater):
-            raise MXNetError(f"Cannot {verb} states: set_optimizer has not been called.")
+            raise InvalidValue(f"Cannot {verb} states: set_optimizer has not been called.")
         return self._updater
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..error import ShapeError
+from ..error import InvalidValue, ShapeError
 from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
 
 Names = Sequence[str] | None
@@ -276,7 +276,7 @@ class _LogLoss(EvalMetric):
         for label, pred in pairs(labels, preds):
             label = label.reshape(-1).long()
             if pred.ndim < 2 or len(label) != len(pred):
-                raise ShapeError(
+                raise InvalidValue(
                     f"Shape of labels {tuple(label.shape)} does not match shape of predictions "
                     f"{tuple(pred.shape)}: {self.name} needs (batch,) and (batch, classes)"
                 )
@@ -368,7 +368,7 @@ class Perplexity(EvalMetric):
         for label, pred in pairs(labels, preds):
             classes = pred.shape[self.axis]
             if label.numel() * classes != pred.numel():
-                raise ShapeError(
+                raise InvalidValue(
                     f"Shape of labels {tuple(label.shape)} does not match shape of predictions "
                     f"{tuple(pred.shape)}: perplexity needs one label for the {classes} "
                     f"probabilities along axis {self.axis}"

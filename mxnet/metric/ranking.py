@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from ..error import ShapeError
+from ..error import InvalidValue
 from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
 from .classification import Names
 
@@ -30,7 +30,7 @@ class TopKAccuracy(EvalMetric):
         label_names: Names = None,
     ) -> None:
         if top_k <= 1:
-            raise ValueError(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
+            raise InvalidValue(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
         super().__init__(
             f"{name}_{top_k}", output_names, label_names, top_k=top_k, has_global_stats=True
         )
@@ -40,7 +40,7 @@ class TopKAccuracy(EvalMetric):
         """Take a batch of class labels, and scores of shape (batch, classes)."""
         for label, pred in pairs(labels, preds):
             if pred.ndim != 2:
-                raise ShapeError(
+                raise InvalidValue(
                     f"{self.name} needs scores of shape (batch, classes), got predictions of "
                     f"shape {tuple(pred.shape)}"
                 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..initializer import Initializer, Uniform
 from ..model import load_params, named_params, params_name, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
+from . import parameters
 from .base_module import SGD_DEFAULTS, BaseModule
 from .module import Module
 
@@ -178,20 +178,10 @@ class BucketingModule(BaseModule):
     ) -> None:
         """Set the parameters."""
         if not allow_missing:
-            self.init_params(
-                initializer=None,
-                arg_params=arg_params,
-                aux_params=aux_params,
-                allow_missing=allow_missing,
-                force_init=force_init,
-                allow_extra=allow_extra,
-            )
+            super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. set_params call ignored.",
-                stacklevel=2,
-            )
+            parameters.warn_ignored("set_params")
             return
         self._curr_module.set_params(
             arg_params,

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import ndarray as nd
 from ..context import Context
-from ..error import MXNetError, ShapeError, did_you_mean
+from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import Executor, simple_bind
 from ..executor_manager import _load_general, _split_input_slice, copy_into
 from ..io import DataDesc
@@ -298,7 +298,7 @@ class DataParallelExecutorGroup:
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states: from arrays as `get_states` gives them, or all to one number."""
         if (states is None) == (value is None):
-            raise ValueError("set_states needs either states or value, not both and not neither.")
+            raise InvalidValue("set_states needs either states or value, not both and not neither.")
         if states is not None:
             _load_general(states, [[(None, x) for x in b] for b in self.state_arrays], repeat(-1))
             return

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import context as ctx
-from .. import ndarray as nd
-from .. import optimizer as opt
-from ..context import Context
-from ..error import MXNetError, ShapeError
-from ..executor_manager import copy_into
-from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
-from ..initializer import InitDesc, Initializer, Uniform
-from ..io import DataBatch, DataDesc
-from ..model import (
-    _create_kvstore,
-    _initialize_kvstore,
-    _update_params,
-    _update_params_on_kvstore,
-    load_checkpoint,
-    params_name,
-    write_symbol,
-)
+from ..context import Context, cpu
+from ..error import MXNetError
+from ..initializer import Initializer, Uniform
+from ..io import DataDesc
+from ..model import load_checkpoint, params_name, write_symbol
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from . import optimizing, parameters
 from .base_module import SGD_DEFAULTS, BaseModule
+from .binding import descs_of_batch, group_to_share, joined_batch, parse_descs
 from .executor_group import DataParallelExecutorGroup
-from .names import check_input_names, not_presented, parse_descs
-from .optimizing import made_optimizer, restore, state_of
-
-Params = dict[str, NDArray]
+from .names import check_input_names
+from .parameters import Params
 
 
 class Module(BaseModule):
@@ -80,7 +65,7 @@ class Module(BaseModule):
         compression_params: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(logger=logger)
-        context = ctx.cpu() if context is None else context
+        context = cpu() if context is None else context
         self._context = [context] if isinstance(context, Context) else list(context)
         self._work_load_list = list(work_load_list or [1] * len(self._context))
         if len(self._work_load_list) != len(self._context):
@@ -149,19 +134,12 @@ class Module(BaseModule):
     def save_optimizer_states(self, fname: str) -> None:
         """Write what the optimizer remembers, such as momenta."""
         self._need_optimizer()
-        if self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname)
-            return
-        with replacing(local_path(fname)) as file:
-            file.write(self._updater.get_states())
+        optimizing.write_states(self, fname)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read what `save_optimizer_states` wrote, here or in MXNet."""
         self._need_optimizer()
-        if self._update_on_kvstore:
-            self._kvstore.load_optimizer_states(fname)
-        else:
-            self._updater.set_states(existing_file(fname).read_bytes())
+        optimizing.read_states(self, fname)
 
     # -- names and shapes ---------------------------------------------------------------------
 
@@ -236,24 +214,14 @@ class Module(BaseModule):
             Accepted as in MXNet, where extra names are ignored here in any case.
         """
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. init_params call ignored.",
-                stacklevel=2,
-            )
+            parameters.warn_ignored("init_params")
             return
         if not self.binded:
             raise AssertionError("call bind before initializing the parameters")
         self._make_host_params()
         attributes = self._symbol.attr_dict()
-        for kind, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
-            missing = [] if given is None else [n for n in sorted(kind) if n not in given]
-            if missing and not allow_missing:
-                raise RuntimeError(not_presented(missing, given))
-            for name, array in sorted(kind.items()):
-                if given is not None and name in given:
-                    _copy_param(name, given[name], array)
-                elif initializer is not None:
-                    initializer(InitDesc(name, attributes.get(name)), array)
+        for arrays, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            parameters.give_values(arrays, given, initializer, attributes, allow_missing)
         self.params_initialized = True
         self._params_dirty = False
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
@@ -262,9 +230,9 @@ class Module(BaseModule):
         """Make the arrays that `get_params` gives, if they are not there yet."""
         group = self._exec_group
         if self._arg_params is None:
-            self._arg_params = _like(group.param_names, group.param_arrays)
+            self._arg_params = parameters.host_arrays(group.param_names, group.param_arrays)
         if self._aux_params is None:
-            self._aux_params = _like(group.aux_names, group.aux_arrays)
+            self._aux_params = parameters.host_arrays(group.aux_names, group.aux_arrays)
 
     def set_params(
         self,
@@ -276,20 +244,10 @@ class Module(BaseModule):
     ) -> None:
         """Set the parameters; with `allow_missing` those that are not given stay as they are."""
         if not allow_missing:
-            self.init_params(
-                initializer=None,
-                arg_params=arg_params,
-                aux_params=aux_params,
-                allow_missing=allow_missing,
-                force_init=force_init,
-                allow_extra=allow_extra,
-            )
+            super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. set_params call ignored.",
-                stacklevel=2,
-            )
+            parameters.warn_ignored("set_params")
             return
         self._need_bind()
         self._make_host_params()
@@ -332,19 +290,11 @@ class Module(BaseModule):
         if not for_training and inputs_need_grad:
             raise AssertionError("inputs_need_grad=True needs for_training=True")
         data, labels = parse_descs(
-            self._data_names,
-            self._label_names,
-            data_shapes,
-            label_shapes,
-            self._symbol.list_arguments(),
+            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
         )
         shared_group = None
         if shared_module is not None:
-            if not (shared_module.binded and shared_module.params_initialized):
-                raise AssertionError("shared_module must be bound and have its parameters")
-            shared_group = shared_module._exec_group
-            if len(shared_group.execs) < len(self._context):
-                raise AssertionError("shared_module has fewer contexts than this module")
+            shared_group = group_to_share(shared_module, len(self._context))
         self._exec_group = DataParallelExecutorGroup(
             self._symbol,
             self._context,
@@ -370,7 +320,7 @@ class Module(BaseModule):
             self._arg_params = shared_module._arg_params
             self._aux_params = shared_module._aux_params
         elif self.params_initialized:  # a loaded module, or one that is bound again
-            self._place_params()
+            parameters.place(self._exec_group, self._arg_params, self._aux_params)
         if shared_module is not None and shared_module.optimizer_initialized:
             self.borrow_optimizer(shared_module)
 
@@ -378,22 +328,6 @@ class Module(BaseModule):
         group = self._exec_group
         self._data_shapes, self._label_shapes = group.data_shapes, group.label_shapes
         group.label_names = group.label_names or self._label_names
-
-    def _place_params(self) -> None:
-        """Copy the parameters that were there before to the executors."""
-        given = {**self._arg_params, **self._aux_params}
-        missing = [n for n in (*self._param_names, *self._aux_names) if n not in given]
-        if missing:
-            raise RuntimeError(not_presented(missing, given))
-        args = {name: self._arg_params[name] for name in self._param_names}
-        auxes = {name: self._aux_params[name] for name in self._aux_names}
-        for names, blocks in (
-            (self._param_names, self._exec_group.param_arrays),
-            (self._aux_names, self._exec_group.aux_arrays),
-        ):
-            for name, block in zip(names, blocks, strict=True):
-                _check_shape(name, given[name], block[0])
-        self._exec_group.set_params(args, auxes)
 
     def _reset_bind(self) -> None:
         self.binded = False
@@ -406,11 +340,7 @@ class Module(BaseModule):
         """Take batches of other shapes from now on; parameters stay."""
         self._need_bind()
         data, labels = parse_descs(
-            self._data_names,
-            self._label_names,
-            data_shapes,
-            label_shapes,
-            self._symbol.list_arguments(),
+            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
         )
         self._exec_group.reshape(data, labels)
         self._take_shapes()
@@ -442,21 +372,7 @@ class Module(BaseModule):
             return
         if self._params_dirty:
             self._sync_params_from_devices()
-        kvstore, on_kvstore = _create_kvstore(kvstore, len(self._context), self._arg_params)
-        self._optimizer = made_optimizer(self, optimizer, optimizer_params, kvstore, on_kvstore)
-        self._kvstore, self._update_on_kvstore = kvstore, on_kvstore
-        self._updater = None
-        if kvstore is not None:
-            if self._compression_params:
-                kvstore.set_gradient_compression(self._compression_params)
-            if on_kvstore:
-                kvstore.set_optimizer(self._optimizer)
-            group = self._exec_group
-            _initialize_kvstore(
-                kvstore, group.param_arrays, self._arg_params, self._param_names, on_kvstore
-            )
-        if not on_kvstore:
-            self._updater = opt.get_updater(self._optimizer)
+        optimizing.attach_optimizer(self, kvstore, optimizer, optimizer_params)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
@@ -501,35 +417,12 @@ class Module(BaseModule):
         """
         self._need_params()
         if isinstance(data_batch, list):
-            data_batch = _joined(data_batch)
-        self._fit_shapes(data_batch)
+            data_batch = joined_batch(data_batch)
+        changed = descs_of_batch(data_batch, self._data_shapes, self._label_shapes)
+        if changed is not None:
+            self._exec_group.reshape(*changed)
+            self._take_shapes()
         self._exec_group.forward(data_batch, is_train)
-
-    def _fit_shapes(self, batch: Any) -> None:
-        """Reshape if the batch has other shapes than the last one."""
-        shapes = [desc.shape for desc in self._data_shapes]
-        now = [x.shape for x in batch.data]
-        if shapes == now[: len(shapes)]:
-            return
-        if len(now) < len(shapes):
-            raise MXNetError(
-                f"The batch has {len(now)} data array(s), but {len(shapes)} are needed: "
-                f"{', '.join(d.name for d in self._data_shapes)}."
-            )
-        given = getattr(batch, "provide_data", None)
-        data = given or [
-            DataDesc(d.name, shape, d.dtype, d.layout)
-            for d, shape in zip(self._data_shapes, now, strict=False)
-        ]
-        labels = getattr(batch, "provide_label", None)
-        arrays = getattr(batch, "label", None)
-        if not labels and arrays and self._label_shapes:
-            labels = [
-                DataDesc(d.name, x.shape, d.dtype, d.layout)
-                for d, x in zip(self._label_shapes, arrays, strict=False)
-            ]
-        self._exec_group.reshape(data, labels or None)
-        self._take_shapes()
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients; `out_grads` are those of the outputs."""
@@ -540,20 +433,7 @@ class Module(BaseModule):
         """Change the parameters by the gradients of the last backward."""
         self._need_optimizer()
         self._params_dirty = True
-        group = self._exec_group
-        if self._update_on_kvstore:
-            _update_params_on_kvstore(
-                group.param_arrays, group.grad_arrays, self._kvstore, group.param_names
-            )
-        else:
-            _update_params(
-                group.param_arrays,
-                group.grad_arrays,
-                updater=self._updater,
-                num_device=len(self._context),
-                kvstore=self._kvstore,
-                param_names=group.param_names,
-            )
+        optimizing.update_params(self)
 
     # -- results ------------------------------------------------------------------------------
 
@@ -589,10 +469,10 @@ class Module(BaseModule):
     # -- all that training changes ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
-        return state_of(self)
+        return optimizing.state_of(self)
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        restore(self, state)
+        optimizing.restore(self, state)
 
 
 def _name_list(names: Sequence[str] | None) -> list[str]:
@@ -601,41 +481,3 @@ def _name_list(names: Sequence[str] | None) -> list[str]:
 
 def _states_name(prefix: str, epoch: int) -> str:
     return f"{prefix}-{epoch:04d}.states"
-
-
-def _like(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Params:
-    """Return new arrays in the host's memory, like the first device's."""
-    return {
-        name: nd.zeros(block[0].shape, ctx=ctx.cpu(), dtype=block[0].dtype)
-        for name, block in zip(names, blocks, strict=True)
-    }
-
-
-def _check_shape(name: str, given: NDArray, needed: NDArray) -> None:
-    if given.shape != needed.shape:
-        raise ShapeError(
-            f"Shape inconsistent: parameter {name!r} is given as {given.shape}, but the network "
-            f"needs {needed.shape}."
-        )
-
-
-def _copy_param(name: str, given: NDArray, target: NDArray) -> None:
-    if given is not target:
-        _check_shape(name, given, target)
-        copy_into(target, given, name)
-
-
-def _joined(batches: Sequence[Any]) -> Any:
-    """Return one batch from those of several devices."""
-
-    def joined(kind: str) -> list | None:
-        lists = [getattr(batch, kind) for batch in batches]
-        if not lists[0]:
-            return None
-        here = lists[0][0].context
-        return [
-            nd.concat(*(part.as_in_context(here) for part in parts), dim=0)
-            for parts in zip(*lists, strict=True)
-        ]
-
-    return DataBatch(joined("data"), joined("label"))

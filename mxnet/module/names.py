@@ -68,26 +68,3 @@ def not_presented(missing: Sequence[str], given: Iterable[str]) -> str:
             ),
         )
     )
-
-
-def parse_descs(
-    data_names: Sequence[str],
-    label_names: Sequence[str],
-    data_shapes: Sequence,
-    label_shapes: Sequence | None,
-    known: Iterable[str],
-) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Return the descriptions of data and labels, checked against the names.
-
-    Data must match. Labels may be left out, as in prediction, with a warning; a label that
-    neither the module nor its symbol knows is an error.
-    """
-    data = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in data_shapes]
-    check_names_match(data_names, data, "data")
-    labels = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in label_shapes or ()]
-    if sorted(d.name for d in labels) != sorted(label_names):
-        message = mismatch(label_names, labels, "label")
-        if any(d.name not in label_names and d.name not in known for d in labels):
-            raise ValueError(message)
-        warnings.warn(message, stacklevel=3)
-    return data, labels or None

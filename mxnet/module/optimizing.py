@@ -1,4 +1,4 @@
-"""A module's optimizer: how it is made, and all of training that `fit(resume=...)` keeps of it."""
+"""A module's optimizer: how it is made and attached, how it updates, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,33 @@ from typing import Any
 from .. import optimizer as opt
 from ..error import MXNetError
 from ..executor_manager import copy_into
+from ..formats.atomic import replacing
+from ..formats.location import existing_file, local_path
+from ..model import (
+    _create_kvstore,
+    _initialize_kvstore,
+    _update_params,
+    _update_params_on_kvstore,
+)
 from .snapshot import numbers, restore_numbers, tensors_of
 
 
-def made_optimizer(
+def attach_optimizer(module: Any, kvstore: Any, optimizer: Any, params: Any) -> None:
+    """Make store and optimizer, and put the optimizer where gradients meet parameters."""
+    kvstore, on_kvstore = _create_kvstore(kvstore, len(module._context), module._arg_params)
+    module._optimizer = _made_optimizer(module, optimizer, params, kvstore, on_kvstore)
+    module._kvstore, module._update_on_kvstore = kvstore, on_kvstore
+    if kvstore is not None:
+        if module._compression_params:
+            kvstore.set_gradient_compression(module._compression_params)
+        if on_kvstore:
+            kvstore.set_optimizer(module._optimizer)
+        arrays = module._exec_group.param_arrays
+        _initialize_kvstore(kvstore, arrays, module._arg_params, module._param_names, on_kvstore)
+    module._updater = None if on_kvstore else opt.get_updater(module._optimizer)
+
+
+def _made_optimizer(
     module: Any, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
 ) -> opt.Optimizer:
     """Return an optimizer by name, scaled by the batch size, or the given one with names."""
@@ -34,11 +57,45 @@ def made_optimizer(
             "Optimizer created manually outside Module but rescale_grad is not normalized to "
             f"1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {scale}). Is this "
             "intended?",
-            stacklevel=3,
+            stacklevel=4,  # the caller of init_optimizer
         )
     if not optimizer.idx2name:
         optimizer.idx2name = names
     return optimizer
+
+
+def update_params(module: Any) -> None:
+    """Change the parameters by their gradients, in the store or here."""
+    group, store = module._exec_group, module._kvstore
+    params, grads, names = group.param_arrays, group.grad_arrays, group.param_names
+    if module._update_on_kvstore:
+        _update_params_on_kvstore(params, grads, store, names)
+    else:
+        devices = len(module._context)
+        _update_params(params, grads, module._updater, devices, kvstore=store, param_names=names)
+
+
+# -- files: what the optimizer remembers, such as momenta -------------------------------------
+
+
+def write_states(module: Any, fname: str) -> None:
+    """Write the optimizer's states as MXNet does."""
+    if module._update_on_kvstore:
+        module._kvstore.save_optimizer_states(fname)
+        return
+    with replacing(local_path(fname)) as file:
+        file.write(module._updater.get_states())
+
+
+def read_states(module: Any, fname: str) -> None:
+    """Read what `write_states` wrote, here or in MXNet."""
+    if module._update_on_kvstore:
+        module._kvstore.load_optimizer_states(fname)
+    else:
+        module._updater.set_states(existing_file(fname).read_bytes())
+
+
+# -- all of training that `fit(resume=...)` keeps ---------------------------------------------
 
 
 def state_of(module: Any) -> dict[str, Any]:

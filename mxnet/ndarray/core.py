@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..context import Context, context_of, cpu, torch_device
-from ..error import MXNetError, ShapeError
+from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
 from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
@@ -19,6 +20,7 @@ from .gradient import attach, run_backward
 from .host import convertible
 from .invoke import invoke, stored_context
 from .printing import html, text
+from .state import backward_mode, state
 from .storage import Handle, current, plain, wrap, wrap_plain, writable
 
 if TYPE_CHECKING:
@@ -48,10 +50,11 @@ class NDArray(Handle):
 
     def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
         if handle is None:  # empty, until __setstate__ fills it
-            self._data = self._tracked = self._grad = self._ctx = None
+            self._data = self._tracked = self._dtype = self._grad = self._ctx = None
             return
         tensor = handle if isinstance(handle, Tensor) else plain(handle)
         self._data, self._tracked, self._grad = tensor.detach(), None, None
+        self._dtype = tensor.dtype
         self._ctx = None if isinstance(handle, Tensor) else handle._ctx
 
     # -- facts --------------------------------------------------------------------------------
@@ -85,7 +88,7 @@ class NDArray(Handle):
     @property
     def dtype(self) -> Any:
         """The data type, as NumPy's scalar type."""
-        return dtypes.to_numpy(plain(self).dtype)
+        return dtypes.to_numpy(self._dtype)
 
     @property
     def stype(self) -> str:
@@ -248,7 +251,8 @@ class NDArray(Handle):
         """Return an array of another class around the same tensors."""
         array = cls.__new__(cls)
         array._data, array._tracked = self._data, self._tracked
-        array._ctx, array._grad = self._ctx, self._grad
+        array._session = getattr(self, "_session", None)
+        array._dtype, array._ctx, array._grad = self._dtype, self._ctx, self._grad
         return array
 
     def tostype(self, stype: str) -> NDArray:
@@ -285,7 +289,7 @@ class NDArray(Handle):
         if not shape:
             shape = kwargs.pop("shape", None)
             if shape is None:
-                raise ValueError("Shape must be provided.")
+                raise InvalidValue("Shape must be provided.")
         elif len(shape) == 1 and isinstance(shape[0], tuple | list):
             shape = shape[0]
         if kwargs:
@@ -371,6 +375,14 @@ class NDArray(Handle):
                 return
         indexing.write(place, key, value)
 
+    def _at(self, idx: int) -> NDArray:
+        """Return the part at one index of the first axis; it shares memory."""
+        return self[operator.index(idx)]
+
+    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+        """Return the part [start, stop) of the first axis; it shares memory."""
+        return self[start:stop]
+
     def _sync_copyfrom(self, source_array: Any) -> None:
         """Fill the array from anything array-like of the same shape."""
         source = np.asarray(source_array)
@@ -427,8 +439,16 @@ class NDArray(Handle):
     def backward(
         self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True
     ) -> None:
-        """Compute the gradients of this array with respect to all attached arrays."""
-        run_backward([self], None if out_grad is None else [out_grad], retain_graph)
+        """Compute the gradients of this array with respect to all attached arrays.
+
+        `train_mode` is the mode in which gradients that users wrote run (`autograd.Function`);
+        operators keep that of the recording.
+        """
+        if train_mode == state.backward_training:
+            run_backward([self], None if out_grad is None else [out_grad], retain_graph)
+            return
+        with backward_mode(train_mode):
+            run_backward([self], None if out_grad is None else [out_grad], retain_graph)
 
     # -- the rest -----------------------------------------------------------------------------
 
@@ -465,7 +485,8 @@ class NDArray(Handle):
         except MXNetError:
             ctx = cpu()
             device = torch_device(ctx)
-        self._data, self._ctx = stored.to(device), stored_context(ctx)
+        self._data, self._dtype = stored.to(device), stored.dtype
+        self._ctx = stored_context(ctx)
 
     def __copy__(self) -> NDArray:
         return self.copy()

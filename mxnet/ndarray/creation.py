@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from torch import Tensor
 
 from .. import dtypes
 from ..context import Context, current_context, torch_device
-from ..error import MXNetError
+from ..error import AttributeConversionError, InvalidValue, MXNetError
 from ..ops import registry
 from ..shape_mode import is_np_shape
 from .core import NDArray
-from .invoke import invoke, stored_context
+from .invoke import invoke, parse_context, stored_context
 from .storage import Handle, plain, wrap_plain
 
 __all__ = [
@@ -83,9 +84,28 @@ def _is_scipy_sparse(source: Any) -> bool:
     return type(source).__module__.startswith("scipy.sparse")
 
 
+def _context(ctx: Any) -> Context:
+    """Return a context as given, from its printed form, or the current one."""
+    if isinstance(ctx, Context):
+        return ctx
+    return current_context() if ctx is None else parse_context(str(ctx))
+
+
+def _sizes(name: str, shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of int; whole numbers of any kind will do."""
+    try:
+        sizes = (shape,) if isinstance(shape, int | np.integer) else shape
+        return tuple(operator.index(n) for n in sizes)
+    except TypeError:
+        raise AttributeConversionError(
+            f"Invalid Parameter format for shape expect Shape(tuple) but value={shape!r}, "
+            f"in operator {name}."
+        ) from None
+
+
 def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
     """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
-    shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+    shape = _sizes(name, shape)
     if not shape or 0 in shape:
         if is_np_shape():  # the operators themselves know the legacy meaning only
             return full(shape, 1 if name == "_ones" else 0, ctx, dtype)
@@ -94,7 +114,7 @@ def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: An
             "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
         )
     raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
-    return invoke(registry.get(name), (), raw, cls=NDArray, ctx=ctx or current_context())
+    return invoke(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def zeros(
@@ -173,7 +193,7 @@ def arange(
     array([0., 0., 1., 1., 2., 2.], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype}
-    return invoke(registry.get("_arange"), (), raw, cls=NDArray, ctx=ctx or current_context())
+    return invoke(registry.get("_arange"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def linspace(
@@ -190,7 +210,7 @@ def linspace(
     array([0. , 0.5, 1. ], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype}
-    return invoke(registry.get("_linspace"), (), raw, cls=NDArray, ctx=ctx or current_context())
+    return invoke(registry.get("_linspace"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def eye(
@@ -208,7 +228,7 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     raw = {"N": N, "M": M, "k": k, "dtype": "float32" if dtype is None else dtype}
-    return invoke(registry.get("_eye"), (), raw, cls=NDArray, ctx=ctx or current_context())
+    return invoke(registry.get("_eye"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
@@ -236,7 +256,10 @@ def from_torch(tensor: Tensor) -> NDArray:
 
 def from_dlpack(dlpack: Any) -> NDArray:
     """Make an array in the memory of a DLPack capsule, or of anything with ``__dlpack__``."""
-    return wrap_plain(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
+    try:
+        return wrap_plain(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
+    except RuntimeError as error:
+        raise InvalidValue(f"Invalid DLPack Tensor: {error}") from error
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

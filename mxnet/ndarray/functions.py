@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..error import MXNetError
+from ..error import InvalidValue
 from ..ops import registry
 from .core import NDArray
 from .invoke import invoke
@@ -151,10 +151,23 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     """
     arrays = list(arrays)
     if not arrays or not all(isinstance(a, NDArray) for a in arrays):
-        raise MXNetError("concatenate needs a list of at least one NDArray.")
+        raise InvalidValue("concatenate needs a list of at least one NDArray.")
+    first = arrays[0]
+    for other in arrays[1:]:
+        alike = other.ndim == first.ndim and other.dtype == first.dtype
+        if not alike or _without(other.shape, axis) != _without(first.shape, axis):
+            raise InvalidValue(
+                f"concatenate needs arrays of one type whose shapes differ along axis {axis} only: "
+                f"got {first.shape} {first.dtype.__name__}, {other.shape} {other.dtype.__name__}."
+            )
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return invoke(registry.get("Concat"), arrays, {"dim": axis}, cls=NDArray)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    axis %= max(len(shape), 1)
+    return shape[:axis] + shape[axis + 1 :]
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:

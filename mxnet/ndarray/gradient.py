@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
-from ..error import MXNetError, ShapeError
+from ..error import InvalidValue, MXNetError, ShapeError
 from .spent import note
 from .state import state
 from .storage import CONSTANT, plain, wrap, wrap_plain
@@ -62,10 +62,16 @@ class Gradient:
             plain(target).copy_(found)
 
 
+class UnknownGradReq(InvalidValue, KeyError):
+    """What backward is to do with a gradient array is none of write, add and null."""
+
+    __str__ = MXNetError.__str__  # KeyError's would quote the message
+
+
 def check_req(req: Any) -> str:
     """Return a valid grad_req, or say which ones there are."""
     if req not in GRAD_REQS:
-        raise MXNetError(f"grad_req {req!r} is none of {', '.join(GRAD_REQS)}.")
+        raise UnknownGradReq(f"grad_req {req!r} is none of {', '.join(GRAD_REQS)}.")
     return req
 
 
@@ -96,7 +102,7 @@ def attach(
     record = Gradient(target, req, owned)
     leaf = data.detach().requires_grad_()
     leaf.register_post_accumulate_grad_hook(record.receive)
-    array._tracked, array._grad = leaf, record
+    array._tracked, array._session, array._grad = leaf, None, record
 
 
 _small_ones: dict[tuple, Tensor] = {}
@@ -141,7 +147,7 @@ def _starts(
     if head_grads is None:
         head_grads = [None] * len(heads)
     if len(head_grads) != len(heads):
-        raise MXNetError(
+        raise InvalidValue(
             f"backward: {len(heads)} heads, but {len(head_grads)} head gradients were given."
         )
     tensors, given = [], []
@@ -176,23 +182,28 @@ def run_backward(
     retain_graph: bool = False,
 ) -> None:
     """Run torch's engine from the heads; leaves pass their gradients to their arrays."""
-    tensors, given = _starts(heads, head_grads)
-    if not tensors:
-        return
-    grads = tuple(_head_gradient(t, g) for t, g in zip(tensors, given, strict=True))
-    recording, state.recording = state.recording, False
+    if head_grads is None and len(heads) == 1 and (head := heads[0]._tracked) is not None:
+        tensors, grads = (head,), (_ones(head),)  # nearly always
+    else:
+        starts, given = _starts(heads, head_grads)
+        if not starts:
+            return
+        tensors = tuple(starts)
+        grads = tuple(_head_gradient(t, g) for t, g in zip(starts, given, strict=True))
+    session = state.session
+    if session is not None:
+        state.session = None
     try:
-        _run_engine(
-            tuple(tensors), grads, bool(retain_graph), False, (), True, accumulate_grad=True
-        )
+        _run_engine(tensors, grads, bool(retain_graph), False, (), True, accumulate_grad=True)
     except MXNetError:
         raise
     except RuntimeError as error:
         raise explain(error) from error
     finally:
-        state.recording = recording
+        if session is not None:
+            state.session = session
     if not retain_graph:
-        note(tensors)
+        note(heads)
 
 
 def differentiate(
@@ -233,7 +244,7 @@ def differentiate(
     except RuntimeError as error:
         raise explain(error) from error
     if not retain_graph:
-        note(tensors)
+        note(heads)
     return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]
 
 

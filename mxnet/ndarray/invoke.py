@@ -171,7 +171,7 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
         if not is_same_memory(place, tensor):
             place.copy_(tensor)
     if tensor.requires_grad:
-        target._tracked = tensor
+        target._tracked, target._session = tensor, state.session
 
 
 __all__ = ["KERNEL_ERRORS", "assign", "invoke", "parse_context", "plain", "stored_context"]

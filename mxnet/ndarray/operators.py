@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..ops import registry
-from ..ops.families import BOOL, number
+from ..ops.families import BOOL, known_numbers
 from .invoke import KERNEL_ERRORS, invoke
-from .state import recording_scopes
-from .storage import Handle, current, new_object, note_constant, wrap, writable
+from .spent import revisit
+from .state import recording_scopes, state
+from .storage import Handle, new_object, wrap_recorded, writable
 
 if TYPE_CHECKING:
     from .core import NDArray
@@ -35,6 +37,7 @@ COMPARISONS = {
     "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
 }
 NUMBERS = (int, float, np.generic)
+empty_like = torch.empty_like
 # Tensor.to is a slow way to say it.
 CASTS = {
     torch.float32: torch.Tensor.float,
@@ -54,74 +57,110 @@ def _refuse(other: Any) -> TypeError:
     )
 
 
+def in_own_type(compare: Callable) -> Callable:
+    """Return a comparison that answers in the first operand's dtype, at once where it can."""
+
+    def compared(x: Tensor, y: Tensor) -> Tensor:
+        if y.ndim == 0 or x.shape == y.shape:
+            return compare(x, y, out=empty_like(x))
+        return CASTS[x.dtype](compare(x, y))
+
+    return compared
+
+
 def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     """Return the method for ``array <sign> other``.
 
-    It repeats what `invoke` does for two dense arrays or an array and a number, and no more;
-    everything else goes through that door.
+    It repeats what `invoke` does for two dense arrays of one dtype, or for an array and a number
+    that was met before, and no more; everything else goes through that door.
     """
     op, with_number = registry.get(array_op), registry.get(scalar_op)
-    kernel = op.raw if op.gradient_rule is None else op.kernel
-    number_kernel = with_number.raw if with_number.gradient_rule is None else None
+    kernel = number_kernel = plain_kernel = plain_number_kernel = None
     swapped = getattr(with_number, "swapped", False)
     compares = array_op in {row[0] for row in COMPARISONS.values()}
 
+    def take_kernels() -> None:
+        nonlocal kernel, number_kernel, plain_kernel, plain_number_kernel
+        kernel = op.raw if op.gradient_rule is None else op.kernel
+        number_kernel = with_number.raw if with_number.gradient_rule is None else None
+        plain_kernel, plain_number_kernel = kernel, number_kernel
+        if compares:
+            plain_kernel, plain_number_kernel = in_own_type(kernel), in_own_type(number_kernel)
+
+    op.follow(take_kernels)
+    with_number.follow(take_kernels)
+
     def any_operand(self: NDArray, other: Any) -> NDArray:
-        """Do what `sign` does, with whatever stands on the right, also while recording."""
+        """Do what `sign` does, with whatever stands on the right."""
+        if isinstance(other, Handle):
+            return invoke(op, (self, other), None, cls=cls)
+        if isinstance(other, NUMBERS):
+            return invoke(with_number, (self,), {"scalar": other}, cls=cls)
+        raise _refuse(other)
+
+    def recorded_sign(self: NDArray, other: Any) -> NDArray:
+        """Do what `sign` does while some thread records."""
+        session = state.session
+        if session is None:
+            return any_operand(self, other)
+        dtype, x = self._dtype, self._tracked
+        if x is None:
+            x = self._data
+        elif self._session is not session and self._session is not None:
+            x = revisit(self, session)
         kind = type(other)
         if kind is cls:
-            x, y = current(self), current(other)
-            dtype = x.dtype
-            if dtype is not y.dtype or dtype is BOOL:
-                return invoke(op, (self, other), None, cls=cls)
+            y = other._tracked
+            if y is None:
+                y = other._data
+            elif other._session is not session and other._session is not None:
+                y = revisit(other, session)
+            if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
+                return any_operand(self, other)
             try:
                 out = kernel(x, y)
             except KERNEL_ERRORS:
-                return invoke(op, (self, other), None, cls=cls)  # says what is wrong, in full
-        elif (kind is float or kind is int) and number_kernel is not None:
-            x = self._data
-            if x is None or recording_scopes[0]:
-                x = current(self)
-            dtype = x.dtype
-            if dtype is BOOL:
-                return invoke(with_number, (self,), {"scalar": other}, cls=cls)
-            value = number(other, dtype)
-            try:
-                out = number_kernel(value, x) if swapped else number_kernel(x, value)
-            except KERNEL_ERRORS:
-                return invoke(with_number, (self,), {"scalar": other}, cls=cls)
-        elif isinstance(other, Handle):
-            return invoke(op, (self, other), None, cls=cls)
-        elif isinstance(other, NUMBERS):
-            return invoke(with_number, (self,), {"scalar": other}, cls=cls)
+                return any_operand(self, other)  # says what is wrong, in full
+            sources = self, other
+        elif kind is int or (kind is float and other):
+            value = known_numbers[dtype].get(other)
+            if value is None or x is None or number_kernel is None:
+                return any_operand(self, other)
+            out = number_kernel(value, x) if swapped else number_kernel(x, value)
+            sources = (self,)
         else:
-            raise _refuse(other)
-        made = wrap(cls, CASTS[dtype](out) if compares else out, self._ctx)
-        if recording_scopes[0]:
-            note_constant(made, (self, other) if kind is cls else (self,))
-        return made
-
-    if compares or scalar_op.startswith("_r"):
-        return any_operand
+            return any_operand(self, other)
+        if compares:
+            out = CASTS[dtype](out)
+        return wrap_recorded(cls, out, dtype, sources, session)
 
     def sign(self: NDArray, other: Any) -> NDArray:
-        # Two dense arrays of one type, nothing recorded: the straight road.
-        if type(other) is cls and not recording_scopes[0]:
-            x, y = self._data, other._data
-            if x is not None and y is not None:
-                dtype = x.dtype
-                if dtype is y.dtype and dtype is not BOOL:
-                    try:
-                        out = kernel(x, y)
-                    except KERNEL_ERRORS:
-                        return any_operand(self, other)
-                    array = new_object(cls)
-                    array._data = out
-                    array._tracked = None
-                    array._ctx = self._ctx
-                    array._grad = None
-                    return array
-        return any_operand(self, other)
+        # The straight road, as short as it can be: nothing recorded, dense arrays of one type.
+        if recording_scopes:
+            return recorded_sign(self, other)
+        x, dtype, kind = self._data, self._dtype, type(other)
+        if kind is cls:
+            y = other._data
+            if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
+                return any_operand(self, other)
+            try:
+                out = plain_kernel(x, y)
+            except KERNEL_ERRORS:
+                return any_operand(self, other)
+        elif kind is int or (kind is float and other):  # -0.0 would find the number 0
+            value = known_numbers[dtype].get(other)
+            if value is None or x is None or number_kernel is None:
+                return any_operand(self, other)
+            out = plain_number_kernel(value, x) if swapped else plain_number_kernel(x, value)
+        else:
+            return any_operand(self, other)
+        array = new_object(cls)
+        array._data = out
+        array._tracked = None
+        array._dtype = dtype
+        array._ctx = self._ctx
+        array._grad = None
+        return array
 
     return sign
 

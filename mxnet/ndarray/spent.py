@@ -2,80 +2,73 @@
 
 Old programs lean on this. A recurrent net's state goes from batch to batch without being cut
 (``for s in state: s.detach()`` cuts nothing), and backward still ends at the batch's border.
+
+Whether an array's graph is used up is asked when a later session takes the array.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import deque
 from collections.abc import Sequence
-from typing import Any
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from .storage import plain, recorded
+from .state import Session, state
 
-# Up to so many living arrays are asked one by one; for more, a walk over the graph is cheaper.
-_FEW = 2
-
-
-# Where backwards began since arrays were last released; their graphs are used up.
-_finished: deque = deque(maxlen=4096)
+if TYPE_CHECKING:
+    from .core import NDArray
 
 
-def note(heads: Sequence[Tensor]) -> None:
-    """Remember that backward from these heads has used their graphs up."""
-    _finished.extend(head.grad_fn for head in heads)
+def note(heads: Sequence[NDArray]) -> None:
+    """Remember that backward from these arrays has used their graphs up."""
+    for head in heads:
+        session, tracked = head._session, head._tracked
+        if session is None or tracked is None:  # a leaf, or a sparse array
+            continue
+        session.finished.append(tracked.grad_fn)
+        _become_constant(head)
+        if session is state.session:  # backward inside record(): what follows is another session
+            state.session = Session()
 
 
-def release() -> None:
-    """Take the arrays that still live out of used-up graphs; done when recording begins again.
+def revisit(array: NDArray, session: Session) -> Tensor:
+    """Return the tensor that stands for an array of an earlier session in this one."""
+    starts = _ends_of(array._session)
+    if starts and _is_used_up(array._tracked.grad_fn, starts):
+        return _become_constant(array)
+    array._session.later.add(session)
+    return array._tracked
 
-    By then most results of the last step are gone, so that there is little to look at.
-    """
+
+def _become_constant(array: NDArray) -> Tensor:
+    if array._data is None:
+        array._data = array._tracked.detach()
+    array._tracked = None
+    return array._data
+
+
+def _ends_of(session: Session) -> set:
+    """Return where backward began, in a session and in all that went on from it."""
+    seen, waiting = {session}, [session]
     starts = set()
-    while _finished:
-        try:
-            starts.add(_finished.popleft())
-        except IndexError:  # another thread was faster
-            break
+    while waiting:
+        here = waiting.pop()
+        starts.update(here.finished)
+        waiting += here.later - seen
+        seen |= here.later
     starts.discard(None)
-    if not starts:
-        return
-    living = _living()
-    if not living:
-        return
-    reached = starts
-    if len(living) > _FEW:
-        reached = _reachable(starts)
-    for array, node in living:
-        spent = node in reached or _is_spent(node)
-        if spent is None:
-            reached = _reachable(starts) if reached is starts else reached
-            spent = node in reached
-        if spent:
-            plain(array)
-            array._tracked = None
-        else:
-            recorded.append(ref(array))
+    return starts
 
 
-def _living() -> list[tuple[Any, Any]]:
-    """Return the recorded results that the program still holds, each with its node in the graph."""
-    living = []
-    for _ in range(len(recorded)):
-        try:
-            array = recorded.popleft()()
-        except IndexError:  # backward in another thread was faster
-            break
-        tracked = None if array is None else array._tracked
-        if tracked is not None and tracked.grad_fn is not None:
-            living.append((array, tracked.grad_fn))
-    return living
+def _is_used_up(node: Any, starts: set) -> bool:
+    if node in starts:
+        return True
+    freed = _is_freed_below(node)
+    return node in _reachable(starts) if freed is None else freed
 
 
-def _is_spent(node: Any) -> bool | None:
+def _is_freed_below(node: Any) -> bool | None:
     """Return whether torch has freed the graph below a node; None if no node there tells.
 
     A node tells by the tensors that it saved. Of an operator made of several nodes with several

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Session:
+    """One stretch of recording; each recorded array knows the session that made it."""
+
+    __slots__ = ("finished", "later")
+
+    def __init__(self) -> None:
+        self.finished: list[Any] = []  # the nodes from which backward has used its graphs up
+        self.later: set[Session] = set()  # sessions that went on from its arrays
 
 
 class AutogradState(threading.local):
-    """Two switches; class attributes are each new thread's defaults."""
+    """Class attributes are each new thread's defaults."""
 
-    recording = False
+    session: Session | None = None  # there is one while this thread records
     training = False
+    # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
+    backward_training = True
+
+    @property
+    def recording(self) -> bool:
+        """Whether operators are being recorded in this thread."""
+        return self.session is not None
 
 
 state = AutogradState()
 
-# How many recording scopes are open in all threads together. While there is none, the hottest
-# code need not ask for its thread's own state.
-recording_scopes = [0]
+# An entry for each thread that records. While there is none, the hottest code need not ask for
+# its thread's own state. (Appending and popping need no lock.)
+recording_scopes: list[None] = []
+
+
+@contextmanager
+def backward_mode(training: bool) -> Iterator[None]:
+    """Let gradients that users wrote run in training mode, or in prediction mode."""
+    previous, state.backward_training = state.backward_training, bool(training)
+    try:
+        yield
+    finally:
+        state.backward_training = previous

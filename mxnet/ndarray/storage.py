@@ -7,24 +7,21 @@ recording operators read tracked tensors, so nothing else ever builds a graph.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
+import torch
 from torch import Tensor
 
 from ..error import MXNetError
-from .state import state
+from .spent import revisit
+from .state import Session, state
 
 if TYPE_CHECKING:
     from ..context import Context
     from .core import NDArray
 
 new_object = object.__new__
-
-# The newest members of recorded graphs, for `spent.release`; most die before it looks at them.
-recorded: deque[ref] = deque(maxlen=1 << 14)
 
 
 class SparseOperand(MXNetError):
@@ -34,10 +31,12 @@ class SparseOperand(MXNetError):
 class Handle:
     """Slots of an array; kept apart from its many methods."""
 
-    __slots__ = ("__weakref__", "_ctx", "_data", "_grad", "_tracked")
+    __slots__ = ("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_session", "_tracked")
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
     _tracked: Tensor | None  # requires grad
+    _session: Session | None  # that made the tracked tensor; None of a leaf, unset without any
+    _dtype: torch.dtype | None  # of both; asking a tensor for it takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
 
@@ -55,10 +54,14 @@ def plain(array: Any) -> Tensor:
 
 def current(array: Any) -> Tensor:
     """Return the tensor that operators take now: tracked while recording, else plain."""
-    if state.recording:
+    session = state.session
+    if session is not None:
         tracked = array._tracked
         if tracked is not None:
-            return tracked
+            made_in = array._session
+            if made_in is session or made_in is None:
+                return tracked
+            return revisit(array, session)
     data = array._data
     if data is not None:
         return data
@@ -75,9 +78,10 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
     array = new_object(cls)
     if tensor.requires_grad:
         array._data, array._tracked = None, tensor
-        recorded.append(ref(array))
+        array._session = state.session or Session()
     else:
         array._data, array._tracked = tensor, None
+    array._dtype = tensor.dtype
     array._ctx = ctx
     array._grad = None
     return array
@@ -90,6 +94,27 @@ class Constant:
 
 
 CONSTANT = Constant()
+
+
+def wrap_recorded(
+    cls: type[NDArray],
+    tensor: Tensor,
+    dtype: torch.dtype,
+    sources: Sequence[Any],
+    session: Session | None = None,
+) -> NDArray:
+    """Return a new array around what an operator made of `sources` while some thread records."""
+    array = new_object(cls)
+    array._dtype = dtype
+    array._ctx = sources[0]._ctx
+    array._grad = None
+    if tensor.requires_grad:
+        array._data, array._tracked = None, tensor
+        array._session = session or state.session or Session()
+    else:
+        array._data, array._tracked = tensor, None
+        note_constant(array, sources)
+    return array
 
 
 def note_constant(made: Any, inputs: Sequence[Any]) -> None:
@@ -108,6 +133,7 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
     """Return a new array around a tensor that is known to be outside any graph."""
     array = new_object(cls)
     array._data, array._tracked, array._ctx, array._grad = tensor, None, ctx, None
+    array._dtype = tensor.dtype
     return array
 
 
@@ -119,7 +145,7 @@ def writable(array: Any) -> Tensor:
                 f"An array of storage type {array.stype} has no dense memory to write into. Assign "
                 "to all of it, x[:] = value, or convert it: x.tostype('default')."
             )
-    elif state.recording:
+    elif state.session is not None and current(array) is array._tracked:
         raise MXNetError(
             "Assigning to NDArrays that are already in a computational graph will cause undefined "
             "behavior when evaluating gradients. Please call backward first to clear the graph or "

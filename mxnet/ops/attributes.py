@@ -160,6 +160,10 @@ def parse_floats(value: Any) -> Floats:
     return _parse_sequence(value, parse_float)
 
 
+class UnknownDType(AttributeConversionError, TypeError):
+    """There is no data type of this name."""
+
+
 def parse_dtype(value: Any) -> torch.dtype:
     """Accept any spelling of a data type."""
     if isinstance(value, torch.dtype):
@@ -250,7 +254,8 @@ class Attribute(NamedTuple):
         except (_Refused, OverflowError):
             pass
         if self.type.choices:
-            raise AttributeConversionError(
+            kind = UnknownDType if self.type.parse is parse_dtype else AttributeConversionError
+            raise kind(
                 f"Invalid Input: {to_string(value)!r}, valid values are: {self.type.label}, "
                 f"in operator {operator}, argument {self.name!r}."
             )

@@ -16,13 +16,20 @@ from typing import Annotated, Any, NamedTuple, Union
 import torch
 from torch import Tensor
 
-from ..error import AttributeConversionError, MXNetError, UnknownAttribute, did_you_mean
+from ..error import (
+    AttributeConversionError,
+    MXNetError,
+    OutOfRange,
+    UnknownAttribute,
+    did_you_mean,
+)
 from . import registry
 from .attributes import Attribute, attribute_type, is_hidden, to_string
 from .gradients import with_gradient_rule
 from .shapes import Shapes, TypePattern, infer_by_rules
 
 Attrs = dict[str, Any]
+Outputs = int | tuple[str, ...]  # how many, or their names
 MAX_CACHED_ATTRS = 4096
 # What torch's kernels raise about arguments that do not fit.
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
@@ -65,7 +72,7 @@ class Op:
         names: tuple[str, ...],
         *,
         optional: Mapping[str, Callable[[Attrs], bool]],
-        outputs: int | tuple[str, ...] | Callable[[Attrs], int],
+        outputs: Outputs | Callable[[Attrs], Outputs],
         total: int | Callable[[Attrs], int] | None,
         count: str | None,
         types: str | None,
@@ -88,8 +95,7 @@ class Op:
         self.gradient_rule: Callable | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.shared: Callable | None = None  # the same result as a view, where that is possible
-        self.output_names = outputs if isinstance(outputs, tuple) else None
-        self._outputs = len(outputs) if isinstance(outputs, tuple) else outputs
+        self._outputs = outputs
         self._total = total
         self._input_names = input_names
         self.names_inputs = input_names is not None  # the attributes say what they are called
@@ -99,6 +105,8 @@ class Op:
         self.type_pattern = TypePattern(types)
         self.parsed_attributes: dict[tuple, Attrs] = {}
         self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
+        self._plain_kernels: tuple[Callable, Callable | None] | None = None  # while watched
+        self._followers: list[Callable[[], None]] = []
         self._read_signature(function)
         update_wrapper(self, function)
 
@@ -160,6 +168,36 @@ class Op:
         """Say the output shape(s): ``rule(*shapes, **attrs)``; without it torch's meta tells."""
         self.output_rule = rule
         return rule
+
+    # -- watching -----------------------------------------------------------------------------
+
+    def watch(self, watched: Callable[[str, Callable], Callable]) -> None:
+        """Run kernels as ``watched(name, kernel)`` from now on, until `unwatch`."""
+        self.unwatch()
+        self._plain_kernels = self.kernel, self.raw
+        self.kernel = watched(self.name, self.kernel)
+        if self.raw is not None:
+            self.raw = watched(self.name, self.raw)
+        for take in self._followers:
+            take()
+
+    def unwatch(self) -> None:
+        """Put the plain kernels back."""
+        if self._plain_kernels is None:
+            return
+        self.kernel, self.raw = self._plain_kernels
+        self._plain_kernels = None
+        for take in self._followers:
+            take()
+
+    def follow(self, take: Callable[[], None]) -> None:
+        """Call `take` now, and again whenever `kernel` and `raw` become others.
+
+        Functions that are too hot to look up a kernel keep it in a variable of their own; this
+        keeps the variable up to date, so that watching costs nothing while nobody watches.
+        """
+        take()
+        self._followers.append(take)
 
     # -- attributes ---------------------------------------------------------------------------
 
@@ -240,12 +278,14 @@ class Op:
         return [i.name for i in self.inputs if i.aux]
 
     def names_of_outputs(self, attrs: Attrs) -> tuple[str, ...] | None:
-        """Return the outputs' own names, if the operator gives them any."""
-        return self.output_names
+        """Return the names of the outputs a caller sees, if the operator gives them any."""
+        told = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        return told if isinstance(told, tuple) else None
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""
-        return self._outputs if isinstance(self._outputs, int) else self._outputs(attrs)
+        told = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        return len(told) if isinstance(told, tuple) else told
 
     def total_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs MXNet counts in model files, hidden ones included."""
@@ -304,7 +344,7 @@ def _attribute(parameter: inspect.Parameter, hint: Any) -> Attribute:
 def op(
     *names: str,
     optional: Mapping[str, Callable[[Attrs], bool]] | None = None,
-    outputs: int | tuple[str, ...] | Callable[[Attrs], int] = 1,
+    outputs: Outputs | Callable[[Attrs], Outputs] = 1,
     total: int | Callable[[Attrs], int] | None = None,
     count: str | None = None,
     types: str | None = None,
@@ -322,7 +362,8 @@ def op(
     ----------
     names : the registry name first, then its aliases.
     optional : input name -> whether it is there, given the complete attributes.
-    outputs : how many the function returns: a number, their names, or a function of attributes.
+    outputs : what the function returns: how many, their names, or a function of the attributes
+        that tells either. Without names MXNet's rule names them (see `Node.output_names`).
     total : how many MXNet counts in model files, where it hides some.
     count : for variadic operators, the attribute that tells how many inputs there are.
     types : dtype pattern such as ``"T I -> T"``; by default all are equal.
@@ -362,4 +403,5 @@ def operator_error(name: str, tensors: tuple, error: Exception) -> MXNetError:
     shapes = ", ".join(
         "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
     )
-    return MXNetError(f"Error in operator {name}: {error} (inputs: {shapes})")
+    kind = OutOfRange if isinstance(error, IndexError) else MXNetError
+    return kind(f"Error in operator {name}: {error} (inputs: {shapes})")

@@ -7,6 +7,7 @@ signs call it without passing through the operator.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -32,11 +33,10 @@ def _whole(value: float, dtype: torch.dtype) -> int:
     return int(value) if fits else -(2**bits)
 
 
-@lru_cache(maxsize=4096)
-def _cached_number(value: float, dtype: torch.dtype) -> Tensor:
-    if dtype.is_floating_point or dtype is BOOL:
-        return torch.tensor(value, dtype=torch.float64).to(dtype)
-    return torch.tensor(_whole(float(value), dtype), dtype=torch.int64).to(dtype)
+# Python numbers as tensors, by the dtype of the arrays that they met and by value; an array
+# without a dtype (a sparse one) meets none.
+known_numbers: dict[torch.dtype | None, dict[float, Tensor]] = defaultdict(dict)
+MAX_KNOWN_NUMBERS = 4096
 
 
 def number(value: float, dtype: torch.dtype) -> Tensor:
@@ -49,7 +49,19 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return torch.tensor(value, dtype=dtype)
-    return _cached_number(value, dtype)
+    known = known_numbers[dtype]
+    found = known.get(value)
+    if found is None:
+        found = _tensor_of(value, dtype)
+        if len(known) < MAX_KNOWN_NUMBERS and dtype is not BOOL:
+            known[value] = found
+    return found
+
+
+def _tensor_of(value: float, dtype: torch.dtype) -> Tensor:
+    if dtype.is_floating_point or dtype is BOOL:
+        return torch.tensor(value, dtype=torch.float64).to(dtype)
+    return torch.tensor(_whole(float(value), dtype), dtype=torch.int64).to(dtype)
 
 
 def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
@@ -254,6 +266,11 @@ def scalar(
     return made
 
 
+def as_vector(out: Tensor) -> Tensor:
+    """Give a new 0-dim result the shape ``(1,)``: to MXNet's legacy operators that is a scalar."""
+    return out.reshape(1) if out.requires_grad else out.resize_(1)
+
+
 def reduction(
     name: str,
     kernel: Callable[[Tensor, tuple[int, ...], bool], Tensor],
@@ -277,7 +294,7 @@ def reduction(
         out = kernel(data, axes, keepdims)
         if out.dtype is not data.dtype:
             out = out.to(data.dtype)
-        return out if out.ndim else out.reshape(1)
+        return out if out.ndim else as_vector(out)
 
     made = op(name, *aliases, shape=reduced, method=method)(document(function, name, doc, example))
     if gradient is not None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import dtypes
-from ..error import did_you_mean
+from ..error import InvalidType, did_you_mean
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from ..registry import RegistryError
@@ -100,7 +100,7 @@ class Optimizer:
         self.multi_precision = multi_precision
         self.aggregate_num = 0
         if not isinstance(param_idx2name, dict | None):
-            raise TypeError("param_idx2name should be a dict of param indexes to names.")
+            raise InvalidType("param_idx2name should be a dict of param indexes to names.")
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = () if sym is None else (sym.attr_dict(), sym.list_arguments())
         self.param_dict = param_dict or {}
@@ -120,7 +120,7 @@ class Optimizer:
         'Still'
         """
         if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
-            raise TypeError(f"only subclasses of Optimizer can be registered, got {klass!r}")
+            raise InvalidType(f"only subclasses of Optimizer can be registered, got {klass!r}")
         name = klass.__name__.lower()
         known = Optimizer.opt_registry.get(name)
         if known is not None and known is not klass:

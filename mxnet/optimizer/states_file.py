@@ -66,6 +66,10 @@ KNOWN: dict[tuple[str, str], Any] = {
 }  # fmt: skip
 
 
+class UnreadableStates(FormatError, pickle.UnpicklingError):
+    """Bytes that are no pickle, or one that is cut off."""
+
+
 def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
     """Return the states by index, or a pair of them and their optimizer.
 
@@ -77,7 +81,7 @@ def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
     except FormatError:
         raise
     except Exception as error:  # pickle's own errors are of many kinds
-        raise FormatError(
+        raise UnreadableStates(
             f"These are no optimizer states: {error or type(error).__name__}."
         ) from error
     states = read

@@ -1,28 +1,19 @@
 """How operators come to be recorded under their names, at no cost while nothing is recorded.
 
-Kernels are held in three places: by the operator itself, by the eager functions and signs (as
-variables of their closures), and by prepared programs. Starting puts recording kernels there;
-stopping puts the plain ones back, also into functions that were made meanwhile.
+Eager calls run the operators' kernels: starting watches these (`Op.watch`), stopping puts the
+plain ones back. Prepared programs hold kernels of their own, so running them is replaced.
 """
 
 from __future__ import annotations
 
 import copy
-import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from torch._C._profiler import _RecordFunctionFast
 
 from ..executor.program import Program
 from ..ops import registry
-from ..ops.declare import Op
-
-# In closures of eager functions: the variable that holds a kernel, and the one that holds its op
-# (functions made for one operator also carry it as an attribute).
-_CLOSURE_NAMES = (("kernel", "op"), ("number_kernel", "with_number"))
-_EAGER_ROOMS = ("mxnet.ndarray", "mxnet.numpy", "mxnet.numpy_extension")
 
 
 class _Recorded:
@@ -57,12 +48,9 @@ class Hooks:
         """Record operators called on arrays, in executors, or both."""
         _Recorded.active = True
         if eager:
-            for op in _operators():
-                self._set(op, "kernel", recorded(op.name, op.kernel))
-                if op.raw is not None:
-                    self._set(op, "raw", recorded(op.name, op.raw))
-            for cell, op in _closure_cells():
-                self._set(cell, "cell_contents", recorded(op.name, cell.cell_contents))
+            for op in set(map(registry.get, registry.names())):
+                op.watch(recorded)
+                self._undo.append(op.unwatch)
         if graphs:
             self._set(Program, "run", _with_recorded_steps(Program.run))
             self._set(Program, "run_watched", _with_recorded_steps(Program.run_watched))
@@ -77,53 +65,6 @@ class Hooks:
         _Recorded.active = False
         while self._undo:
             self._undo.pop()()
-        for cell, _ in _closure_cells():
-            if isinstance(cell.cell_contents, _Recorded):
-                cell.cell_contents = cell.cell_contents.kernel
-
-
-def _operators() -> Iterator[Op]:
-    seen = set()
-    for name in registry.names():
-        op = registry.get(name)
-        if id(op) not in seen:
-            seen.add(id(op))
-            yield op
-
-
-def _closure_cells() -> Iterator[tuple[types.CellType, Op]]:
-    """Yield the closure variables of eager functions and methods that hold kernels."""
-    seen = set()
-    for function in _eager_functions():
-        named = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        for kernel_name, op_name in _CLOSURE_NAMES:
-            if kernel_name not in named:
-                continue
-            cell = named[kernel_name]
-            op = named[op_name].cell_contents if op_name in named else vars(function).get("op")
-            if id(cell) not in seen and callable(cell.cell_contents) and isinstance(op, Op):
-                seen.add(id(cell))
-                yield cell, op
-
-
-def _eager_functions() -> Iterator[types.FunctionType]:
-    for name, module in list(sys.modules.items()):
-        if module is None or not name.startswith(_EAGER_ROOMS):
-            continue
-        for value in list(vars(module).values()):
-            members = list(vars(value).values()) if isinstance(value, type) else [value]
-            for member in members:
-                if isinstance(member, types.FunctionType) and member.__closure__:
-                    yield member
-                    yield from _held_functions(member)
-
-
-def _held_functions(function: types.FunctionType) -> Iterator[types.FunctionType]:
-    """Yield the functions that a function falls back to: they know operator and kernel."""
-    for cell in function.__closure__:
-        held = cell.cell_contents
-        if isinstance(held, types.FunctionType) and held.__closure__:
-            yield held
 
 
 def _with_recorded_steps(run: Callable) -> Callable:

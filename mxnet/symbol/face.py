@@ -8,7 +8,7 @@ from typing import Any
 
 from ..attribute import AttrScope
 from ..base import _Null
-from ..error import MXNetError
+from ..error import InvalidType, MXNetError
 from ..graph import Entry
 from ..graph.create import create_node
 from ..graph.node import HIDDEN_KEYS, is_extra, stored_key
@@ -42,7 +42,7 @@ METHODS = frozenset({
 def entry_of(symbol: Any, key: str) -> Entry:
     """Return the single output of a symbol that is to be an input."""
     if not isinstance(symbol, Symbol):
-        raise TypeError(f"Argument {key} must be Symbol instances, but got {symbol!r}.")
+        raise InvalidType(f"Argument {key} must be Symbol instances, but got {symbol!r}.")
     heads = symbol._heads
     if len(heads) != 1:
         raise MXNetError(
@@ -125,7 +125,7 @@ def call(
         elif key in known:
             attrs[key] = to_string(value)
         elif key in inputs:
-            raise TypeError(f"Argument {key} must be Symbol instances, but got {value!r}.")
+            raise InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.")
         else:
             _place(op, key, value, attrs, extra)
     if op.count is not None:

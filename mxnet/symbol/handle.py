@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..context import Context, current_context
 from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
+from ..formats.atomic import replacing
+from ..formats.location import local_path
 from ..graph import Entry, Graph
 from ..graph.compose import compose
 from ..graph.describe import describe
@@ -41,8 +42,8 @@ class Symbol:
     # NumPy leaves arithmetic with symbols to the symbol.
     __array_priority__: ClassVar[float] = 1000.0
 
-    def __init__(self, heads: Sequence[Entry]) -> None:
-        self._heads = tuple(heads)
+    def __init__(self, handle: Sequence[Entry]) -> None:
+        self._heads = tuple(handle)
         self._cached_graph: Graph | None = None
 
     @property
@@ -53,9 +54,9 @@ class Symbol:
         return self._cached_graph
 
     @property
-    def handle(self) -> int:
-        """A number that tells this symbol from others while it lives."""
-        return id(self)
+    def handle(self) -> tuple[Entry, ...]:
+        """The outputs of the graph that this symbol holds; ``Symbol(s.handle)`` holds the same."""
+        return self._heads
 
     @property
     def name(self) -> str | None:
@@ -276,7 +277,8 @@ class Symbol:
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Write the JSON text to a file."""
-        Path(fname).write_text(self.tojson(remove_amp_cast), encoding="utf-8", newline="\n")
+        with replacing(local_path(fname)) as file:
+            file.write(self.tojson(remove_amp_cast).encode("utf-8"))
 
     def debug_str(self) -> str:
         """Return the graph as text for people."""

@@ -1,9 +1,13 @@
 """Helpers for tests: comparison, random arrays, gradient checks, data files, statistics.
 
 Programs write ``from mxnet.test_utils import *`` and then use ``mx``, ``np``, ``os`` and others of
-the names below, so there is no ``__all__``.
+the names below, so ``__all__`` has them all.
 """
 
+import bz2
+import errno
+import gzip
+import json
 import logging
 import numbers
 import os
@@ -11,6 +15,9 @@ import platform
 import struct
 import sys
 import time
+import traceback
+import zipfile
+from collections import OrderedDict
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,7 +48,7 @@ from .comparison import (
     same_array,
     same_symbol_structure,
 )
-from .consistency import check_consistency, check_speed
+from .consistency import check_consistency, check_gluon_hybridize_consistency, check_speed
 from .data_files import (
     download,
     download_model,
@@ -62,6 +69,7 @@ from .gradient_checks import (
     numeric_grad,
     simple_forward,
 )
+from .iterators import DummyIter, get_mnist_iterator
 from .random_arrays import (
     assign_each,
     assign_each2,
@@ -125,11 +133,7 @@ from .tolerances import (
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is slow or belongs to iterators only when it is asked for."""
-    if name in ("DummyIter", "get_mnist_iterator"):
-        from . import iterators
-
-        return getattr(iterators, name)
+    """Import what is slow only when it is asked for, by ``import *`` too."""
     if name == "ss":
         try:
             import scipy.stats
@@ -137,3 +141,12 @@ def __getattr__(name: str) -> Any:
             return None
         return scipy.stats
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _is_ours_to_show(name: str) -> bool:
+    """Whether ``import *`` brings a name: neither hidden, nor one of the files of this package."""
+    inside = getattr(globals()[name], "__name__", "").startswith(f"{__name__}.")
+    return not (name.startswith("_") or name == "Any" or inside)
+
+
+__all__ = [name for name in list(globals()) if _is_ours_to_show(name)] + ["ss"]

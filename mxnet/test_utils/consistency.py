@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,95 @@ def _limit(given: Any, defaults: Mapping[np.dtype, float], *values: Any) -> floa
         return given
     table = {**defaults, **(given or {})}
     return max(table[effective_dtype(v)] for v in values)
+
+
+def check_gluon_hybridize_consistency(
+    net_builder: Callable[..., Any],
+    data_l: Sequence[NDArray],
+    numpy_func: Callable[..., Any] | None = None,
+    test_grad: bool = True,
+    rtol: float = 1e-4,
+    atol: float = 1e-4,
+) -> None:
+    """Check that a block gives the same outputs and gradients hybridized and not.
+
+    The block must not contain random numbers. Arrays of `mx.np` are run with NumPy semantics,
+    classic ones with classic semantics.
+
+    Parameters
+    ----------
+    net_builder : callable
+        Makes the block; it is called twice, as ``net_builder(prefix='net_')``.
+    data_l : list of arrays
+        The inputs.
+    numpy_func : callable, optional
+        What the block computes, written with NumPy; it is compared too.
+    test_grad : bool
+        Whether gradients of parameters and inputs are compared.
+    rtol, atol : float
+        Relative and absolute tolerance.
+
+    >>> def double(prefix):
+    ...     return mx.gluon.nn.HybridLambda(lambda F, x: x * 2, prefix=prefix)
+    >>> check_gluon_hybridize_consistency(double, [mx.nd.ones((2,))], lambda x: x * 2)
+    """
+    with ExitStack() as semantics:
+        if any(type(x).__module__.startswith("mxnet.numpy") for x in data_l):
+            semantics.enter_context(mx.util.np_shape(True))
+            semantics.enter_context(mx.util.np_array(True))
+        initial: dict[str, np.ndarray] = {}
+        plain, hybrid = (
+            _run_block(net_builder, active, data_l, initial, test_grad) for active in (False, True)
+        )
+    for name, value in plain.items():
+        what = (f"{name}, not hybridized", f"{name}, hybridized")
+        assert_almost_equal(value, hybrid[name], rtol=rtol, atol=atol, names=what)
+    if numpy_func is not None:
+        expected = numpy_func(*(x.asnumpy() for x in data_l))
+        expected = expected if isinstance(expected, list | tuple) else [expected]
+        for i, value in enumerate(expected):
+            assert_almost_equal(plain[f"output {i}"], value, rtol=rtol, atol=atol)
+
+
+def _run_block(
+    net_builder: Callable[..., Any],
+    hybridized: bool,
+    data_l: Sequence[NDArray],
+    initial: dict[str, np.ndarray],
+    test_grad: bool,
+) -> dict[str, np.ndarray]:
+    """Return outputs and gradients by name; `initial` carries parameters from the first run."""
+    net = net_builder(prefix="net_")
+    net.initialize()
+    if hybridized:
+        net.hybridize()
+    inputs = [x.copy() for x in data_l]
+    if not initial:
+        net(*inputs)  # parameters of open shapes come into being
+        initial.update({n: p.data().asnumpy() for n, p in net.collect_params().items()})
+    for name, parameter in net.collect_params().items():
+        parameter.shape = initial[name].shape
+        parameter.set_data(mx.nd.array(initial[name], dtype=initial[name].dtype))
+    if not test_grad:
+        return _named("output", _flat(net(*inputs)))
+    for x in inputs:
+        x.attach_grad()
+    with mx.autograd.record():
+        outputs = _flat(net(*inputs))
+    mx.autograd.backward(outputs)
+    trained = {n: p for n, p in net.collect_params().items() if p.grad_req != "null"}
+    return {
+        **_named("output", outputs),
+        **_named("gradient of input", [x.grad for x in inputs]),
+        **{f"gradient of {name}": p.grad().asnumpy() for name, p in trained.items()},
+    }
+
+
+def _flat(outputs: Any) -> list[NDArray]:
+    if isinstance(outputs, list | tuple):
+        return [array for part in outputs for array in _flat(part)]
+    return [outputs]
+
+
+def _named(what: str, arrays: Sequence[NDArray]) -> dict[str, np.ndarray]:
+    return {f"{what} {i}": array.asnumpy() for i, array in enumerate(arrays)}

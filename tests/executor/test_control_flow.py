@@ -29,7 +29,7 @@ def test_foreach_agrees_eager_and_symbol():
     net = mx.sym.load_json(net.tojson())
     executor = net.simple_bind(mx.cpu(), x=(3, 2), s=(2,))
     executor.forward(is_train=True, x=x, s=s)
-    executor.backward()
+    executor.backward([out, nd.ones(1)])
     np.testing.assert_allclose(executor.outputs[0].asnumpy(), out.asnumpy())
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), x.grad.asnumpy(), rtol=1e-5)
     np.testing.assert_allclose(executor.grad_dict["s"].asnumpy(), s.grad.asnumpy(), rtol=1e-5)
@@ -85,7 +85,7 @@ def test_cond_agrees_eager_and_symbol(value, wanted, slope):
     out = mx.sym.contrib.cond(x > 0, lambda: x * 2, lambda: x - 1)
     executor = out.simple_bind(mx.cpu(), x=(1,))
     assert executor.forward(is_train=True, x=a)[0].asscalar() == wanted
-    executor.backward()
+    executor.backward(nd.ones(1))
     assert executor.grad_dict["x"].asscalar() == slope
 
 

@@ -22,7 +22,7 @@ def test_bind_by_name_and_by_list():
     for args in (arrays, dict(zip("xy", arrays, strict=True))):
         executor = (x * y + x).bind(mx.cpu(), args, [nd.zeros(1), nd.zeros(1)])
         assert executor.forward(is_train=True)[0].asscalar() == 12
-        executor.backward()
+        executor.backward(nd.ones(1))
         assert [g.asscalar() for g in executor.grad_arrays] == [6, 2]
 
 
@@ -33,7 +33,7 @@ def test_gradient_requests():
         executor = (x * 2).bind(mx.cpu(), [nd.ones(1)], [grad], req)
         for _ in range(3):
             executor.forward(is_train=True)
-            executor.backward()
+            executor.backward(nd.ones(1))
         assert grad.asscalar() == wanted
 
 
@@ -42,7 +42,7 @@ def test_unreached_argument_gets_zeros():
     executor = net.simple_bind(mx.cpu(), x=(2,), y=(2,))
     executor.grad_dict["x"][:] = 9
     executor.forward(is_train=True)
-    executor.backward()
+    executor.backward([nd.ones(2), nd.ones(2)])
     np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), [0, 0])
 
 
@@ -71,13 +71,6 @@ def test_forward_takes_new_inputs_by_keyword():
         executor.forward(x=nd.ones(3))
     with pytest.raises(TypeError, match="Unknown argument xx"):
         executor.forward(xx=nd.ones(2))
-
-
-def test_backward_needs_a_training_forward():
-    executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
-    executor.forward(is_train=False)
-    with pytest.raises(mx.MXNetError, match="is_train=True"):
-        executor.backward()
 
 
 def test_wrong_arrays_are_explained():
@@ -116,11 +109,11 @@ def test_reshape_shares_parameters():
     small.arg_dict["fc1_weight"][:] = 7
     assert executor.arg_dict["fc1_weight"].asnumpy().min() == 7
     assert small.forward()[0].shape == (2, 3)
-    with pytest.raises(AssertionError, match="allow_up_sizing"):
+    with pytest.raises(mx.MXNetError, match="allow_up_sizing"):
         executor.reshape(data=(16, 5), softmax_label=(16,))
     wide = executor.reshape(data=(16, 5), softmax_label=(16,), allow_up_sizing=True)
     assert wide.forward()[0].shape == (16, 3)
-    with pytest.raises(AssertionError, match="fc1_weight"):
+    with pytest.raises(mx.MXNetError, match="fc1_weight"):
         executor.reshape(data=(8, 4))
 
 

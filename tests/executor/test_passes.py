@@ -333,7 +333,7 @@ def test_executor_predicts_and_trains():
             for _ in range(3):
                 found.append(exe.forward()[0].asnumpy())
                 found.append(exe.forward(is_train=True)[0].asnumpy())
-                exe.backward()
+                exe.backward(nd.ones((2, 3)))
                 found += [g.asnumpy() for g in exe.grad_arrays]
                 found += [a.asnumpy() for a in exe.aux_arrays]
                 for array, grad in zip(exe.arg_arrays[1:], exe.grad_arrays[1:], strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -361,3 +362,19 @@ def test_a_device_file_can_be_written(tmp_path):
 
 def test_all_types_are_known():
     assert {row.torch for row in TABLE} == set(BY_TORCH)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("nowhere/x.params", FileNotFoundError, "Create it first"),
+        ("", IsADirectoryError, "Is a directory"),
+    ],
+    ids=["folder is missing", "is a folder"],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other errors")
+def test_a_file_that_cannot_be_written_is_both_errors(tmp_path, name, kind, said):
+    with pytest.raises(kind, match=said) as caught:
+        write(tmp_path / name, [torch.ones(1)])
+    assert isinstance(caught.value, MXNetError)
+    assert caught.value.errno and caught.value.filename == str(tmp_path / name)

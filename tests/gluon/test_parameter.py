@@ -288,3 +288,29 @@ def test_list_of_arrays_is_no_parameter_file(tmp_path):
     mx.nd.save(path, [mx.nd.ones((1,))])
     with pytest.raises(ValueError, match="without names"):
         two_params().load(path)
+
+
+def test_pinned_and_shared_memory_is_the_cpu_s():
+    shared = mx.Context("cpu_shared", 0)
+    p = Parameter("w", shape=(2,))
+    p.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    assert p.data(mx.cpu_pinned(0)) is p.data(shared) is p.data(mx.cpu(0))
+    assert p.data(mx.cpu_pinned(1)) is p.data(mx.cpu(1))
+    assert p.grad(mx.cpu_pinned(1)) is p.grad(mx.cpu(1))
+    with pytest.raises(RuntimeError, match=r"not initialized on context cpu_pinned\(2\)"):
+        p.data(mx.cpu_pinned(2))
+    with pytest.raises(RuntimeError, match=r"not initialized on context gpu\(0\)"):
+        p.data(mx.gpu(0))
+    pinned = Parameter("v", shape=(2,))
+    pinned.initialize(ctx=mx.cpu_pinned(0))
+    assert pinned.list_ctx() == [mx.cpu_pinned(0)]
+    assert pinned.data(mx.cpu()).context == mx.cpu_pinned(0)
+
+
+def test_batches_in_pinned_memory_go_through_a_network():
+    net = gluon.nn.Dense(2)
+    net.initialize()
+    batch = mx.nd.ones((2, 3), ctx=mx.cpu_pinned(0))
+    plain = net(batch).asnumpy()
+    net.hybridize()
+    np.testing.assert_array_equal(net(batch).asnumpy(), plain)

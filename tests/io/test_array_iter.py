@@ -134,3 +134,19 @@ def test_iter_next_and_its_kin():
 def test_mistakes_are_told(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_samples_beyond_those_of_the_first_array_are_left_out():
+    with pytest.warns(UserWarning, match="first 3 samples"):
+        batches = NDArrayIter(np.arange(3), np.arange(5), 2)
+    found = [(b.data[0].asnumpy().tolist(), b.label[0].asnumpy().tolist()) for b in batches]
+    assert found == [([0, 1], [0, 1]), ([2, 0], [2, 0])]
+    csr = mx.nd.array(np.eye(5)).tostype("csr")
+    with pytest.warns(UserWarning, match="first 4 samples"):
+        batches = NDArrayIter(np.ones(4), csr, 2, last_batch_handle="discard")
+    assert batches.label[0][1].stype == "csr" and batches.label[0][1].shape == (4, 5)
+
+
+def test_fewer_samples_than_the_first_array_has_are_refused():
+    with pytest.raises(mx.MXNetError, match="as many samples as the first one, 4"):
+        NDArrayIter(np.ones(4), np.ones(3), 2)

@@ -146,3 +146,41 @@ def test_numpy_functions_take_arrays():
 def test_errors_say_what_is_wrong(call, words):
     with pytest.raises((mx.MXNetError, TypeError), match=words):
         call()
+
+
+def test_rows_and_parts_by_their_old_names_share_memory():
+    x = nd.arange(12).reshape((4, 3))
+    x._at(-1)[:] = 7
+    x._slice(0, 2)[:] = 5
+    assert x.asnumpy()[:, 0].tolist() == [5, 5, 6, 7]
+    assert x._at(np.int64(2)).shape == (3,) and x._slice(-2, None).shape == (2, 3)
+    with pytest.raises(TypeError):
+        x._at(0.5)
+    with pytest.raises(IndexError):
+        x._at(-9)
+
+
+def test_a_context_may_be_given_by_its_printed_form():
+    for make in (nd.zeros, nd.ones, nd.arange, nd.eye):
+        assert make(2, ctx="cpu(1)").context == mx.cpu(1)
+    with pytest.raises(mx.MXNetError, match="'5' is not a context"):
+        nd.zeros(2, ctx=5)
+
+
+@pytest.mark.parametrize("shape", [2.5, (2.5,), "x", ("x",), None], ids=repr)
+def test_a_shape_is_of_whole_numbers(shape):
+    with pytest.raises(mx.MXNetError, match="Invalid Parameter format for shape"):
+        nd.zeros(shape)
+
+
+@pytest.mark.parametrize("shape", [2, [2], np.int64(2), np.array([2])], ids=repr)
+def test_shapes_may_be_lists_and_of_numpy_numbers(shape):
+    assert nd.zeros(shape).shape == (2,)
+
+
+def test_concatenate_says_what_does_not_fit():
+    with pytest.raises(AssertionError, match=r"\(2, 3\) float32, \(3, 5\) float32"):
+        nd.concatenate([nd.ones((2, 3)), nd.ones((3, 5))])
+    with pytest.raises(AssertionError, match="int32"):
+        nd.concatenate([nd.ones(2), nd.ones(2, dtype="int32")])
+    assert nd.concatenate([nd.ones((2, 3)), nd.ones((2, 5))], axis=-1).shape == (2, 8)

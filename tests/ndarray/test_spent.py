@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet.ndarray.storage import recorded
+from mxnet.ndarray.state import Session
 
 
 def leaf(values):
@@ -128,15 +130,56 @@ def test_states_need_no_detach(layer, hybridize):
     np.testing.assert_array_equal(gradients(detach=False), gradients(detach=True))
 
 
-def test_nothing_piles_up_when_backward_is_never_called():
-    x = leaf([1.0])
+def test_inside_one_recording_too():
+    x = leaf([3.0])
     with autograd.record():
-        for _ in range(recorded.maxlen + 10):
-            x * 2
-    assert len(recorded) == recorded.maxlen
+        h = x * x
+        loss = h * 1
+        loss.backward()
+        second = h * x
+    second.backward()
+    assert x.grad.asscalar() == 9
+
+
+def test_inside_a_pause_of_the_recording_too():
+    x = leaf([3.0])
     with autograd.record():
-        y = x * 3
-    y.backward()
-    assert x.grad.asscalar() == 3
-    with autograd.record():  # what backward used up is let go when recording begins again
-        assert len(recorded) < recorded.maxlen
+        h = x * x
+        loss = h * 1
+        with autograd.pause():
+            loss.backward()
+        second = h * x
+    second.backward()
+    assert x.grad.asscalar() == 9
+
+
+def test_graphs_that_span_several_recordings_are_used_up_whole():
+    x = leaf([3.0])
+    with autograd.record():
+        h = x * x
+    with autograd.record():
+        loss = h * x
+    loss.backward()
+    assert x.grad.asscalar() == 27
+    with autograd.record():
+        again = h * x
+    again.backward()
+    assert x.grad.asscalar() == 9
+
+
+def test_a_carried_state_keeps_no_old_sessions():
+    w, state = leaf([0.5]), nd.ones((1,))
+    for _ in range(50):
+        with autograd.record():
+            state = state * w
+            loss = state * 2
+        loss.backward()
+    assert sum(type(thing) is Session for thing in gc.get_objects()) < 10
+
+
+def test_heads_let_their_graph_go():
+    x = leaf([3.0])
+    with autograd.record():
+        loss = x * x
+    loss.backward()
+    assert loss._tracked is None and loss.asscalar() == 9

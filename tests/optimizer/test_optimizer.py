@@ -147,7 +147,9 @@ def test_lists_and_types_may_be_mixed(name):
 
 
 def test_gradients_are_left_alone():
-    for name in mx.optimizer.Optimizer.opt_registry:
+    for name, kind in mx.optimizer.Optimizer.opt_registry.items():
+        if kind.__module__ not in ("mxnet.optimizer.optimizer", "mxnet.optimizer.contrib"):
+            continue  # made by an example or by another test
         weight, grad = mx.nd.ones((2, 2)), mx.nd.array([[1.0, -2.0], [0.5, 3.0]])
         made = mx.optimizer.create(name, rescale_grad=0.5, clip_gradient=0.7)
         mx.optimizer.get_updater(made)([0], [grad], [weight])

@@ -186,3 +186,17 @@ def test_plain_numbers_give_plain_numbers():
     assert s.hypot(3, 4) == 5.0
     with pytest.raises(TypeError, match="not supported"):
         s.minimum("a", 1)
+
+
+def test_a_symbol_is_made_from_the_handle_of_another():
+    y = mx.sym.relu(mx.sym.var("x"), name="y")
+    again = mx.sym.Symbol(handle=y.handle)
+    assert again.tojson() == y.tojson() and again.list_arguments() == ["x"]
+
+
+def test_saving_to_a_missing_folder_is_told(tmp_path):
+    place = tmp_path / "nowhere" / "net.json"
+    with pytest.raises(MXNetError, match=r"Cannot write .*net\.json.*Create it first"):
+        mx.sym.var("x").save(str(place))
+    mx.sym.var("x").save(str(tmp_path / "net.json"))
+    assert mx.sym.load(str(tmp_path / "net.json")).name == "x"

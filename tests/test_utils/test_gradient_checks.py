@@ -143,3 +143,30 @@ def test_speed():
     assert t.check_speed(fc, location={"x": A}, N=2, typ="forward") > 0
     with pytest.raises(ValueError, match="typ"):
         t.check_speed(fc, N=2, typ="zz", x=(2, 4))
+
+
+def test_hybridized_and_plain_blocks_are_compared():
+    def dense(prefix):
+        return mx.gluon.nn.Dense(3, prefix=prefix)
+
+    data = [mx.nd.arange(8).reshape((2, 4)) / 8]
+    mx.test_utils.check_gluon_hybridize_consistency(dense, data)
+    mx.test_utils.check_gluon_hybridize_consistency(dense, data, test_grad=False)
+
+    class Pair(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x, y):
+            return x * y, x + y
+
+    both = [mx.nd.ones(3) * 2, mx.nd.ones(3)]
+    check = mx.test_utils.check_gluon_hybridize_consistency
+    check(Pair, both, lambda x, y: (x * y, x + y))
+    with pytest.raises(AssertionError):
+        check(Pair, both, lambda x, y: (x * y, x - y))
+
+    class Differs(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x * x if F is mx.nd else F.stop_gradient(x) * x
+
+    check(Differs, [mx.nd.ones(3)], test_grad=False)
+    with pytest.raises(AssertionError, match="gradient of input 0"):
+        check(Differs, [mx.nd.ones(3)])

@@ -21,6 +21,9 @@ def test_star_import_brings_what_programs_use():
     exec("from mxnet.test_utils import *", names)
     wanted = "mx np os sys array Context rnd logging npt time assert_almost_equal default_context"
     assert set(wanted.split()) <= names.keys()
+    less_common = "DummyIter get_mnist_iterator ss json gzip zipfile OrderedDict verify_generator"
+    assert set(less_common.split()) <= names.keys()
+    assert not {"iterators", "comparison", "annotations", "Any"} & names.keys()
     assert names["mx"] is mx and names["np"] is np
 
 

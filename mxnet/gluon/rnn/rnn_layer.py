@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import ndarray, symbol
+from ...error import InvalidValue
 from ..block import HybridBlock
 from . import rnn_cell
 from .sequences import tensor_types
@@ -172,9 +173,10 @@ class _RNNLayer(HybridBlock):
 
     def infer_shape(self, inputs: Any, *args: Any) -> None:
         """Take the input size, the one thing that may be unknown, from the inputs."""
-        assert len(inputs.shape) == 3, (
-            f"Input data should be rank-3 tensor of dim [{self._layout}], got {inputs.shape}"
-        )
+        if len(inputs.shape) != 3:
+            raise InvalidValue(
+                f"Input data should be rank-3 tensor of dim [{self._layout}], got {inputs.shape}"
+            )
         for cell in self._cells(0):
             weight = getattr(self, f"{cell}_i2h_weight")
             weight.shape = (self._gates * self._hidden_size, inputs.shape[2])
@@ -263,7 +265,10 @@ class _RNNLayer(HybridBlock):
 
     def _check_states(self, inputs: Any, states: list) -> None:
         batch_size = inputs.shape[self._layout.find("N")]
-        for state, info in zip(states, self.state_info(batch_size), strict=True):
+        wanted = self.state_info(batch_size)
+        if len(states) != len(wanted):
+            raise InvalidValue(f"{self.name} has {len(wanted)} state(s), but got {len(states)}.")
+        for state, info in zip(states, wanted, strict=True):
             if state.shape != info["shape"]:
                 raise ValueError(
                     f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}."

@@ -55,7 +55,8 @@ class BaseSparseNDArray(NDArray):
                 "with mx.nd.sparse.csr_matrix or mx.nd.sparse.row_sparse_array."
             )
         self._set(handle._shape, *handle._parts())
-        self._data = self._tracked = self._grad = self._ghost = None
+        self._data = self._tracked = self._dtype = self._grad = self._ghost = None
+        self._session = None
         self._ctx = handle._ctx
 
     # -- parts --------------------------------------------------------------------------------
@@ -312,7 +313,8 @@ def make(
     """Return a new sparse array of these parts: values, indices and, for csr, indptr."""
     array = new_object(cls)
     array._set(shape, *parts)
-    array._data = array._tracked = array._grad = array._ghost = None
+    array._data = array._tracked = array._dtype = array._grad = array._ghost = None
+    array._session = None
     array._ctx = ctx
     return array
 

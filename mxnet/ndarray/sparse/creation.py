@@ -117,10 +117,21 @@ def _csr_from_parts(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRND
 
 
 def _csr_from_coo(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRNDArray:
-    data, (row, column) = parts
+    data, places = parts
+    if not isinstance(places, tuple | list) or len(places) != 2:
+        raise TypeError(
+            "csr_matrix takes (rows, columns), (data, indices, indptr) or (data, (row, col)); the "
+            f"second of this pair is {type(places).__name__}."
+        )
+    row, column = places
     data = data if hasattr(data, "dtype") else np.asarray(data)
     values = _tensor(data, _dtype_of(data, dtype), ctx)
     rows, columns = _tensor(row, torch.int64, ctx), _tensor(column, torch.int64, ctx)
+    if not len(values) == len(rows) == len(columns):
+        raise ValueError(
+            "row, column, and data array must all be the same length: they have "
+            f"{len(rows)}, {len(columns)} and {len(values)} elements."
+        )
     if shape is None:
         if not len(rows):
             raise ValueError("invalid shape: give shape= for a csr matrix without values")

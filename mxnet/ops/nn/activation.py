@@ -83,7 +83,7 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     "LeakyReLU",
     "_npx_leaky_relu",
     optional={"gamma": lambda a: a["act_type"] == "prelu"},
-    outputs=lambda a: 2 if a["act_type"] == "rrelu" else 1,
+    outputs=lambda a: ("output", "mask") if a["act_type"] == "rrelu" else ("output",),
     shape=_leaky_shapes,
 )
 def leaky_relu(

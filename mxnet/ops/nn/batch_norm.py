@@ -99,8 +99,8 @@ class WideParameters(TypePattern):
         return [data, *[wide] * (len(ins) - 1)], [data, *[wide] * (len(outs) - 1)]
 
 
-def _visible(attrs: dict) -> int:
-    return 3 if attrs["output_mean_var"] else 1
+def _visible(attrs: dict) -> tuple[str, ...]:
+    return ("output", "mean", "var") if attrs["output_mean_var"] else ("output",)
 
 
 @op("BatchNorm", "_npx_batch_norm", outputs=_visible, total=3, shape=_channel_shapes)

@@ -14,8 +14,8 @@ from ..declare import op
 from ..shapes import Shapes, same, unify
 
 
-def _visible(attrs: dict) -> int:
-    return 3 if attrs["output_mean_var"] else 1
+def _visible(attrs: dict) -> tuple[str, ...]:
+    return ("output", "mean", "std") if attrs["output_mean_var"] else ("output",)
 
 
 def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -111,7 +111,7 @@ def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
     return [data, *rest], [data]
 
 
-@op("InstanceNorm", total=3, shape=_instance_shapes)
+@op("InstanceNorm", outputs=("output",), total=3, shape=_instance_shapes)
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
     """Normalize each channel of each sample over its spatial axes.
 
@@ -132,7 +132,7 @@ def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
     return (1,) if mode == "channel" else tuple(range(2, ndim))
 
 
-@op("L2Normalization", total=2, shape=same)
+@op("L2Normalization", outputs=("output",), total=2, shape=same)
 def l2_normalization(
     data: Tensor,
     *,
@@ -150,7 +150,7 @@ def l2_normalization(
     return data / (data * data).sum(axes, keepdim=True).add(eps).sqrt()
 
 
-@op("LRN", total=2, shape=same)
+@op("LRN", outputs=("output",), total=2, shape=same)
 def lrn(
     data: Tensor,
     *,

@@ -23,10 +23,11 @@ KERNELS = {
 }
 
 
-def _outputs(attrs: dict) -> int:
+def _outputs(attrs: dict) -> tuple[str, ...]:
     if not attrs["state_outputs"]:
-        return 1
-    return 3 if attrs["mode"] == "lstm" else 2
+        return ("output",)
+    states = ("state_output", "statecell_output")
+    return ("output", *(states if attrs["mode"] == "lstm" else states[:1]))
 
 
 @op(

@@ -152,7 +152,13 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
 
 
 @may_share
-@op("SliceChannel", "split", outputs=lambda a: a["num_outputs"], method=True)
+@op(
+    "SliceChannel",
+    "split",
+    # Numbered even when there is one.
+    outputs=lambda a: tuple(f"output{i}" for i in range(a["num_outputs"])),
+    method=True,
+)
 def slice_channel(
     data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[Tensor, ...]:

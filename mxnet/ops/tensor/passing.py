@@ -42,7 +42,7 @@ def block_grad(data: Tensor) -> Tensor:
     return data.detach().clone()
 
 
-@op("make_loss", "_sparse_make_loss", shape=same)
+@op("make_loss", "_sparse_make_loss", outputs=("loss",), shape=same)
 def make_loss(data: Tensor) -> Tensor:
     """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
 

@@ -19,13 +19,15 @@ Axes = tuple[int, ...]
 
 def total(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     """Sum; integers wrap in their own type."""
-    return torch.sum(x, axes, keepdims)
+    if len(axes) == 1:  # torch reads a single axis faster than a tuple of one, or of all
+        return torch.sum(x, axes[0], keepdims)
+    return torch.sum(x) if len(axes) == x.ndim and not keepdims else torch.sum(x, axes, keepdims)
 
 
 def average(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     """Mean; that of integers is their sum, wrapped in their type, divided and cut."""
     if x.dtype.is_floating_point:
-        return torch.mean(x, axes, keepdims)
+        return torch.mean(x, axes[0] if len(axes) == 1 else axes, keepdims)
     count = math.prod(x.shape[a] for a in axes)
     return torch.div(torch.sum(x, axes, keepdims).to(x.dtype), count)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..declare import op
 from ..shapes import Shape, same
-from .suppression import keep_greedily, pairwise_iou, to_centres, to_corners
+from .suppression import best_first, keep_greedily, pairwise_iou, to_centres, to_corners
 
 Format = Literal["center", "corner"]
 
@@ -70,8 +70,8 @@ def _ranked(
     counts = valid.sum(1, keepdim=True)
     most = int(counts.max()) if valid.numel() else 0
     most = min(most, topk) if topk > 0 else most
-    order = score.masked_fill(~valid, -torch.inf).sort(dim=1, descending=True, stable=True)[1]
-    return order[:, :most], torch.arange(most, device=rows.device) < counts
+    order = best_first(score.masked_fill(~valid, -torch.inf), most)
+    return order, torch.arange(most, device=rows.device) < counts
 
 
 def _converted(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:

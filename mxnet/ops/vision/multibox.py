@@ -10,7 +10,7 @@ from ..attributes import Floats
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
 from .boxes import match_greedily, no_gradient
-from .suppression import keep_greedily, pairwise_iou, to_centres, to_corners
+from .suppression import best_first, keep_greedily, pairwise_iou, to_centres
 
 
 @op("_contrib_MultiBoxPrior", "_npx_multibox_prior")
@@ -181,23 +181,31 @@ def multi_box_detection(
             f"_contrib_MultiBoxDetection needs 4 variances, got {len(variances)}: {variances}."
         )
     batch, _, n = cls_prob.shape
-    score, kind = cls_prob[:, 1:].max(1)
+    score = cls_prob[:, 1:].amax(1)
     found = score >= threshold
-    boxes = _decode(loc_pred.reshape(batch, n, 4), anchor.reshape(1, -1, 4), variances)
-    if clip:
-        boxes = boxes.clamp(0, 1)
-    rows = torch.cat([kind.to(score.dtype).unsqueeze(-1), score.unsqueeze(-1), boxes], -1)
-    front = found.sort(dim=1, descending=True, stable=True)[1]
-    counts = found.sum(1, keepdim=True)
-    if 0 < nms_threshold <= 1:
-        most = int(counts.max()) if n else 0
-        most = min(most, nms_topk) if nms_topk > 0 else most
-        ranked = score.masked_fill(~found, -torch.inf)
-        order = ranked.sort(dim=1, descending=True, stable=True)[1]
+    counts = found.sum(1)
+    # The anchors with something on them, image after image.
+    at = found.flatten().nonzero().squeeze(1)
+    most = 0
+    if 0 < nms_threshold <= 1 and len(at):
+        most = min(int(counts.max()), nms_topk) if nms_topk > 0 else int(counts.max())
+        order = best_first(score.masked_fill(~found, -torch.inf), most)
+        order += torch.arange(0, batch * n, n, device=order.device).unsqueeze(1)
         # Only the candidates are sorted; what follows them stays where it was.
-        front = torch.cat([order[:, :most], front[:, most:]], 1)
-    rows = rows.gather(1, front.unsqueeze(-1).expand(-1, -1, 6))
-    rows.masked_fill_((torch.arange(n, device=rows.device) >= counts).unsqueeze(-1), -1.0)
+        rank = torch.arange(most, device=order.device)
+        target = rank + (counts.cumsum(0) - counts).unsqueeze(1)
+        real = rank < counts.unsqueeze(1)
+        at[target[real]] = order[real]
+    offsets = loc_pred.reshape(-1, 4).index_select(0, at)
+    anchors = anchor.reshape(-1, 4).index_select(0, at if batch == 1 else at % n)
+    boxes = _decode(offsets.T.contiguous(), anchors.T.contiguous(), variances)
+    if clip:
+        boxes.clamp_(0, 1)
+    heads = torch.stack([_first_class(cls_prob, score), score]).flatten(1).index_select(1, at)
+    rows = score.new_full((batch, n, 6), -1.0)
+    found_rows = torch.cat([heads, boxes]).split(counts.tolist(), 1)
+    for row, part in zip(rows, found_rows, strict=True):
+        row[: part.shape[1]] = part.T
     if 0 < nms_threshold <= 1:
         head = rows[:, :most]
         ids = None if force_suppress else head[..., 0]
@@ -207,11 +215,23 @@ def multi_box_detection(
     return rows
 
 
+def _first_class(cls_prob: Tensor, score: Tensor) -> Tensor:
+    """Return which class but the background has the score: `argmax`, yet several times faster."""
+    probs = cls_prob[:, 1:]
+    count = probs.shape[1]
+    lead = torch.arange(count, 0, -1, dtype=score.dtype, device=score.device).view(-1, 1)
+    same = torch.eq(probs, score.unsqueeze(1), out=torch.empty_like(probs))
+    return count - same.mul_(lead).amax(1)
+
+
 def _decode(offsets: Tensor, anchors: Tensor, variances: Floats) -> Tensor:
-    anchors = to_centres(anchors)
-    offsets = offsets * offsets.new_tensor(variances)
-    centre = offsets[..., :2] * anchors[..., 2:] + anchors[..., :2]
-    return to_corners(torch.cat([centre, offsets[..., 2:].exp() * anchors[..., 2:]], -1))
+    """Return boxes from offsets, all as four rows of coordinates."""
+    low, high = anchors[:2], anchors[2:]
+    size = high - low
+    offsets = offsets * offsets.new_tensor(variances).view(4, 1)
+    centre = offsets[:2] * size + (low + high) * 0.5
+    half = offsets[2:].exp() * size * 0.5
+    return torch.cat([centre - half, centre + half])
 
 
 multi_box_detection.gradient(no_gradient)

@@ -12,11 +12,11 @@ from ..attributes import Floats
 from ..declare import op
 from ..shapes import Shape
 from .boxes import no_gradient
-from .suppression import keep_greedily
+from .suppression import best_first, keep_greedily
 
 
-def _outputs(attrs: dict) -> int:
-    return 2 if attrs["output_score"] else 1
+def _outputs(attrs: dict) -> tuple[str, ...]:
+    return ("output", "score") if attrs["output_score"] else ("output",)
 
 
 def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[float]]:
@@ -33,23 +33,25 @@ def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[floa
 
 
 def _anchors(like: Tensor, height: int, width: int, base: list[list[float]], stride: int) -> Tensor:
-    """Return anchors of every cell: ``(height * width * anchors, 4)``."""
+    """Return anchors of every cell as rows of coordinates: ``(4, height * width * anchors)``."""
     kind = {"dtype": like.dtype, "device": like.device}
     x = (torch.arange(width, **kind) * stride).view(1, -1, 1)
     y = (torch.arange(height, **kind) * stride).view(-1, 1, 1)
-    shift = torch.stack(torch.broadcast_tensors(x, y, x, y), -1)
-    return (shift + torch.tensor(base, **kind)).reshape(-1, 4)
+    corners = torch.tensor(base, **kind).T
+    x, y = x + corners[::2].view(2, 1, 1, -1), y + corners[1::2].view(2, 1, 1, -1)
+    return torch.stack(torch.broadcast_tensors(x, y), 1).reshape(4, -1)
 
 
 def _moved(anchors: Tensor, offsets: Tensor, iou_loss: bool) -> Tensor:
     """Return anchors after the predicted offsets; with `iou_loss` those are of the corners."""
+    anchors = anchors.unsqueeze(1)
     if iou_loss:
         return anchors + offsets
-    size = anchors[..., 2:] - anchors[..., :2] + 1.0
-    centre = anchors[..., :2] + 0.5 * (size - 1.0)
-    middle = offsets[..., :2] * size + centre
-    half = 0.5 * (offsets[..., 2:].exp() * size - 1.0)
-    return torch.cat([middle - half, middle + half], -1)
+    size = anchors[2:] - anchors[:2] + 1.0
+    centre = anchors[:2] + 0.5 * (size - 1.0)
+    middle = offsets[:2] * size + centre
+    half = 0.5 * (offsets[2:].exp() * size - 1.0)
+    return torch.cat([middle - half, middle + half])
 
 
 def _propose(
@@ -73,11 +75,12 @@ def _propose(
             f"{len(ratios)} ratios and {len(scales)} scales need {2 * len(base)}."
         )
     score = cls_prob[:, len(base) :].permute(0, 2, 3, 1)
-    offsets = bbox_pred.reshape(batch, len(base), 4, height, width).permute(0, 3, 4, 1, 2)
+    offsets = bbox_pred.reshape(batch, len(base), 4, height, width).permute(2, 0, 3, 4, 1)
     anchors = _anchors(cls_prob, height, width, base, stride)
-    boxes = _moved(anchors, offsets.reshape(batch, -1, 4), iou_loss)
-    limit = im_info[:, [1, 0, 1, 0]].unsqueeze(1) - 1.0
-    boxes = torch.minimum(boxes, limit).clamp(min=0)
+    # Four rows of coordinates, (4, batch, boxes), are what vector kernels like.
+    boxes = _moved(anchors, offsets.reshape(4, batch, -1), iou_loss)
+    limit = im_info[:, [1, 0, 1, 0]].T.unsqueeze(2) - 1.0
+    boxes = torch.minimum(boxes, limit).clamp_(min=0)
     # Cells beyond the real image are padding.
     real = (im_info[:, :2] / stride).long()
     row = torch.arange(height, device=score.device).view(1, -1, 1, 1)
@@ -85,17 +88,16 @@ def _propose(
     padding = (row >= real[:, 0].view(-1, 1, 1, 1)) | (column >= real[:, 1].view(-1, 1, 1, 1))
     score = score.masked_fill(padding, -1.0).reshape(batch, -1)
     least = (min_size * im_info[:, 2]).view(-1, 1)
-    size = boxes[..., 2:] - boxes[..., :2] + 1.0
-    small = (size < least.unsqueeze(-1)).any(-1)
-    grown = torch.cat([-least, -least, least, least], 1).unsqueeze(1) / 2
-    boxes = torch.where(small.unsqueeze(-1), boxes + grown, boxes)
+    small = (boxes[2:] - boxes[:2] + 1.0 < least).any(0)
     score = score.masked_fill(small, -1.0)
     count = score.shape[1]
     before = min(before, count) if before > 0 else count
-    order = score.sort(dim=1, descending=True, stable=True)[1][:, :before]
-    boxes = boxes.gather(1, order.unsqueeze(-1).expand(-1, -1, 4))
-    score = score.gather(1, order)
-    keep = keep_greedily(boxes, threshold, border=1.0)
+    order = best_first(score, before)
+    small, score = small.gather(1, order), score.gather(1, order)
+    boxes = boxes.gather(2, order.expand(4, -1, -1))
+    grown = torch.stack([-least, -least, least, least]) / 2
+    boxes = torch.where(small, boxes + grown, boxes).movedim(0, -1)
+    keep = keep_greedily(boxes, threshold, border=1.0, most=after)
     found = keep.sum(1, keepdim=True).clamp(max=after)
     front = keep.sort(dim=1, descending=True, stable=True)[1]
     # Too few survivors are repeated in turn.

@@ -31,7 +31,8 @@ def _check_rois(name: str, data: Tensor, rois: Tensor, columns: int = 5) -> None
 
 def _pixels(data: Tensor) -> Tensor:
     """Return every pixel as a row of channels: ``(batch * height * width, channels)``."""
-    return data.permute(0, 2, 3, 1).reshape(-1, data.shape[1])
+    # One image could stay a view, but whole rows are what the fast kernel asks for.
+    return data.permute(0, 2, 3, 1).reshape(-1, data.shape[1]).contiguous()
 
 
 def _chunks(count: int, lookups_each: int) -> Iterator[slice]:
@@ -47,7 +48,7 @@ def _pooled_shape(
     return (rois[0], data[1], *pooled_size)
 
 
-@op("ROIPooling", "_npx_roi_pooling", total=2)
+@op("ROIPooling", "_npx_roi_pooling", outputs=("output",), total=2)
 def roi_pooling(
     data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: Fraction
 ) -> Tensor:
@@ -389,7 +390,12 @@ def psroi_pooling_shape(
     return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)
 
 
-@op("_contrib_DeformablePSROIPooling", total=2, optional={"trans": lambda a: not a["no_trans"]})
+@op(
+    "_contrib_DeformablePSROIPooling",
+    outputs=("output",),
+    total=2,
+    optional={"trans": lambda a: not a["no_trans"]},
+)
 def deformable_psroi_pooling(
     data: Tensor,
     rois: Tensor,

@@ -216,7 +216,7 @@ def up_sampling_shape(
     return (batch, channels, *(UNKNOWN if n == UNKNOWN else n * scale for n in sizes))
 
 
-@op("BilinearSampler", total=2)
+@op("BilinearSampler", outputs=("output",), total=2)
 def bilinear_sampler(data: Tensor, grid: Tensor, *, cudnn_off: bool | None = None) -> Tensor:
     """Sample at places ``grid`` of x and y in [-1, 1]; what lies outside is zero.
 
@@ -233,7 +233,7 @@ def bilinear_sampler_shape(data: Shape | None, grid: Shape | None, **_: object) 
     return None if data is None or grid is None else (*data[:2], *grid[2:])
 
 
-@op("GridGenerator", total=2)
+@op("GridGenerator", outputs=("output",), total=2)
 def grid_generator(
     data: Tensor,
     *,
@@ -281,7 +281,7 @@ def grid_generator_shape(
     return data if transform_type == "warp" else (data[0], 2, *target_shape)
 
 
-@op("SpatialTransformer", total=3)
+@op("SpatialTransformer", outputs=("output",), total=3)
 def spatial_transformer(
     data: Tensor,
     loc: Tensor,

@@ -12,9 +12,9 @@ from torch import Tensor
 
 # Up to here one matrix of all pairs is cheapest; beyond, blocks go one by one.
 MAX_MATRIX = 512
-BLOCK = 128
-# Pairs looked at together: what a core's cache holds.
-MAX_PAIRS = 1 << 15
+BLOCK = 256
+# Pairs looked at together: many enough to outweigh the calls, few enough for the cache.
+MAX_PAIRS = 1 << 18
 # Pairs that meet in x are listed one by one when they are fewer than one in this many.
 SPARSE = 16
 MAX_LISTED = 1 << 20
@@ -37,33 +37,52 @@ def pairwise_iou(lhs: Tensor, rhs: Tensor, border: float = 0.0) -> Tensor:
 
     `border` is 1 where a box includes the pixels of its far edges.
     """
-    ax1, ay1, ax2, ay2 = (c.unsqueeze(-1) for c in lhs.unbind(-1))
-    bx1, by1, bx2, by2 = (c.unsqueeze(-2) for c in rhs.unbind(-1))
-    width = torch.minimum(ax2, bx2).sub_(torch.maximum(ax1, bx1))
-    height = torch.minimum(ay2, by2).sub_(torch.maximum(ay1, by1))
+    # Each coordinate as a row of its own: strided ones keep kernels from using vectors.
+    a_low, a_high = lhs.movedim(-1, 0).contiguous().unsqueeze(-1).tensor_split(2)
+    b_low, b_high = rhs.movedim(-1, 0).contiguous().unsqueeze(-2).tensor_split(2)
+    size = torch.minimum(a_high, b_high).sub_(torch.maximum(a_low, b_low))
+    size_a, size_b = a_high - a_low, b_high - b_low
     if border:
-        width.add_(border)
-        height.add_(border)
-    common = width.clamp_(min=0).mul_(height.clamp_(min=0))
-    area_a = (ax2 - ax1 + border) * (ay2 - ay1 + border)
-    area_b = (bx2 - bx1 + border) * (by2 - by1 + border)
-    union = torch.sub(area_a + area_b, common, out=height)
+        for each in (size, size_a, size_b):
+            each.add_(border)
+    width, height = size.clamp_(min=0).unbind()
+    common = width.mul_(height)
+    union = torch.add(size_a.prod(0), size_b.prod(0), out=height).sub_(common)
     return common.div_(union)
 
 
+def best_first(score: Tensor, most: int) -> Tensor:
+    """Return the places of the `most` highest of each row, equals in the order they came in."""
+    if score.dtype != torch.float32:
+        return score.sort(dim=-1, descending=True, stable=True)[1][..., :most]
+    # As whole numbers that order like the floats, with the place behind them, no two are equal:
+    # a partial sort of those is many times faster than a stable sort of all.
+    bits = (score + 0.0).view(torch.int32)  # plus zero turns -0 to 0
+    bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    place = torch.arange(score.shape[-1] - 1, -1, -1, device=score.device)
+    return ((bits.long() << 32) + place).topk(most, dim=-1)[1]
+
+
 def keep_greedily(
-    boxes: Tensor, threshold: float, ids: Tensor | None = None, border: float = 0.0
+    boxes: Tensor,
+    threshold: float,
+    ids: Tensor | None = None,
+    border: float = 0.0,
+    most: int | None = None,
 ) -> Tensor:
     """Return which boxes survive when each survivor removes later ones that overlap it.
 
-    Boxes ``(batch, n, 4)`` come best first; with `ids` only boxes of one class compete.
+    Boxes ``(batch, n, 4)`` come best first; with `ids` only boxes of one class compete. With
+    `most` the search may end, and all later boxes count as removed, once so many survived.
     """
     batch, n = boxes.shape[:2]
     if n > MAX_MATRIX:
         classes = [None] * batch if ids is None else ids
-        kept = [
-            _keep_by_blocks(b, c, threshold, border) for b, c in zip(boxes, classes, strict=True)
-        ]
+        pairs = zip(boxes, classes, strict=True)
+        if most is not None and most < n:
+            kept = [_keep_first(b, c, threshold, border, most) for b, c in pairs]
+        else:
+            kept = [_keep_by_blocks(b, c, threshold, border) for b, c in pairs]
         return torch.stack(kept)
     step = max(1, MAX_PAIRS // max(1, n * n))
     if step >= batch:
@@ -84,9 +103,11 @@ def _conflicts(
     threshold: float,
     border: float,
 ) -> Tensor:
-    removed = pairwise_iou(first, second, border).gt(threshold)
+    """Return 1 where one box removes another, else 0; floats, which reduce faster than bools."""
+    removed = pairwise_iou(first, second, border).gt_(threshold)
     if ids1 is not None:
-        removed &= ids1.unsqueeze(-1) == ids2.unsqueeze(-2)
+        alike = torch.empty_like(removed)
+        removed *= torch.eq(ids1.unsqueeze(-1), ids2.unsqueeze(-2), out=alike)
     return removed
 
 
@@ -99,18 +120,45 @@ def _keep_in_block(boxes: Tensor, ids: Tensor | None, threshold: float, border: 
     conflict = conflict.to(torch.float32)
     keep = conflict.new_ones(boxes.shape[:-1])
     while True:
-        again = torch.matmul(keep.unsqueeze(-2), conflict).squeeze(-2).eq(0).to(torch.float32)
+        again = torch.matmul(keep.unsqueeze(-2), conflict).squeeze(-2).eq_(0)
         if torch.equal(again, keep):
             return keep.bool()
         keep = again
+
+
+def _keep_first(
+    boxes: Tensor, ids: Tensor | None, threshold: float, border: float, most: int
+) -> Tensor:
+    """Take block after block, cleared by the survivors so far, until `most` have survived."""
+    keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
+    best, best_ids = boxes[:0], _part(ids, slice(0))
+    for start in range(0, len(boxes), BLOCK):
+        block = slice(start, start + BLOCK)
+        place = torch.arange(start, min(start + BLOCK, len(boxes)), device=boxes.device)
+        part, part_ids = boxes[block], _part(ids, block)
+        for i in range(0, len(best), MAX_PAIRS // BLOCK):
+            some = slice(i, i + MAX_PAIRS // BLOCK)
+            clash = _conflicts(best[some], part, _part(best_ids, some), part_ids, threshold, border)
+            left = clash.amax(0).eq(0).nonzero().squeeze(1)
+            part, part_ids, place = part[left], _part(part_ids, left), place[left]
+        chosen = _keep_in_block(part, part_ids, threshold, border)
+        keep[place[chosen]] = True
+        best = torch.cat([best, part[chosen]])
+        best_ids = None if ids is None else torch.cat([best_ids, part_ids[chosen]])
+        if len(best) >= most:
+            break
+    return keep
 
 
 def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
     """Settle the best block, let its survivors clear the rest, and go on with what is left."""
     keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
     place = torch.arange(len(boxes), device=boxes.device)
+    swept = 2 * len(boxes)
     while len(place):
-        if len(place) > MAX_MATRIX and threshold >= 0:
+        # A sweep costs about as much as a block: worth a try whenever half of all is settled.
+        if MAX_MATRIX < len(place) <= swept // 2 and threshold >= 0:
+            swept = len(place)
             pairs = _Sweep(boxes, ids, border)
             if pairs.total * SPARSE < len(place) ** 2:
                 keep[place[pairs.keep(threshold)]] = True
@@ -125,10 +173,10 @@ def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border:
         parts = [slice(i, i + step) for i in range(0, len(boxes), step)]
         if parts:
             gone = [
-                _conflicts(best, boxes[p], best_ids, _part(ids, p), threshold, border).any(0)
+                _conflicts(best, boxes[p], best_ids, _part(ids, p), threshold, border).amax(0)
                 for p in parts
             ]
-            left = torch.cat(gone).logical_not_().nonzero().squeeze(1)
+            left = torch.cat(gone).eq(0).nonzero().squeeze(1)
             boxes, place, ids = boxes[left], place[left], _part(ids, left)
     return keep
 

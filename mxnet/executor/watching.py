@@ -1,0 +1,160 @@
+"""What a monitor sees: every result (perhaps every input), and the gradients of backward.
+
+Rows come in MXNet's order and under its names. For gradients each node gets inputs of its own,
+views of what it reads, so that torch tells what flows into each of them and not only their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..graph.graph import Graph
+from ..graph.node import Entry, Node
+from .differentiation import needs_head_gradient
+from .monitored_names import gradient_rows, hidden_rows, input_rows
+from .plan import ABSENT
+from .program import Step
+
+Show = Callable[[str, Tensor], None]
+
+
+class Watcher:
+    """Shows one run of a program, and remembers what backward needs to show itself."""
+
+    def __init__(self, show: Show, inputs_too: bool, silent: bool = False) -> None:
+        self._show, self._inputs_too, self._silent = show, inputs_too, silent
+        self._views: dict[tuple[Node, int], Tensor] = {}
+
+    def before(self, node: Node, step: Step, arguments: list[Tensor | None]) -> tuple[list, dict]:
+        """Show a step's inputs; return arguments and attributes that let more be seen."""
+        if self._inputs_too and not self._silent:
+            present = [a for a, s in zip(arguments, step.inputs, strict=True) if s != ABSENT]
+            self._show_inputs(node, present)
+        self._split(node, step, arguments)
+        switch, _ = hidden_rows(node)
+        return arguments, step.attrs if switch is None else {**step.attrs, switch: True}
+
+    def after(self, node: Node, results: Sequence[Tensor]) -> None:
+        """Show what a step made."""
+        if self._silent:
+            return
+        _, hidden = hidden_rows(node)
+        for name, value in zip([*node.output_names(), *hidden], results, strict=False):
+            self._show(name, value)
+
+    def _show_inputs(self, node: Node, arguments: Sequence[Tensor | None]) -> None:
+        for entry, name, value in zip(node.inputs, input_rows(node), arguments, strict=False):
+            if entry.node.op is None:
+                self._show(entry.node.name, value)
+            self._show(name, value)
+
+    def _split(self, node: Node, step: Step, arguments: list[Tensor | None]) -> None:
+        """Give a node its own view of each input whose gradient is asked for."""
+        if not torch.is_grad_enabled():
+            return
+        place = 0
+        for i, slot in enumerate(step.inputs):
+            if slot == ABSENT:
+                continue
+            if isinstance(arguments[i], Tensor) and arguments[i].requires_grad:
+                view = arguments[i] = arguments[i].view_as(arguments[i])
+                self._views[node, place] = view
+            place += 1
+
+    @property
+    def views(self) -> tuple[Tensor, ...]:
+        """The tensors whose gradients `show_gradients` wants to know."""
+        return tuple(self._views.values())
+
+    def show_gradients(
+        self,
+        graph: Graph,
+        starts: Sequence[Node],
+        head_grads: Mapping[int, Tensor],
+        found: Sequence[Tensor | None],
+    ) -> None:
+        """Show the gradients that backward found for `views`.
+
+        `starts` are the variables whose gradients were asked for, `head_grads` what was given for
+        outputs, by their number.
+        """
+        grads = dict(zip(self._views, found, strict=True))
+        reached = {node for (node, _), g in grads.items() if g is not None}
+        for (node, i), grad in grads.items():
+            if grad is None and node in reached:  # such as a label's
+                grads[node, i] = torch.zeros_like(self._views[node, i])
+        for name, value in _Backward(graph, grads, head_grads).rows(starts):
+            self._show(name, value)
+
+
+class _Backward:
+    """The order in which MXNet computes gradients: a depth-first walk back from the arguments."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        grads: Mapping[tuple[Node, int], Tensor | None],
+        head_grads: Mapping[int, Tensor],
+    ) -> None:
+        self._grads, self._head_grads = grads, head_grads
+        self._sources: dict[tuple[Node, int], list[tuple]] = {}
+        self._shown: dict[Node, list[int]] = {}
+        for number in head_grads:
+            head = graph.heads[number]
+            self._sources.setdefault((head.node, head.index), []).append(("head", number))
+        reached = {node for (node, _), g in grads.items() if g is not None}
+        for node in reversed(graph.nodes):
+            if node in reached:
+                for i, entry in enumerate(node.inputs):
+                    if (node, i) in grads:
+                        self._shown.setdefault(node, []).append(i)
+                        self._sources.setdefault(_key(entry), []).append(("node", node, i))
+
+    def rows(self, starts: Sequence[Node]) -> Iterator[tuple[str, Tensor]]:
+        """Return names and values."""
+        done: set[tuple] = set()
+        # Sparse inputs have no views: what only they lead to comes at the end.
+        first = [("sum", start, 0) for start in starts]
+        for begin in (*first, *(("node", n) for n in self._shown)):
+            stack = [(begin, False)]
+            while stack:  # no recursion: chains may be longer than Python's stack
+                task, finished = stack.pop()
+                if finished:
+                    yield from self._rows_of(task)
+                elif task not in done:
+                    done.add(task)
+                    stack.append((task, True))
+                    stack.extend((t, False) for t in reversed(self._needs(task)))
+
+    def _needs(self, task: tuple) -> list[tuple]:
+        kind, what, *place = task
+        if kind == "sum":
+            sources = self._sources.get((what, *place), ())
+            return [("node", s[1]) if s[0] == "node" else s for s in sources]
+        if kind == "node" and needs_head_gradient(what):
+            return [("sum", what, i) for i in range(what.outputs) if (what, i) in self._sources]
+        return []
+
+    def _rows_of(self, task: tuple) -> Iterator[tuple[str, Tensor]]:
+        kind, what, *place = task
+        if kind == "head":
+            yield f"_head_grad_{what}_id_output", self._head_grads[what]
+        elif kind == "node":
+            names = gradient_rows(what)
+            for i in self._shown.get(what, ()):
+                if names[i] is not None:
+                    yield names[i], self._grads[what, i]
+        else:
+            parts = [self._value(s) for s in self._sources.get((what, *place), ())]
+            if len(parts) > 1:
+                yield "sum_grad_output", sum(parts[1:], parts[0])
+
+    def _value(self, source: tuple) -> Tensor:
+        return self._head_grads[source[1]] if source[0] == "head" else self._grads[source[1:]]
+
+
+def _key(entry: Entry) -> tuple[Node, int]:
+    return entry.node, entry.index

@@ -1,0 +1,40 @@
+"""What MXNet 1.9.1 raised for a misuse is still what a program's `except` catches."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from tests.golden import HERE
+from tests.golden.misuses import EXPRESSIONS, SETUP
+
+RECORDED = json.loads((HERE / "misuses.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the names that the programs use; they write to a folder of their own."""
+    names = {"mx": mx, "np": np}
+    exec(SETUP, names)
+    logging.disable(logging.CRITICAL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("misuses"))
+        yield names
+    logging.disable(logging.NOTSET)
+
+
+def test_every_misuse_is_recorded() -> None:
+    assert sorted(RECORDED) == sorted(EXPRESSIONS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_old_except_clause_catches_it(expression: str, space: dict[str, Any]) -> None:
+    with pytest.raises(BaseException) as caught:
+        repr(eval(expression, space))
+    assert RECORDED[expression] in [kind.__name__ for kind in caught.type.__mro__]

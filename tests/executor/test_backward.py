@@ -1,0 +1,294 @@
+"""Backward of executors: again, after prediction, without gradients of outputs; as MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import nd
+
+sym = mx.sym
+ONES = [[1.0, 1.0]]
+
+
+def square(req="write", start=(1, 2)):
+    x = sym.var("x")
+    return (x * x).bind(mx.cpu(), [nd.array(start)], [nd.zeros(2)], req)
+
+
+def classifier():
+    net = sym.FullyConnected(sym.var("x"), num_hidden=2, name="fc")
+    exe = sym.SoftmaxOutput(net, name="softmax").simple_bind(mx.cpu(), x=(2, 2))
+    exe.arg_dict["x"][:] = 1
+    return exe
+
+
+# -- more than one backward -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("req", "wanted"),
+    [("write", [[2, 4], [6, 12], [20, 20]]), ("add", [[2, 4], [8, 16], [28, 36]])],
+)
+def test_a_forward_serves_many_backwards(req, wanted):
+    exe = square(req)
+    exe.forward(is_train=True)
+    found = []
+    for scale, value in ((1, None), (3, None), (1, 10)):
+        if value is not None:
+            exe.arg_arrays[0][:] = value  # MXNet's backward reads the arguments as they are now
+        exe.backward(nd.ones(2) * scale)
+        found.append(exe.grad_arrays[0].asnumpy().tolist())
+    assert found == wanted
+
+
+def test_backward_again_draws_the_same_random_numbers():
+    net = sym.Dropout(sym.var("x"), p=0.5)
+    exe = net.bind(mx.cpu(), [nd.ones(40)], [nd.zeros(40)])
+    out = exe.forward(is_train=True)[0].asnumpy()
+    after = nd.random.uniform(shape=(3,)).asnumpy()
+    for _ in range(3):
+        exe.backward(nd.ones(40))
+        np.testing.assert_array_equal(exe.grad_arrays[0].asnumpy(), out)
+    # and they are not taken from the stream that others draw from
+    mx.random.seed(1)
+    exe.forward(is_train=True)
+    exe.backward(nd.ones(40))
+    exe.backward(nd.ones(40))
+    first = nd.random.uniform(shape=(3,)).asnumpy()
+    mx.random.seed(1)
+    exe.forward(is_train=True)
+    np.testing.assert_array_equal(nd.random.uniform(shape=(3,)).asnumpy(), first)
+    assert after.shape == (3,)
+
+
+def test_backward_again_leaves_auxiliary_states_alone():
+    exe = sym.BatchNorm(sym.var("x"), momentum=0.5, name="bn").simple_bind(mx.cpu(), x=(4, 2))
+    exe.arg_dict["x"][:] = nd.array([[1, 2], [3, 4], [5, 6], [7, 8]])
+    exe.forward(is_train=True)
+    for _ in range(3):
+        exe.backward(nd.ones((4, 2)))
+    np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), [2, 2.5])
+
+
+def test_outputs_stay_when_backward_runs_again():
+    exe = square()
+    out = exe.forward(is_train=True)[0]
+    exe.backward(nd.ones(2))
+    exe.arg_arrays[0][:] = 7
+    exe.backward(nd.ones(2))
+    assert out.asnumpy().tolist() == [1, 4]
+
+
+def test_a_label_may_come_after_the_forward():
+    exe = classifier()
+    exe.forward(is_train=True)
+    exe.arg_dict["softmax_label"][:] = 1
+    exe.backward()
+    assert exe.grad_dict["fc_weight"].asnumpy().tolist() == [[1, 1], [-1, -1]]
+    exe.arg_dict["softmax_label"][:] = 0
+    exe.backward()
+    assert exe.grad_dict["fc_weight"].asnumpy().tolist() == [[-1, -1], [1, 1]]
+
+
+def test_arguments_changed_before_backward():
+    exe = square()
+    exe.forward(is_train=True)
+    exe.arg_arrays[0][:] = 10
+    exe.backward(nd.ones(2))
+    assert exe.grad_arrays[0].asnumpy().tolist() == [20, 20]
+
+
+# -- other orders ---------------------------------------------------------------------------------
+
+
+def test_backward_after_prediction_and_without_a_forward():
+    exe = square()
+    exe.backward(nd.ones(2))
+    assert exe.grad_arrays[0].asnumpy().tolist() == [2, 4]
+    exe.grad_arrays[0][:] = 7
+    exe.forward(is_train=False)
+    exe.backward(nd.ones(2))
+    assert exe.grad_arrays[0].asnumpy().tolist() == [2, 4]
+    exe = classifier()
+    exe.forward(is_train=False)
+    exe.backward()
+    assert exe.grad_dict["fc_weight"].asnumpy().tolist() == [[-1, -1], [1, 1]]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_prediction_mode(training):
+    net = sym.BatchNorm(sym.var("x"), name="bn", fix_gamma=False, eps=1e-3)
+    exe = net.simple_bind(mx.cpu(), x=(4, 2))
+    exe.arg_dict["x"][:] = nd.array([[1, 2], [3, 4], [5, 6], [7, 9]])
+    exe.arg_dict["bn_gamma"][:] = 1
+    exe.aux_dict["bn_moving_var"][:] = 4
+    exe.forward(is_train=False)
+    if training:
+        moving = exe.aux_dict["bn_moving_var"].copy()
+        exe.forward(is_train=True)
+        moving.copyto(exe.aux_dict["bn_moving_var"])
+    exe.backward(nd.array([[1, 2], [3, 4], [5, 6], [7, 8]]), is_train=False)
+    wanted = np.array([[1, 2], [3, 4], [5, 6], [7, 8]]) / np.sqrt(4.001)
+    np.testing.assert_allclose(exe.grad_dict["x"].asnumpy(), wanted, rtol=1e-5)
+
+
+def test_nothing_to_differentiate_is_silent():
+    x = sym.var("x")
+    for options in ({}, {"grad_req": "null"}):
+        exe = (x * x).bind(mx.cpu(), [nd.ones(2)], **options)
+        for training in (True, False):
+            exe.forward(is_train=training)
+            exe.backward()
+    exe = (x * x).simple_bind(mx.cpu(), grad_req=None, x=(2,))
+    assert exe.grad_dict == {"x": None}
+
+
+def test_integer_arguments_have_no_gradient():
+    net = sym.Embedding(sym.var("x"), input_dim=4, output_dim=2, name="emb")
+    exe = net.simple_bind(mx.cpu(), type_dict={"x": "int32"}, x=(3,))
+    exe.forward(is_train=True, x=nd.array([1, 2, 1], dtype="int32"))
+    exe.backward(nd.ones((3, 2)))
+    assert exe.grad_dict["emb_weight"].asnumpy()[:, 0].tolist() == [0, 2, 1, 0]
+    assert exe.grad_dict["x"].asnumpy().tolist() == [0, 0, 0]
+
+
+# -- gradients of outputs -------------------------------------------------------------------------
+
+x, label = sym.var("x"), sym.var("label")
+NEEDS = {
+    "mul": x * x,
+    "sum": sym.sum(x),
+    "variable": x,
+    "sign": sym.sign(x),
+    "softmax": sym.softmax(x),
+    "cross entropy": sym.softmax_cross_entropy(x, label),
+    "one of two": sym.Group([sym.MakeLoss(x), x * 2]),
+}
+NEEDS_NOT = {
+    "MakeLoss": (sym.MakeLoss(x), ONES),
+    "make_loss": (sym.make_loss(x), ONES),
+    "SoftmaxOutput": (sym.SoftmaxOutput(x, label), [[-0.5, 0.5]]),
+    "SVMOutput": (sym.SVMOutput(x, label), [[-2.0, 2.0]]),
+    "LinearRegressionOutput": (sym.LinearRegressionOutput(x, x * 0 - 2), [[1.0, 1.0]]),
+    "BlockGrad": (sym.BlockGrad(x), [[0.0, 0.0]]),
+    "argmax": (sym.argmax(x, axis=1), [[0.0, 0.0]]),
+    "floor": (sym.floor(x), [[0.0, 0.0]]),
+    "group": (sym.Group([sym.MakeLoss(x), sym.BlockGrad(x * 2)]), ONES),
+}
+
+
+def trained(net):
+    shapes = {"x": (1, 2), "label": (1,)}
+    exe = net.simple_bind(mx.cpu(), **{n: shapes[n] for n in net.list_arguments()})
+    exe.grad_dict["x"][:] = 9
+    exe.forward(is_train=True)
+    return exe
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_outputs_that_are_no_losses_need_gradients(name):
+    exe = trained(NEEDS[name])
+    with pytest.raises(mx.MXNetError, match="head_gradient is required"):
+        exe.backward()
+    exe.backward([nd.ones(o.shape) for o in exe.outputs])  # the mistake has cost nothing
+
+
+@pytest.mark.parametrize("name", NEEDS_NOT)
+def test_losses_and_constants_need_none(name):
+    net, wanted = NEEDS_NOT[name]
+    exe = trained(net)
+    exe.backward()
+    assert exe.grad_dict["x"].asnumpy().tolist() == wanted
+
+
+class Threes(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], in_data[0] * 0 + 3)
+
+
+def test_custom_operators_say_whether_they_need_them():
+    for name, need in (("threes_loss", False), ("threes", True)):
+
+        @mx.operator.register(name)
+        class Prop(mx.operator.CustomOpProp):
+            def __init__(self, need=need):
+                super().__init__(need_top_grad=need)
+
+            def create_operator(self, ctx, shapes, dtypes):
+                return Threes()
+
+    exe = trained(sym.Custom(x, op_type="threes_loss"))
+    exe.backward()
+    assert exe.grad_dict["x"].asnumpy().tolist() == [[3, 3]]
+    with pytest.raises(mx.MXNetError, match="head_gradient is required"):
+        trained(sym.Custom(x, op_type="threes")).backward()
+
+
+def test_how_many_gradients_and_in_what_form():
+    z = x * x
+
+    def backward(heads, grads):
+        exe = sym.Group(heads).simple_bind(mx.cpu(), x=(2,))
+        exe.arg_dict["x"][:] = nd.array([1, 2])
+        exe.forward(is_train=True)
+        exe.backward(grads)
+        return exe.grad_dict["x"].asnumpy().tolist()
+
+    one, ten = nd.ones(2), nd.ones(2) * 10
+    assert backward([z], one) == backward([z], (one,)) == backward([z], [one, ten]) == [2, 4]
+    assert backward([z], {z.list_outputs()[0]: one}) == [2, 4]
+    assert backward([z, sym.MakeLoss(x)], [ten]) == [21, 41]
+    with pytest.raises(mx.MXNetError, match="head_gradient"):
+        backward([sym.MakeLoss(x), z], [ten])
+    with pytest.raises(mx.MXNetError, match="head_gradient"):
+        backward([z], [])
+    with pytest.raises(KeyError):
+        backward([z], {"foo": one})
+    with pytest.raises(TypeError):
+        backward([z], 3)
+    with pytest.raises(mx.MXNetError, match="shape"):
+        backward([z], [nd.ones(3)])
+
+
+def test_of_an_output_shown_twice_the_last_gradient_counts():
+    def backward(heads, *grads):
+        exe = sym.Group(heads).simple_bind(mx.cpu(), x=(2,))
+        exe.arg_dict["x"][:] = nd.array([1, 2])
+        exe.forward(is_train=True)
+        exe.backward([nd.ones(2) * g for g in grads] or None)
+        return exe.grad_dict["x"].asnumpy().tolist()
+
+    z, loss = x * x, sym.MakeLoss(x)
+    assert backward([z, z], 1, 10) == [20, 40]
+    assert backward([z, z, z], 1, 10, 100) == [200, 400]
+    assert backward([x, x], 1, 10) == [10, 10]
+    assert backward([x, z], 1, 10) == [21, 41]
+    assert backward([loss, loss]) == [1, 1]
+
+
+@pytest.mark.parametrize("req", ["foo", ["foo"], {"x": "foo"}])
+def test_unknown_requests(req):
+    net = sym.var("x") * 2
+    for error in (ValueError, mx.MXNetError):
+        with pytest.raises(error, match="'foo' is none of write, add, null"):
+            net.bind(mx.cpu(), [nd.ones(2)], [nd.ones(2)], req)
+        with pytest.raises(error, match="'foo'"):
+            net.simple_bind(mx.cpu(), grad_req=req, x=(2,))
+
+
+def test_reshape_that_cannot_be():
+    net = sym.SoftmaxOutput(sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc"))
+    exe = net.simple_bind(mx.cpu(), data=(8, 5))
+    for shapes, said in (
+        ({"data": (16, 5), net.list_arguments()[-1]: (16,)}, "allow_up_sizing"),
+        ({"data": (8, 4)}, "fc_weight"),
+        ({}, "data"),
+        ({net.list_arguments()[-1]: (2,)}, "data"),
+    ):
+        with pytest.raises(mx.MXNetError, match=said):
+            exe.reshape(**shapes)

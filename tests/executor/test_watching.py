@@ -1,0 +1,208 @@
+"""What monitors see of executors: the rows of MXNet 1.9.1, in its order and under its names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import nd
+
+sym = mx.sym
+
+FORWARD = [
+    "fc1_output",
+    "bn_output",
+    "bn_mean",
+    "bn_var",
+    "relu1_output",
+    "drop_output",
+    "sp_output0",
+    "sp_output1",
+    "mul_output",
+    "fc2_output",
+    "softmax_output",
+]
+INPUTS_TOO = [
+    "data",
+    "fc1_data",
+    "fc1_weight",
+    "fc1_weight",
+    "fc1_bias",
+    "fc1_bias",
+    "fc1_output",
+    "bn_data",
+    "bn_gamma",
+    "bn_gamma",
+    "bn_beta",
+    "bn_beta",
+    "bn_moving_mean",
+    "bn_moving_mean",
+    "bn_moving_var",
+    "bn_moving_var",
+    "bn_output",
+    "bn_mean",
+    "bn_var",
+    "relu1_input0",
+    "relu1_output",
+    "drop_data",
+    "drop_output",
+    "sp_data",
+    "sp_output0",
+    "sp_output1",
+    "mul_lhs",
+    "mul_rhs",
+    "mul_output",
+    "fc2_data",
+    "fc2_weight",
+    "fc2_weight",
+    "fc2_bias",
+    "fc2_bias",
+    "fc2_output",
+    "softmax_data",
+    "softmax_label",
+    "softmax_label",
+    "softmax_output",
+]
+BACKWARD = [
+    "softmax_backward_output0",
+    "softmax_backward_output1",
+    "fc2_backward_output0",
+    "fc2_backward_output1",
+    "fc2_backward_output2",
+    "mul_backward_output0",
+    "mul_backward_output1",
+    "sp_backward_data",
+    "drop_backward_output",
+    "relu1_backward_output",
+    "bn_backward_output0",
+    "bn_backward_output1",
+    "bn_backward_output2",
+    "fc1_backward_output0",
+    "fc1_backward_output1",
+    "fc1_backward_output2",
+]
+
+
+def net():
+    made = sym.FullyConnected(sym.var("data"), num_hidden=4, name="fc1")
+    made = sym.Activation(sym.BatchNorm(made, name="bn"), act_type="relu", name="relu1")
+    a, b = sym.split(sym.Dropout(made, name="drop"), num_outputs=2, name="sp")
+    made = sym.FullyConnected(sym.elemwise_mul(a, b, name="mul"), num_hidden=3, name="fc2")
+    return sym.SoftmaxOutput(made, name="softmax")
+
+
+def watched(symbol, inputs_too=False, **shapes):
+    exe = symbol.simple_bind(mx.cpu(), **shapes)
+    for i, array in enumerate(exe.arg_arrays):
+        array[:] = nd.array(np.arange(array.size).reshape(array.shape) % 5) + i
+    rows = []
+    exe.set_monitor_callback(lambda name, array: rows.append((name, array)), inputs_too)
+    return exe, rows
+
+
+def names(rows):
+    found = [name for name, _ in rows]
+    rows.clear()
+    return found
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_rows_of_forward(training):
+    exe, rows = watched(net(), data=(8, 5))
+    exe.forward(is_train=training)
+    assert names(rows) == FORWARD
+    exe, rows = watched(net(), True, data=(8, 5))
+    exe.forward(is_train=training)
+    assert names(rows) == INPUTS_TOO
+
+
+def test_rows_of_backward():
+    exe, rows = watched(net(), data=(8, 5))
+    exe.forward(is_train=True)
+    rows.clear()
+    exe.backward()
+    for name, array in rows:
+        if name == "fc1_backward_output1":
+            wanted = exe.grad_dict["fc1_weight"].asnumpy()
+            np.testing.assert_allclose(array.asnumpy(), wanted, rtol=1e-5)
+    assert names(rows) == BACKWARD
+    exe.backward()  # again: it runs the forward once more, and shows that to nobody
+    assert names(rows) == BACKWARD
+
+
+def test_hidden_outputs_have_their_values():
+    data = nd.array([[1, 2], [3, 6]])
+    for training, mean in ((True, [2, 4]), (False, [0, 0])):
+        exe, rows = watched(sym.BatchNorm(sym.var("x"), name="bn"), x=(2, 2))
+        out = exe.forward(is_train=training, x=data)[0]
+        shown = dict(rows)
+        np.testing.assert_array_equal(shown["bn_mean"].asnumpy(), mean)
+        np.testing.assert_array_equal(shown["bn_output"].asnumpy(), out.asnumpy())
+
+
+x, q = sym.var("x"), sym.var("q")
+PROGRAMS = {
+    "sums": (
+        sym.exp(sym.elemwise_mul(x, q, name="mul") + (x + q), name="exp"),
+        "_head_grad_0_id_output exp_backward_output mul_backward_output0 mul_backward_output1 "
+        "sum_grad_output sum_grad_output",
+    ),
+    "heads": (
+        sym.Group([sym.tanh(x, name="tanh"), sym.elemwise_mul(x + q, q, name="mul")]),
+        "_head_grad_1_id_output mul_backward_output0 mul_backward_output1 _head_grad_0_id_output "
+        "tanh_backward_output sum_grad_output sum_grad_output",
+    ),
+    "older": (sym.L2Normalization(x, name="l2"), "_head_grad_0_id_output l2_backward_data"),
+    "loss": (sym.MakeLoss(x, name="loss"), "loss_backward_data"),
+    "added": (
+        sym.add_n(x, x, name="add"),
+        "_head_grad_0_id_output output output sum_grad_output",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_rows_of_small_programs(program):
+    symbol, wanted = PROGRAMS[program]
+    exe, rows = watched(symbol, **dict.fromkeys(symbol.list_arguments(), (2, 2)))
+    exe.forward(is_train=True)
+    rows.clear()
+    exe.backward([nd.ones(o.shape) for o in exe.outputs])
+    assert names(rows) == wanted.split()
+
+
+def test_sums_are_the_gradients():
+    exe, rows = watched(PROGRAMS["sums"][0], x=(2, 2), q=(2, 2))
+    exe.forward(is_train=True)
+    exe.backward(nd.ones((2, 2)))
+    sums = [array.asnumpy() for name, array in rows if name == "sum_grad_output"]
+    for array, name in zip(sums, exe._symbol.list_arguments(), strict=True):
+        np.testing.assert_allclose(array, exe.grad_dict[name].asnumpy(), rtol=1e-6)
+
+
+def test_watching_changes_no_results():
+    plain = net().simple_bind(mx.cpu(), data=(8, 5))
+    seen, rows = watched(net(), True, data=(8, 5))
+    for name, array in seen.arg_dict.items():
+        array.copyto(plain.arg_dict[name])
+    for exe in (plain, seen):
+        mx.random.seed(7)
+        exe.forward(is_train=True)
+        exe.backward()
+    for name, grad in plain.grad_dict.items():
+        np.testing.assert_allclose(
+            grad.asnumpy(), seen.grad_dict[name].asnumpy(), rtol=1e-5, atol=1e-6
+        )
+    assert len(rows) == len(INPUTS_TOO) + len(BACKWARD)
+
+
+def test_errors_of_callbacks_stay_what_they_are():
+    exe, _ = watched(x * 2, x=(2,))
+
+    def fail(name, array):
+        raise KeyError(name)
+
+    exe.set_monitor_callback(fail)
+    with pytest.raises(KeyError, match="_mulscalar"):
+        exe.forward()
