@@ -221,3 +221,28 @@ def test_ndarray_op_runs():
 def test_operators_can_be_looked_at():
     assert "Convolution" in mx.operator.get_all_registered_operators()
     assert mx.operator.get_operator_arguments("Flatten").names == ["data"]
+
+
+@pytest.mark.parametrize("train_mode", [True, False])
+def test_backward_runs_in_the_mode_that_it_is_told(train_mode):
+    seen = []
+
+    class Watching(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0])
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            seen.append(mx.autograd.is_training())
+            self.assign(in_grad[0], req[0], out_grad[0])
+
+    @mx.operator.register("watching_its_mode")
+    class WatchingProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Watching()
+
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="watching_its_mode")
+    y.backward(train_mode=train_mode)
+    assert seen == [train_mode] and not mx.autograd.is_training()

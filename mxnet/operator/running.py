@@ -111,16 +111,20 @@ class _Bridge(torch.autograd.Function):
         inputs, outs = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
         found = [torch.zeros_like(t) for t in inputs]
         reqs = ["write" if needed else "null" for needed in ctx.needs_input_grad[2 : 2 + n]]
-        ctx.kernel.guard(
-            "backward",
-            ctx.computing.backward,
-            req=reqs,
-            out_grad=_wrapped([g.contiguous() for g in grads]),
-            in_data=_wrapped(inputs),
-            out_data=_wrapped(outs),
-            in_grad=_wrapped(found),
-            aux=_wrapped(ctx.aux),
-        )
+        training, state.training = state.training, state.backward_training
+        try:
+            ctx.kernel.guard(
+                "backward",
+                ctx.computing.backward,
+                req=reqs,
+                out_grad=_wrapped([g.contiguous() for g in grads]),
+                in_data=_wrapped(inputs),
+                out_data=_wrapped(outs),
+                in_grad=_wrapped(found),
+                aux=_wrapped(ctx.aux),
+            )
+        finally:
+            state.training = training
         return (None, None, *found, *(None for _ in ctx.aux))
 
 
