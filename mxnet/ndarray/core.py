@@ -146,8 +146,12 @@ class NDArray(Handle):
         >>> float(mx.nd.array([3]).asscalar())
         3.0
         """
-        if self.size != 1:
+        data = plain(self)
+        if data.numel() != 1:
             raise ValueError("The current array is not a scalar")
+        kind = dtypes.to_numpy(data.dtype)
+        if kind is np.float32:  # nearly always
+            return kind(data.item())
         return self.asnumpy().reshape(-1)[0]
 
     def item(self) -> Any:
@@ -200,7 +204,7 @@ class NDArray(Handle):
         array([1], dtype=int32)
         """
         wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
-        if not copy and plain(self).dtype is wanted:
+        if not copy and self._dtype is wanted:
             return self
         return invoke(registry.get("Cast"), (self,), {"dtype": wanted}, cls=type(self))
 
@@ -275,14 +279,10 @@ class NDArray(Handle):
         >>> mx.nd.zeros((2, 3, 4)).reshape((-1, 0), reverse=True).shape
         (6, 4)
         """
-        if (
-            len(shape) == 1
-            and type(shape[0]) is tuple
-            and not kwargs
-            and min(shape[0], default=0) > 0
-        ):
-            try:  # plain sizes: nothing to resolve
-                return wrap(type(self), current(self).reshape(shape[0]), self._ctx)
+        sizes = shape[0] if len(shape) == 1 else None
+        if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
+            try:  # nothing to resolve
+                return wrap(type(self), current(self).reshape(sizes), self._ctx)
             except RuntimeError:
                 pass
         reverse = kwargs.pop("reverse", False)
@@ -409,12 +409,6 @@ class NDArray(Handle):
 
     def __contains__(self, value: Any) -> bool:
         return bool((plain(self) == value).any())
-
-    def __neg__(self) -> NDArray:
-        return invoke(registry.get("negative"), (self,), None, cls=type(self))
-
-    def __abs__(self) -> NDArray:
-        return invoke(registry.get("abs"), (self,), None, cls=type(self))
 
     # -- gradients ----------------------------------------------------------------------------
 

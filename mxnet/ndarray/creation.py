@@ -13,6 +13,7 @@ from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError
 from ..ops import registry
+from ..ops.declare import KERNEL_ERRORS, OpContext, operator_error
 from ..shape_mode import is_np_shape
 from .core import NDArray
 from .invoke import invoke, parse_context, stored_context
@@ -113,8 +114,18 @@ def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: An
             f"Operator {name} inferring shapes failed: shape {shape} has an unknown size; "
             "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
         )
-    raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
-    return invoke(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
+    if kwargs:
+        raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
+        return invoke(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
+    ctx = _context(ctx)
+    run = OpContext(False, torch_device(ctx))
+    try:
+        made = registry.get(name)(shape=shape, dtype=dtypes.to_torch(dtype), run=run)
+    except MXNetError:
+        raise
+    except KERNEL_ERRORS as error:
+        raise operator_error(name, (), error) from error
+    return wrap_plain(NDArray, made, stored_context(ctx))
 
 
 def zeros(

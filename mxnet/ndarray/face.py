@@ -6,21 +6,16 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
 from ..error import InvalidType, MXNetError
 from ..ops import registry
-from ..ops.declare import Op, operator_error
+from ..ops.declare import Op
 from ..ops.presentation import as_method, dress, show_all
-from .invoke import KERNEL_ERRORS, invoke
-from .state import recording_scopes
-from .storage import Handle, current, new_object, wrap_recorded
+from .invoke import invoke
+from .short_calls import of_any_number, of_floats, of_many, of_one, of_two
+from .storage import Handle
 
 if TYPE_CHECKING:
     from .core import NDArray
-
-FLOATING = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
@@ -30,171 +25,15 @@ def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
 
 
 def _fixed(op: Op, cls: type[NDArray]) -> Callable:
-    """Return the function of an operator with a fixed list of inputs.
-
-    Dense arrays by position and attributes that were parsed before take a short way; whatever
-    else may come goes the general one.
-    """
+    """Return the function of an operator with a fixed list of inputs."""
     general = _general(op, cls)
-    if op.raw is not None and len(op.inputs) == 1 and not op.attributes:
-        return _unary(op, cls, general)
-    if op.optional or op.context_parameter is not None or not op.inputs:
+    if not op.inputs:
         return general
-    return {1: _of_one, 2: _of_two}.get(len(op.inputs), _of_many)(op, cls, general)
-
-
-def _of_one(op: Op, cls: type[NDArray], general: Callable) -> Callable:
-    kernel, recall, needs_attributes = op.kernel, _recall(op), bool(op.required)
-
-    def take_kernel() -> None:
-        nonlocal kernel
-        kernel = op.kernel
-
-    op.follow(take_kernel)
-
-    def function(*arrays: Any, **given: Any) -> Any:
-        attrs = recall(given) if given else None
-        if len(arrays) != 1 or ((given or needs_attributes) and attrs is None):
-            return general(*arrays, **given)
-        (first,) = arrays
-        if type(first) is not cls:
-            return general(*arrays, **given)
-        x = first._data
-        if x is None or recording_scopes:
-            x = current(first)
-        try:
-            out = kernel(x, **attrs) if attrs else kernel(x)
-        except MXNetError:
-            raise
-        except KERNEL_ERRORS as error:
-            raise operator_error(op.name, (x,), error) from error
-        if recording_scopes or type(out) is not Tensor:
-            return _recorded(cls, out, arrays)
-        array = new_object(cls)
-        array._data = out
-        array._tracked = None
-        array._dtype = out.dtype
-        array._ctx = first._ctx
-        array._grad = None
-        return array
-
-    return function
-
-
-def _of_two(op: Op, cls: type[NDArray], general: Callable) -> Callable:
-    kernel, recall, needs_attributes = op.kernel, _recall(op), bool(op.required)
-
-    def take_kernel() -> None:
-        nonlocal kernel
-        kernel = op.kernel
-
-    op.follow(take_kernel)
-
-    def function(*arrays: Any, **given: Any) -> Any:
-        attrs = recall(given) if given else None
-        if len(arrays) != 2 or ((given or needs_attributes) and attrs is None):
-            return general(*arrays, **given)
-        first, second = arrays
-        if type(first) is not cls or type(second) is not cls:
-            return general(*arrays, **given)
-        x, y = first._data, second._data
-        if x is None or y is None or recording_scopes:
-            x, y = current(first), current(second)
-        try:
-            out = kernel(x, y, **attrs) if attrs else kernel(x, y)
-        except MXNetError:
-            raise
-        except KERNEL_ERRORS as error:
-            raise operator_error(op.name, (x, y), error) from error
-        if recording_scopes or type(out) is not Tensor:
-            return _recorded(cls, out, arrays)
-        array = new_object(cls)
-        array._data = out
-        array._tracked = None
-        array._dtype = out.dtype
-        array._ctx = first._ctx
-        array._grad = None
-        return array
-
-    return function
-
-
-def _of_many(op: Op, cls: type[NDArray], general: Callable) -> Callable:
-    n_inputs, kernel = len(op.inputs), op.kernel
-    recall, needs_attributes = _recall(op), bool(op.required)
-
-    def take_kernel() -> None:
-        nonlocal kernel
-        kernel = op.kernel
-
-    op.follow(take_kernel)
-
-    def function(*arrays: Any, **given: Any) -> Any:
-        attrs = recall(given) if given else None
-        if len(arrays) != n_inputs or ((given or needs_attributes) and attrs is None):
-            return general(*arrays, **given)
-        for array in arrays:
-            if type(array) is not cls:
-                return general(*arrays, **given)
-        tensors = [current(array) for array in arrays]
-        try:
-            out = kernel(*tensors, **(attrs or {}))
-        except MXNetError:
-            raise
-        except KERNEL_ERRORS as error:
-            raise operator_error(op.name, tensors, error) from error
-        return _recorded(cls, out, arrays)
-
-    return function
-
-
-def _recall(op: Op) -> Callable[[dict], dict | None]:
-    """Return a function that finds attributes parsed before, by the words of the caller."""
-    parsed = op.parsed_attributes
-
-    def recall(given: dict) -> dict | None:
-        try:
-            return parsed.get(tuple(given.items()))
-        except TypeError:  # a list among the attributes
-            return None
-
-    return recall
-
-
-def _recorded(cls: type[NDArray], out: Any, sources: tuple) -> Any:
-    """Return the arrays of an operator with several outputs, or of a recorded one."""
-    if type(out) is Tensor:
-        return wrap_recorded(cls, out, out.dtype, sources)
-    return [wrap_recorded(cls, each, each.dtype, sources) for each in out]
-
-
-def _unary(op: Op, cls: type[NDArray], general: Callable) -> Callable:
-    """Return the function of an elementwise operator; on floats its bare kernel will do."""
-    kernel = op.kernel
-
-    def take_kernel() -> None:
-        nonlocal kernel
-        kernel = op.raw if op.gradient_rule is None else op.kernel
-
-    op.follow(take_kernel)
-
-    def function(data: Any = None, *rest: Any, **given: Any) -> Any:
-        if type(data) is not cls or rest or given:
-            return general(data, *rest, **given)
-        dtype, x = data._dtype, data._data
-        if dtype not in FLOATING:
-            return general(data)
-        if x is None or recording_scopes:
-            return wrap_recorded(cls, kernel(current(data)), dtype, (data,))
-        array = new_object(cls)
-        array._data = kernel(x)
-        array._tracked = None
-        array._dtype = dtype
-        array._ctx = data._ctx
-        array._grad = None
-        return array
-
-    return function
+    if op.raw is not None and len(op.inputs) == 1 and not op.attributes:
+        return of_floats(op, cls, general)
+    if op.optional or any(i.optional for i in op.inputs):
+        return of_many(op, cls, general)
+    return {1: of_one, 2: of_two}.get(len(op.inputs), of_many)(op, cls, general)
 
 
 def _general(op: Op, cls: type[NDArray]) -> Callable:
@@ -226,7 +65,7 @@ def _general(op: Op, cls: type[NDArray]) -> Callable:
 
 
 def _variadic(op: Op, cls: type[NDArray]) -> Callable:
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def general(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         named = {k: kwargs.pop(k) for k, v in list(kwargs.items()) if isinstance(v, Handle)}
@@ -241,7 +80,7 @@ def _variadic(op: Op, cls: type[NDArray]) -> Callable:
             _check_count(op, kwargs, len(args))
         return invoke(op, args, kwargs, out, cls=cls)
 
-    return function
+    return of_any_number(op, cls, general)
 
 
 def _by_own_names(op: Op, args: tuple, named: dict, kwargs: dict) -> list:

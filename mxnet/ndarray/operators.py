@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from ..ops import registry
 from ..ops.families import BOOL, known_numbers
+from .face import make_function
 from .invoke import KERNEL_ERRORS, invoke
 from .spent import revisit
 from .state import recording_scopes, state
@@ -57,6 +60,11 @@ def _refuse(other: Any) -> TypeError:
     )
 
 
+def _scalar(value: float) -> float | str:
+    """Return a number as an attribute; -0.0 as text, for among known attributes it equals 0."""
+    return value if value or math.copysign(1, value) > 0 else "-0.0"
+
+
 def in_own_type(compare: Callable) -> Callable:
     """Return a comparison that answers in the first operand's dtype, at once where it can."""
 
@@ -95,7 +103,7 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
         if isinstance(other, Handle):
             return invoke(op, (self, other), None, cls=cls)
         if isinstance(other, NUMBERS):
-            return invoke(with_number, (self,), {"scalar": other}, cls=cls)
+            return invoke(with_number, (self,), {"scalar": _scalar(other)}, cls=cls)
         raise _refuse(other)
 
     def recorded_sign(self: NDArray, other: Any) -> NDArray:
@@ -168,13 +176,39 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
 def in_place_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     """Return the method for ``array <sign>= other``: the result goes into the array's memory."""
     op, with_number = registry.get(array_op), registry.get(scalar_op)
+    kernel = number_kernel = None
+
+    def take_kernels() -> None:
+        # Only torch's own functions take `out`.
+        nonlocal kernel, number_kernel
+        kernel = op.raw if type(op.raw) is BuiltinFunctionType else None
+        number_kernel = with_number.raw if type(with_number.raw) is BuiltinFunctionType else None
+
+    op.follow(take_kernels)
+    with_number.follow(take_kernels)
 
     def sign(self: NDArray, other: Any) -> NDArray:
+        x, dtype, kind = self._data, self._dtype, type(other)
+        if recording_scopes or x is None or dtype is BOOL:
+            pass
+        elif kind is cls:
+            y = other._data
+            if dtype is other._dtype and kernel and y is not None and x.shape == y.shape:
+                try:
+                    kernel(x, y, out=x)
+                    return self
+                except KERNEL_ERRORS:  # overlapping parts of one memory
+                    pass
+        elif (kind is int or (kind is float and other)) and number_kernel:
+            value = known_numbers[dtype].get(other)
+            if value is not None:
+                number_kernel(x, value, out=x)
+                return self
         writable(self)  # refuses members of a graph before anything is computed
         if isinstance(other, Handle):
             return invoke(op, (self, other), None, self, cls=cls)
         if isinstance(other, NUMBERS):
-            return invoke(with_number, (self,), {"scalar": other}, self, cls=cls)
+            return invoke(with_number, (self,), {"scalar": _scalar(other)}, self, cls=cls)
         raise _refuse(other)
 
     return sign
@@ -189,6 +223,8 @@ def add_signs(cls: type[NDArray]) -> None:
             _set(cls, f"__i{sign}__", in_place_sign(cls, array_op, scalar_op))
     for sign, (array_op, scalar_op) in COMPARISONS.items():
         _set(cls, f"__{sign}__", binary_sign(cls, array_op, scalar_op))
+    for sign, name in (("neg", "negative"), ("abs", "abs")):
+        _set(cls, f"__{sign}__", make_function(registry.get(name), name, cls))
     for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
         setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
 
