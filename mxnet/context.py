@@ -124,9 +124,9 @@ def torch_device(ctx: Context) -> torch.device:
     return torch.device(backend, ctx.device_id)
 
 
-def context_of(device: torch.device) -> Context:
-    """Return the context that a torch device stands for by itself."""
-    return _CPU_0 if device.type == "cpu" else Context("gpu", device.index or 0)
+def context_of(tensor: torch.Tensor) -> Context:
+    """Return the context that a tensor's device stands for by itself."""
+    return _CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
 
 
 def cpu(device_id: int = 0) -> Context:

@@ -31,6 +31,12 @@ __all__ = ["NDArray"]
 _FULL = slice(None)
 
 
+def _either(array: NDArray) -> Tensor:
+    """Return a tensor of the array for questions about its form: any will do."""
+    data = array._data
+    return array._tracked if data is None else data
+
+
 class NDArray(Handle):
     """A multi-dimensional array on a device.
 
@@ -72,18 +78,17 @@ class NDArray(Handle):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        data = self._data
-        return tuple(data.shape if data is not None else self._tracked.shape)
+        return tuple(_either(self).shape)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return plain(self).ndim
+        return _either(self).ndim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return plain(self).numel()
+        return _either(self).numel()
 
     @property
     def dtype(self) -> Any:
@@ -98,7 +103,7 @@ class NDArray(Handle):
     @property
     def context(self) -> Context:
         """The device that the array lives on."""
-        return self._ctx or context_of(plain(self).device)
+        return self._ctx or context_of(_either(self))
 
     ctx = context
 

@@ -46,9 +46,10 @@ class Known:
 
 def _short(op: Op, args: tuple, given: dict[str, Any]) -> Callable | None:
     """Return a function of tensors that does what this call did, if there is one."""
-    values = given.values()
-    if "out" in given or "name" in given or any(isinstance(v, Handle | list) for v in values):
+    if "out" in given or any(isinstance(v, Handle | list) for v in given.values()):
         return None
+    if "name" in given and "name" not in op.attributes:
+        given = {word: value for word, value in given.items() if word != "name"}
     n = len(args) if op.variadic is not None else min(len(args), len(op.inputs))
     words = [name for name in op.attributes if name != op.count]
     if not all(isinstance(a, Handle) for a in args[:n]) or len(args) - n > len(words):

@@ -115,7 +115,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def context(self) -> Context:
         """The device that the array lives on."""
-        return self._ctx or context_of(self._values.device)
+        return self._ctx or context_of(self._values)
 
     ctx = context
 
