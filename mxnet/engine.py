@@ -2,14 +2,23 @@
 
 MXNet's engine ran several small operators as one task of its scheduler. Here every operator is
 one call of a torch kernel, and graphs are prepared as a whole, so there is nothing to bundle.
+
+As MXNet's engine did, this module also sees that a forked process can go on computing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 _bulk_size = 0
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # Threads of OpenMP do not come along into a fork; a kernel that asks for them waits for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def set_bulk_size(size: int) -> int:

@@ -71,6 +71,16 @@ CASES = [
     only_mx("MultiBoxTarget", "a = nd.random.uniform(shape=(1, 8732, 4)); a[:, :, 2:] += a[:, :, :2]; "
             "l = nd.random.uniform(shape=(8, 10, 5)); l[:, :, 0] = 1; l[:, :, 3:] += l[:, :, 1:3]; p = r(shape=(8, 21, 8732))",
             "nd.contrib.MultiBoxTarget(a, l, p)", 2),
+    only_mx("MultiBoxDetection", "a = nd.random.uniform(0, 0.7, shape=(1, 8732, 4)); a[:, :, 2:] = a[:, :, :2] + 0.3; "
+            "p = nd.softmax(r(shape=(8, 21, 8732)) * 3, axis=1); l = r(shape=(8, 4 * 8732)) * 0.3",
+            "nd.contrib.MultiBoxDetection(p, l, a, nms_threshold=0.45, nms_topk=400)", 3),
+    only_mx("Proposal", "p = nd.softmax(r(shape=(1, 2, 12, 38, 50)), axis=1).reshape((1, 24, 38, 50)); "
+            "b = r(shape=(1, 48, 38, 50)) * 0.3; i = nd.array([[600, 800, 1]])",
+            "nd.contrib.Proposal(p, b, i)", 3),
     only_mx("ROIAlign", "x = r(shape=(1, 256, 50, 50)); b = nd.random.uniform(0, 400, shape=(128, 5)); b[:, 0] = 0; b[:, 3:] += b[:, 1:3]",
             "nd.contrib.ROIAlign(x, b, pooled_size=(7, 7), spatial_scale=0.0625, sample_ratio=2)", 3),
+    only_mx("PSROIPooling", "x = r(shape=(1, 392, 38, 50)); b = nd.random.uniform(0, 300, shape=(300, 5)); b[:, 0] = 0; b[:, 3:] += b[:, 1:3]",
+            "nd.contrib.PSROIPooling(x, b, spatial_scale=0.0625, output_dim=8, pooled_size=7)", 3),
+    only_mx("BilinearResize2D", "x = r(shape=(2, 256, 25, 25))", "nd.contrib.BilinearResize2D(x, height=50, width=50)"),
+    only_mx("UpSampling", "x = r(shape=(2, 256, 25, 25))", "nd.UpSampling(x, scale=2, sample_type='nearest')"),
 ]  # fmt: skip

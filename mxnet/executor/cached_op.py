@@ -16,6 +16,7 @@ from ..ndarray.state import state
 from ..ndarray.storage import current, plain, wrap, wrap_plain
 from .passes import chosen
 from .program import KERNEL_ERRORS, Program, open_sources, source_shapes
+from .together import INLINE_LIMIT, is_divided, together
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -40,7 +41,16 @@ class CachedOp:
     array([2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_flags", "_hook", "_hook_all", "_kernels", "_programs", "_sources", "_sym")
+    __slots__ = (
+        "_divided",
+        "_flags",
+        "_hook",
+        "_hook_all",
+        "_kernels",
+        "_programs",
+        "_sources",
+        "_sym",
+    )
 
     def __init__(
         self,
@@ -53,6 +63,8 @@ class CachedOp:
         self._programs: dict[tuple, Program] = {}
         self._kernels: dict = {}
         self._sources = open_sources(sym._graph)
+        limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
+        self._divided = is_divided(sym._graph, int(limit))
         self._hook: Hook | None = None
         self._hook_all = False
 
@@ -87,6 +99,8 @@ class CachedOp:
             ctx = stored_context(default_ctx)
         program = self._program(device, feed)
         made = program.run(feed) if self._hook is None else self._run_hooked(program, feed)
+        if self._divided and state.recording:
+            made = together(made)
         cls = type(args[0]) if args else NDArray
         return [wrap(cls, t, ctx) for t in made]
 

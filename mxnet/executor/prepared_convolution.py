@@ -86,6 +86,12 @@ class PreparedConvolution:
         self._weights: _Weights | None = None
         self._changes = 0  # of weights, without a call that could use them again
 
+    @property
+    def steps(self) -> frozenset[str]:
+        """What it does besides: each of ``norm``, ``sum`` and ``activation`` once at most."""
+        told = {"norm": self._norm, "sum": self._sum, "activation": self._activation}
+        return frozenset(name for name, step in told.items() if step is not None)
+
     def fold(self, kernel: Callable, attrs: dict[str, Any]) -> None:
         """Normalize the result too."""
         self._norm = kernel, attrs

@@ -323,7 +323,14 @@ class HybridBlock(Block):
                 if param is not None:
                     param._finish_deferred_init()
             return self._gather(ctx, args)
-        self._held = (Generation.number, ctx, arrays)
+        # A parameter of one's own class may answer anew each time, as one with dropout does.
+        own = (
+            param is not None and type(param).data is not Parameter.data
+            for i, param in self._cached_op_args
+            if i < 0
+        )
+        if not any(own):
+            self._held = (Generation.number, ctx, arrays)
         return arrays
 
     # -- inference ----------------------------------------------------------------------------

@@ -54,6 +54,19 @@ def _listed(ctx: Context | Sequence[Context] | None) -> list[Context]:
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
+def _places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
+    """Return where the array of a device stands: of GPUs, then of CPUs, by device number.
+
+    Parameters of one's own class copy this table and look into it.
+    """
+    places: list[list[int | None]] = [[], []]
+    for position, ctx in enumerate(ctx_list):
+        row = places[ctx.device_typeid & 1]
+        row.extend([None] * (ctx.device_id + 1 - len(row)))
+        row[ctx.device_id] = position
+    return places
+
+
 def _is_same_host(one: Context, other: Context) -> bool:
     """Return whether both are the same CPU: pinned and shared memory are its own memory."""
     return 2 not in (one.device_typeid, other.device_typeid) and one.device_id == other.device_id
@@ -104,6 +117,7 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] | None = None
+        self._ctx_map: list[list[int | None]] | None = None
         self._trainer: Any = None
         self._deferred_init: tuple = ()
         self._differentiable = differentiable
@@ -241,6 +255,7 @@ class Parameter:
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         """Put copies of the data on all contexts."""
         self._ctx_list = list(ctx_list)
+        self._ctx_map = _places_of(self._ctx_list)
         if is_np_array():
             data = data.as_np_ndarray()
         self._data = [data.copyto(ctx) for ctx in self._ctx_list]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import ModuleType
 
 from . import registry
@@ -36,6 +37,7 @@ def home_of(name: str) -> tuple[str | None, str]:
     return "op", name
 
 
+@cache
 def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     """Return the signature that MXNet users know: inputs, attributes, then `extras`."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -52,6 +54,7 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
+@cache
 def docstring(op: Op, array: str, extras: tuple[str, ...]) -> str:
     """Return the operator's own text with its parameters listed; `array` is what it takes."""
     lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
@@ -86,10 +89,12 @@ def dress(function: Callable, op: Op, name: str, module: str, array: str) -> Cal
 def show_all(
     modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
 ) -> None:
-    """Let modules show a function for every registered name, made when it is first asked for.
+    """Let modules show a function for every registered name.
 
-    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. What a
-    module defines by hand stays; operators declared later appear by themselves.
+    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. Public
+    functions are made at once, since programs read ``vars(mx.nd)``; the others when they are
+    first asked for. What a module defines by hand stays; operators declared later appear by
+    themselves.
     """
     for module in modules.values():
         module.__all__ = list(vars(module).get("__all__", ()))
@@ -100,12 +105,15 @@ def show_all(
     # The root's functions are those of 'op', and it shows no underscored names.
     _make_on_demand(modules[root], "", lambda op, name: getattr(modules["op"], name))
 
+    homes = {home: [module] for home, module in modules.items() if home != root}
+    homes["op"].append(modules[root])
+
     def list_name(name: str, op: Op) -> None:
         home, short = home_of(name)
-        if home is not None:
-            modules[home].__all__.append(short)
-        if home == "op":
-            modules[root].__all__.append(short)
+        for module in homes.get(home, ()):
+            module.__all__.append(short)
+            if home != "_internal":
+                getattr(module, short)
 
     registry.watch(list_name)
 

@@ -40,6 +40,7 @@ class LARS(ListOptimizer):
     """
 
     copy_comes_first = False
+    rates_by_list = True
     create_state = SGD.create_state
     _rate_of_update = -1  # the number of updates that cur_lr is for
 

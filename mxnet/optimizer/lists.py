@@ -27,6 +27,7 @@ class ListOptimizer(Optimizer):
     """Base of optimizers that step by `Batch`; subclasses tell `_step_batch` and `create_state`."""
 
     copy_comes_first = True  # (32-bit copy, state), or the other way round
+    rates_by_list = False  # whether MXNet asks `_get_lrs`, or else `_get_lr` one by one
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
@@ -65,13 +66,25 @@ class ListOptimizer(Optimizer):
         if not index:
             return
         self._update_count(index)
-        lrs, wds = self._get_lrs(index), self._get_wds(index)
+        lrs, wds = self._rates(index)
         if _are_dense(weight) and _are_dense(grad):
             weights, grads = list(map(plain, weight)), list(map(plain, grad))
             self._step_all(index, weights, grads, state, lrs, wds, mixed)
             return
         for one in zip(index, weight, grad, state, lrs, wds, strict=True):
             self._update_sparse(*one, mixed)
+
+    def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
+        """Return rates and decays now; a subclass that tells its own is asked as MXNet asks."""
+        own, base = type(self), Optimizer
+        if self.rates_by_list or (
+            own._get_lr is base._get_lr
+            and own._get_lrs is base._get_lrs
+            and own._get_wd is base._get_wd
+            and own._get_wds is base._get_wds
+        ):
+            return self._get_lrs(indices), self._get_wds(indices)
+        return [self._get_lr(i) for i in indices], [self._get_wd(i) for i in indices]
 
     def _step_all(
         self,

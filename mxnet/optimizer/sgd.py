@@ -33,6 +33,7 @@ class SGD(ListOptimizer):
     """
 
     copy_comes_first = False
+    rates_by_list = True
     _nesterov = False
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:

@@ -99,7 +99,24 @@ def sum_with_itself():
     return Net(lambda self, F, x: F.relu(self.body(x) * 1 + self.body(x)), body=conv())
 
 
+def sum_of_three():
+    return Net(
+        lambda self, F, x: F.relu(self.a(x) + self.b(x) + self.c(x)), a=conv(), b=conv(), c=conv()
+    )
+
+
+def activated_twice():
+    return Net(lambda self, F, x: F.tanh(F.sigmoid(F.relu(self.body(x)))), body=conv())
+
+
 NETS = {
+    "sum of three": sum_of_three,
+    "sum, sum": lambda: Net(lambda self, F, x: self.body(x) + x + 2 * x, body=conv(9)),
+    "sum, relu, tanh": lambda: Net(
+        lambda self, F, x: F.tanh(F.relu(self.body(x) + x)), body=conv(9)
+    ),
+    "activated twice": activated_twice,
+    "normalized twice": lambda: chain(conv(), nn.BatchNorm(), nn.BatchNorm()),
     "conv bn relu": conv_bn_relu,
     "conv relu": lambda: chain(conv(activation="relu")),
     "residual": residual,
@@ -199,7 +216,10 @@ def test_prediction(name):
     check(*made(NETS[name]))
 
 
-@pytest.mark.parametrize("name", ["conv bn relu", "residual", "grouped", "clip", "pooled"])
+@pytest.mark.parametrize(
+    "name",
+    ["conv bn relu", "residual", "grouped", "clip", "pooled", "sum of three", "activated twice"],
+)
 def test_prediction_on_enough_data_for_packed_weights(name):
     net, x = made(NETS[name], (4, 9, 64, 64))
     check(net, x)

@@ -327,3 +327,39 @@ def test_loops_inside_blocks_hybridize_and_export(tmp_path):
     net.export(path)
     other = gluon.SymbolBlock.imports(f"{path}-symbol.json", "data", f"{path}-0000.params")
     np.testing.assert_allclose(other(x).asnumpy(), eager[0], rtol=1e-6)
+
+
+class Thinned(gluon.Parameter):
+    """A parameter of one's own class: what it answers is made anew each time."""
+
+    asked = 0
+
+    def data(self, ctx=None):
+        self.asked += 1
+        return super().data(ctx) * self.asked
+
+
+def test_parameter_of_ones_own_class_is_asked_at_each_call():
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.w = Thinned("w", shape=(2,), init="ones")
+            self.params._params["w"] = self.w
+
+        def hybrid_forward(self, F, x, w):
+            return x * w
+
+    net = Net()
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.ones(2)
+    answers = []
+    for _ in range(3):
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()
+        answers.append((y.asnumpy().tolist(), net.w.grad().asnumpy().tolist()))
+    assert net.w.asked >= 3
+    for before, (value, grad) in zip([None, *answers], answers, strict=False):
+        assert value == grad
+        assert before is None or value[0] > before[0][0]

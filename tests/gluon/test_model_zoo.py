@@ -83,6 +83,17 @@ def test_file_in_root_is_used(trained, tmp_path):
     assert_allclose(first_weight(net), first_weight(trained[0]))
 
 
+def test_model_libraries_add_their_own_files(tmp_path, monkeypatch):
+    file = tmp_path / "own.params"
+    mx.nd.save(str(file), {"w": mx.nd.ones(2)})
+    digest = hashlib.sha1(file.read_bytes()).hexdigest()
+    monkeypatch.setitem(model_store._model_sha1, "own_net", digest)
+    kept = file.rename(tmp_path / f"own_net-{digest[:8]}.params")
+    assert model_store.get_model_file("own_net", root=str(tmp_path)) == str(kept)
+    address = model_store._url_format.format(repo_url="https://m/", file_name="own_net")
+    assert address == "https://m/gluon/models/own_net.zip"
+
+
 def test_file_under_mxnet_home_is_used(trained, tmp_path, monkeypatch):
     placed(trained, tmp_path / "home" / "models")
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))

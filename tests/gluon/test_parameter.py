@@ -89,6 +89,15 @@ def test_one_copy_on_each_context():
         param.data(mx.cpu(2))
 
 
+def test_places_of_devices_are_found_by_kind_and_number():
+    p = Parameter("w", shape=(2,))
+    assert p._ctx_map is None
+    p.initialize(ctx=[mx.cpu(0), mx.cpu(2)])
+    assert p._ctx_map == [[], [0, None, 1]]
+    p.reset_ctx(mx.cpu(1))
+    assert p._ctx_map == [[], [None, 0]]
+
+
 def test_reset_ctx_moves_the_mean():
     param = initialized(ctx=[mx.cpu(0), mx.cpu(1)])
     param.data(mx.cpu(1))[:] = 3

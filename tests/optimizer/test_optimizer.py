@@ -309,6 +309,42 @@ def test_own_optimizers_get_mixed_precision():
     assert weight.asnumpy().tolist() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("name", ["adam", "rmsprop", "nag", "lamb", "lbsgd"])
+def test_subclasses_may_tell_the_rate_of_one_parameter(name):
+    """Wrappers override `_get_lr`; their `_get_lrs` is fit for SGD alone."""
+
+    class Halving(mx.optimizer.Optimizer.opt_registry[name]):
+        def _get_lr(self, index):
+            return 0.25 if index else 0.0
+
+        def _get_lrs(self, indices):
+            return []
+
+        def _get_wd(self, index):
+            return 0.0
+
+    weights = [mx.nd.ones(2), mx.nd.ones(2)]
+    updater = mx.optimizer.get_updater(Halving(learning_rate=100.0))
+    updater([0, 1], [mx.nd.ones(2), mx.nd.ones(2)], weights)
+    assert weights[0].asnumpy().tolist() == [1.0, 1.0]
+    assert 0.1 < weights[1].asnumpy()[0] < 0.99
+
+
+@pytest.mark.parametrize("name", ["sgd", "lars"])
+def test_subclasses_of_aggregating_optimizers_tell_rates_by_list(name):
+    class Own(mx.optimizer.Optimizer.opt_registry[name]):
+        def _get_lr(self, index):
+            raise AssertionError("MXNet does not ask SGD for one rate")
+
+        def _get_lrs(self, indices):
+            return [0.0] * len(indices)
+
+    weights = [mx.nd.ones(2), mx.nd.ones(2)]
+    updater = mx.optimizer.get_updater(Own(learning_rate=100.0))
+    updater([0, 1], [mx.nd.ones(2), mx.nd.ones(2)], weights)
+    assert [w.asnumpy().tolist() for w in weights] == [[1.0, 1.0]] * 2
+
+
 LAZY = [
     *(("sgd", {}, True), ("sgd", {"momentum": 0.9}, True), ("sgd", {"lazy_update": False}, False)),
     *(("adam", {}, True), ("adam", {"lazy_update": False}, False), ("adagrad", {}, True)),

@@ -18,7 +18,7 @@ def fold_batch_norm(plan: Plan) -> None:
     """Fold normalizations whose parameters are inputs of the graph into prepared convolutions."""
     gone: set[Call] = set()
     for call in plan.calls:
-        if not isinstance(call.kernel, PreparedConvolution):
+        if not isinstance(call.kernel, PreparedConvolution) or "norm" in call.kernel.steps:
             continue
         follower = plan.sole_user(call.first)
         if follower is None or not _foldable(follower, plan) or follower.inputs[0] != call.first:

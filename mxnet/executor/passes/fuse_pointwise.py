@@ -43,6 +43,8 @@ def _absorb(plan: Plan, match: Callable[[Call, Call], bool]) -> None:
 def _addition(call: Call, follower: Call) -> bool:
     if follower.node.op.name not in ADDITIONS or isinstance(follower.kernel, PreparedConvolution):
         return False
+    if "sum" in call.kernel.steps:  # a sum of three: the second addition stays
+        return False
     left, right = follower.inputs
     other = right if left == call.first else left
     call.kernel.add(follower.kernel, follower.attrs, first=left == call.first)
@@ -52,7 +54,9 @@ def _addition(call: Call, follower: Call) -> bool:
 
 def _activation(call: Call, follower: Call) -> bool:
     pointwise = _pointwise(follower)
-    if pointwise is None or (call.inputs[1] != ABSENT and pointwise.name != "relu"):
+    if pointwise is None or "activation" in call.kernel.steps:
+        return False
+    if "sum" in call.kernel.steps and pointwise.name != "relu":
         return False
     call.kernel.activate(pointwise, follower.kernel, follower.attrs)
     follower.inputs = call.inputs

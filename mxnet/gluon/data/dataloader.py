@@ -6,15 +6,14 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler  # noqa: F401 (for loaders of one's own)
 from typing import Any
 
-import torch
-
-from ...context import Context, cpu_pinned
-from ...ndarray import NDArray
-from ...ndarray.storage import plain, wrap_plain
+from ...context import cpu_pinned
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
+from .pinning import _as_in_context, pinned  # noqa: F401 (for loaders of one's own)
+from .pool import _MultiWorkerIter, _worker_fn, _worker_initializer  # noqa: F401 (for subclasses)
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .tasks import Tasks
 from .threads import ThreadCrew
@@ -92,7 +91,8 @@ class DataLoader:
         if timeout <= 0:
             raise AssertionError(f"timeout must be positive, given {timeout}")
         self._dataset = dataset
-        self._pin_context = cpu_pinned(pin_device_id) if pin_memory else None
+        self._pin_memory = pin_memory
+        self._pin_device_id = pin_device_id
         self._thread_pool = thread_pool
         self._timeout = timeout
         self._batch_sampler = _batches(
@@ -173,11 +173,11 @@ class DataLoader:
                 self._processes.discard(crew)
                 crew.close()
         fetch = fetcher(self._dataset, self._batchify_fn)
-        pin = self._pin_context is not None
-        return ProcessCrew(self._num_workers, fetch, tasks, self._prefetch, self._timeout, pin)
+        crew = (self._num_workers, fetch, tasks, self._prefetch, self._timeout)
+        return ProcessCrew(*crew, bool(self._pin_memory))
 
     def _placed(self, batch: Any) -> Any:
-        return batch if self._pin_context is None else _pinned(batch, self._pin_context)
+        return pinned(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
 
 class _ByThreads:
@@ -296,14 +296,3 @@ def _batches(
     elif shuffle:
         raise ValueError("shuffle must not be specified if sampler is specified")
     return BatchSampler(sampler, batch_size, last_batch or "keep")
-
-
-def _pinned(batch: Any, ctx: Context) -> Any:
-    if isinstance(batch, NDArray):
-        tensor = plain(batch)
-        if torch.cuda.is_available():
-            tensor = tensor.pin_memory()
-        return wrap_plain(type(batch), tensor, ctx)
-    if isinstance(batch, list | tuple):
-        return [_pinned(part, ctx) for part in batch]
-    return batch

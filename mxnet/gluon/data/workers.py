@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import multiprocessing
+import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
 import os
 import pickle
 import random

@@ -54,6 +54,9 @@ SHA1 = {
     "vgg19": "ad2f660d101905472b83590b59708b71ea22b2e5",
     "vgg19_bn": "f360b758e856f1074a85abd5fd873ed1d98297c3",
 }
+# MXNet's spellings: model libraries add their own files to this very dict and share the address.
+_model_sha1 = SHA1
+_url_format = "{repo_url}gluon/models/{file_name}.zip"
 
 
 def default_root() -> str:
@@ -109,7 +112,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
 def _fetch(mirror: str, file_name: str, sha1: str, target: Path) -> None:
     """Bring a zipped parameter file from a mirror; it appears whole and checked or not at all."""
-    url = f"{mirror.rstrip('/')}/gluon/models/{file_name}.zip"
+    url = _url_format.format(repo_url=f"{mirror.rstrip('/')}/", file_name=file_name)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         try:

@@ -20,7 +20,6 @@ from .layouts import (
     channels_first,
     channels_last,
     check_data,
-    for_each_axis,
     shape_channels_first,
     shape_channels_last,
 )
@@ -43,13 +42,23 @@ def _pooled_size(size: int, kernel: int, stride: int, pad: int, convention: str)
     return (span if convention == "valid" else span + stride - 1) // stride + 1
 
 
+def _along(kernel: Shape, name: str, value: Shape, default: int) -> Shape:
+    """Return a stride or pad for every axis of the kernel; MXNet does not look at more values."""
+    if value and len(value) < len(kernel):
+        raise ShapeError(
+            f"Pooling: {name} {value} has {len(value)} values, but kernel {kernel} needs "
+            f"{len(kernel)}."
+        )
+    return value[: len(kernel)] or (default,) * len(kernel)
+
+
 @lru_cache(maxsize=1024)
 def _plan(kernel: Shape, stride: Shape, pad: Shape, flat: bool) -> tuple[Shape, Shape, Shape, bool]:
     """Return kernel, stride and pad for every axis, and whether torch takes them as they are.
 
     One axis is pooled as two. torch wants a padding of at most half a kernel.
     """
-    stride, pad = for_each_axis(stride, 1, kernel), for_each_axis(pad, 0, kernel)
+    stride, pad = _along(kernel, "stride", stride, 1), _along(kernel, "pad", pad, 0)
     if flat:
         kernel, stride, pad = (1, *kernel), (1, *stride), (0, *pad)
     fits = all(2 * p <= k for p, k in zip(pad, kernel, strict=True))
@@ -236,7 +245,7 @@ def pooling_output(
     if global_pool:
         out = (*data[:2], *(1,) * (len(data) - 2))
     else:
-        stride, pad = for_each_axis(stride, 1, kernel), for_each_axis(pad, 0, kernel)
+        stride, pad = _along(kernel, "stride", stride, 1), _along(kernel, "pad", pad, 0)
         conventions = (pooling_convention,) * len(kernel)
         out = (*data[:2], *map(_pooled_size, data[2:], kernel, stride, pad, conventions))
     return shape_channels_last(out) if last else out
@@ -267,6 +276,7 @@ def pooling_v1(
         check_data("Pooling_v1", data.shape, (1, 1))
     if global_pool:
         return _pool_all(data, pool_type)
+    pad = _along(kernel, "pad", pad, 0)
     if any(pad):
         data = F.pad(data, _padding(list(pad), list(pad)))
     kind = "max" if pool_type == "max" else "sum"

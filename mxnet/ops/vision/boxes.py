@@ -171,15 +171,21 @@ def box_decode(
     >>> mx.nd.contrib.box_decode(offsets, anchors).asnumpy()
     array([[[0., 0., 2., 2.]]], dtype=float32)
     """
-    anchor = to_centres(anchors) if format == "corner" else anchors
-    centre, size = anchor[..., :2], anchor[..., 2:]
-    shift = data[..., :2] * data.new_tensor((std0, std1))
-    growth = data[..., 2:] * data.new_tensor((std2, std3))
+    # Rows of coordinates, (4, batch, boxes), are what vector kernels like.
+    anchor = anchors.movedim(-1, 0).contiguous()
+    shift, growth = data.movedim(-1, 0).contiguous().tensor_split(2)
+    if format == "corner":
+        low, high = anchor.tensor_split(2)
+        centre, size = (low + high) * 0.5, high - low
+    else:
+        centre, size = anchor.tensor_split(2)
+    std = data.new_tensor((std0, std1, std2, std3)).view(4, *[1] * (data.ndim - 1))
+    growth = growth * std[2:]
     if clip > 0:
-        growth = growth.clamp(max=clip)
-    middle = shift * size + centre
-    half = growth.exp() * size * 0.5
-    return torch.cat([middle - half, middle + half], -1)
+        growth.clamp_(max=clip)
+    middle = shift * std[:2] * size + centre
+    half = growth.exp_() * size * 0.5
+    return torch.cat([middle - half, middle + half]).movedim(0, -1).contiguous()
 
 
 box_decode.gradient(no_gradient)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -30,8 +32,24 @@ def multi_box_prior(
     """
     if data.ndim != 4:
         raise ShapeError(f"_contrib_MultiBoxPrior needs data of 4 axes, got {list(data.shape)}.")
-    height, width = data.shape[2:]
-    kind = {"dtype": data.dtype, "device": data.device}
+    shape = tuple(data.shape[2:])
+    return _prior(shape, sizes, ratios, clip, steps, offsets, data.dtype, data.device).clone()
+
+
+# A network asks for the same boxes in every step.
+@functools.lru_cache(maxsize=64)
+def _prior(
+    shape: Shape,
+    sizes: Floats,
+    ratios: Floats,
+    clip: bool,
+    steps: Floats,
+    offsets: Floats,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    height, width = shape
+    kind = {"dtype": dtype, "device": device}
     step_y = steps[0] if steps[0] > 0 else 1.0 / height
     step_x = steps[1] if steps[1] > 0 else 1.0 / width
     y = (torch.arange(height, **kind) + offsets[0]) * step_y
@@ -189,19 +207,21 @@ def multi_box_detection(
     most = 0
     if 0 < nms_threshold <= 1 and len(at):
         most = min(int(counts.max()), nms_topk) if nms_topk > 0 else int(counts.max())
-        order = best_first(score.masked_fill(~found, -torch.inf), most)
+        order = best_first(score.where(found, -torch.inf), most)
         order += torch.arange(0, batch * n, n, device=order.device).unsqueeze(1)
         # Only the candidates are sorted; what follows them stays where it was.
         rank = torch.arange(most, device=order.device)
         target = rank + (counts.cumsum(0) - counts).unsqueeze(1)
         real = rank < counts.unsqueeze(1)
         at[target[real]] = order[real]
-    offsets = loc_pred.reshape(-1, 4).index_select(0, at)
-    anchors = anchor.reshape(-1, 4).index_select(0, at if batch == 1 else at % n)
-    boxes = _decode(offsets.T.contiguous(), anchors.T.contiguous(), variances)
+    offsets = loc_pred.reshape(-1, 4).T.gather(1, at.expand(4, -1))
+    own = at if batch == 1 else at % n
+    anchors = anchor.reshape(-1, 4).T.gather(1, own.expand(4, -1))
+    boxes = _decode(offsets, anchors, variances)
     if clip:
         boxes.clamp_(0, 1)
-    heads = torch.stack([_first_class(cls_prob, score), score]).flatten(1).index_select(1, at)
+    heads = torch.stack([_first_class(cls_prob, score), score]).flatten(1)
+    heads = heads.gather(1, at.expand(2, -1))
     rows = score.new_full((batch, n, 6), -1.0)
     found_rows = torch.cat([heads, boxes]).split(counts.tolist(), 1)
     for row, part in zip(rows, found_rows, strict=True):

@@ -31,8 +31,13 @@ def _check_rois(name: str, data: Tensor, rois: Tensor, columns: int = 5) -> None
 
 def _pixels(data: Tensor) -> Tensor:
     """Return every pixel as a row of channels: ``(batch * height * width, channels)``."""
-    # One image could stay a view, but whole rows are what the fast kernel asks for.
-    return data.permute(0, 2, 3, 1).reshape(-1, data.shape[1]).contiguous()
+    return _rows(data.flatten(2))
+
+
+def _rows(planes: Tensor) -> Tensor:
+    """Return the last axis' places, of all images, as rows of the second axis' channels."""
+    # For one image `reshape` gives a view; the fast kernel of `embedding_bag` needs whole rows.
+    return planes.movedim(1, -1).reshape(-1, planes.shape[1]).contiguous()
 
 
 def _chunks(count: int, lookups_each: int) -> Iterator[slice]:
@@ -179,8 +184,7 @@ def roi_align(
         image = image.clamp(0, batch - 1)
     if position_sensitive:
         channels //= high * wide
-        pixels = data.reshape(batch, channels, high * wide, height * width)
-        pixels = pixels.permute(0, 2, 3, 1).reshape(-1, channels)
+        pixels = _rows(data.reshape(batch, channels, high * wide, height * width))
         cell = torch.arange(high * wide, device=data.device).view(1, high, wide, 1, 1)
     else:
         pixels, cell = _pixels(data), None
@@ -372,8 +376,7 @@ def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tens
             f"Shape inconsistent in {name}: data has {channels} channels, but output_dim="
             f"{output_dim} and a grid of {grid} x {grid} need {output_dim * grid * grid}."
         )
-    cells = data.reshape(batch, output_dim, grid * grid, height * width)
-    return cells.permute(0, 2, 3, 1).reshape(-1, output_dim)
+    return _rows(data.reshape(batch, output_dim, grid * grid, height * width))
 
 
 def _cells(bins: int, grid: int, device: torch.device) -> Tensor:

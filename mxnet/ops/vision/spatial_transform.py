@@ -99,7 +99,42 @@ def bilinear_resize_2d(
     # A single row or column is MXNet's first one, not the middle.
     data = data[..., :1, :] if new[0] == 1 else data
     data = data[..., :1] if new[1] == 1 else data
-    return F.interpolate(data, new, mode="bilinear", align_corners=align_corners)
+    if _is_small(data, new):
+        return _resized_by_matrices(data, new, align_corners)
+    # Just three channels take a slow road of torch's; planes in another order take the usual one.
+    planes = data.reshape(-1, *data.shape[-2:])
+    planes = planes.unsqueeze(1 if len(planes) == 3 else 0)
+    out = F.interpolate(planes, new, mode="bilinear", align_corners=align_corners)
+    return out.reshape(*data.shape[:-2], *new)
+
+
+def _is_small(data: Tensor, new: tuple[int, int]) -> bool:
+    """Say whether matrix products beat torch's kernel, which is slow for small outputs."""
+    height, width = data.shape[-2:]
+    multiplications = height + width * height / new[0]  # for each output
+    if data.device.type != "cpu" or data.dtype not in (torch.float32, torch.float64):
+        return False
+    # Zeros of a matrix times infinity would be NaN.
+    return sum(new) <= 128 and multiplications <= 64 and bool(data.detach().sum().isfinite())
+
+
+def _resized_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool) -> Tensor:
+    height, width = data.shape[-2:]
+    rows = _resize_matrix(data, height, new[0], align_corners)
+    columns = _resize_matrix(data, width, new[1], align_corners)
+    wide = torch.mm(data.reshape(-1, width), columns.T)
+    return torch.matmul(rows, wide.reshape(-1, height, new[1])).reshape(*data.shape[:-2], *new)
+
+
+def _resize_matrix(like: Tensor, old: int, new: int, align_corners: bool) -> Tensor:
+    """Return the share of every old pixel in every new one, which lies between two of them."""
+    kind = {"dtype": like.dtype, "device": like.device}
+    place = torch.arange(new, **kind)
+    if align_corners:
+        place = place * ((old - 1) / max(new - 1, 1))
+    else:
+        place = ((place + 0.5) * (old / new) - 0.5).clamp_(0, old - 1)
+    return place.unsqueeze(1).sub(torch.arange(old, **kind)).abs_().neg_().add_(1).clamp_(min=0)
 
 
 @bilinear_resize_2d.infer_outputs
@@ -187,7 +222,27 @@ def _repeated(x: Tensor, height: int, width: int) -> Tensor:
         )
     if height == x.shape[2]:
         return x.clone()
-    return F.interpolate(x, scale_factor=float(height // x.shape[2]), mode="nearest")
+    return _Repeat.apply(x, height // x.shape[2])
+
+
+class _Repeat(torch.autograd.Function):
+    """Each pixel as a square of pixels, by plain copies: torch's own kernel is slower."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, scale: int) -> Tensor:
+        ctx.shape = batch, channels, height, width = x.shape
+        out = x.new_empty((batch, channels, height, scale, width, scale))
+        first, *others = out.unbind(3)
+        for column in first.unbind(4):
+            column.copy_(x)
+        for row in others:
+            row.copy_(first)
+        return out.view(batch, channels, height * scale, width * scale)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+        size, shape = list(grad.shape[2:]), list(ctx.shape)
+        return torch.ops.aten.upsample_nearest2d_backward(grad, size, shape), None
 
 
 @up_sampling.infer_inputs

@@ -15,6 +15,8 @@ MAX_MATRIX = 512
 BLOCK = 256
 # Pairs looked at together: many enough to outweigh the calls, few enough for the cache.
 MAX_PAIRS = 1 << 18
+# So few pairs are not worth telling classes apart first.
+FEW_PAIRS = 1 << 16
 # Pairs that meet in x are listed one by one when they are fewer than one in this many.
 SPARSE = 16
 MAX_LISTED = 1 << 20
@@ -53,7 +55,7 @@ def pairwise_iou(lhs: Tensor, rhs: Tensor, border: float = 0.0) -> Tensor:
 
 def best_first(score: Tensor, most: int) -> Tensor:
     """Return the places of the `most` highest of each row, equals in the order they came in."""
-    if score.dtype != torch.float32:
+    if score.dtype != torch.float32 or score.shape[-1] < 256:
         return score.sort(dim=-1, descending=True, stable=True)[1][..., :most]
     # As whole numbers that order like the floats, with the place behind them, no two are equal:
     # a partial sort of those is many times faster than a stable sort of all.
@@ -76,6 +78,10 @@ def keep_greedily(
     `most` the search may end, and all later boxes count as removed, once so many survived.
     """
     batch, n = boxes.shape[:2]
+    if ids is not None and most is None and batch * n * n > FEW_PAIRS:
+        found = _keep_by_class(boxes, ids, threshold, border)
+        if found is not None:
+            return found
     if n > MAX_MATRIX:
         classes = [None] * batch if ids is None else ids
         pairs = zip(boxes, classes, strict=True)
@@ -89,6 +95,27 @@ def keep_greedily(
         return _keep_in_block(boxes, ids, threshold, border)
     parts = [slice(i, i + step) for i in range(0, batch, step)]
     return torch.cat([_keep_in_block(boxes[p], _part(ids, p), threshold, border) for p in parts])
+
+
+def _keep_by_class(boxes: Tensor, ids: Tensor, threshold: float, border: float) -> Tensor | None:
+    """Search in every class of every image on its own, or give None where that saves little."""
+    batch, n = ids.shape
+    kinds, kind = torch.unique(ids, return_inverse=True)
+    own = kind + len(kinds) * torch.arange(batch, device=ids.device).unsqueeze(1)
+    own, order = own.flatten().sort(stable=True)
+    counts = torch.bincount(own, minlength=batch * len(kinds))
+    longest = int(counts.max())
+    if longest > MAX_MATRIX or len(counts) * longest**2 * 4 > batch * n * n:
+        return None
+    # A table with a row for each class; what is left of a row repeats some box behind the last.
+    rank = torch.arange(len(own), device=own.device) - (counts.cumsum(0) - counts)[own]
+    slot = own * longest + rank
+    table = order.new_zeros(len(counts) * longest).scatter_(0, slot, order)
+    rows = boxes.reshape(-1, 4)[table].reshape(len(counts), longest, 4)
+    keep = keep_greedily(rows, threshold, border=border).flatten()
+    found = keep.new_empty(batch * n)
+    found[order] = keep[slot]
+    return found.view(batch, n)
 
 
 def _part(ids: Tensor | None, which: slice | Tensor) -> Tensor | None:

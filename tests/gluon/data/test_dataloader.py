@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.gluon.data import ArrayDataset, DataLoader, Dataset, SimpleDataset, batchify
+from mxnet.gluon.data.dataloader import ForkingPickler, _as_in_context
 from mxnet.gluon.data.dataset import batch_reader
 
 
@@ -91,6 +97,27 @@ def test_nothing_is_made_before_it_is_asked_for():
 def test_pinned_memory_is_where_it_says():
     x, y = next(iter(DataLoader(ArrayDataset(np.ones((2, 2)), [1, 2]), 2, pin_memory=True)))
     assert x.context == y.context == mx.cpu_pinned(0)
+
+
+@pytest.mark.parametrize("ctx", [mx.cpu(1), mx.cpu_pinned(0)], ids=str)
+def test_arrays_of_a_batch_move_to_another_context(ctx):
+    first, second = _as_in_context((mx.nd.ones(2), [mx.nd.ones(3), "text"]), ctx)
+    assert first.context == second[0].context == ctx
+    assert second[1] == "text"
+    assert isinstance(_as_in_context((1, 2), ctx), list)
+
+
+def test_pickler_of_loaders_takes_arrays():
+    text = io.BytesIO()
+    ForkingPickler(text, pickle.HIGHEST_PROTOCOL).dump([mx.nd.array([1, 2]), "x"])
+    array, word = pickle.loads(text.getvalue())
+    assert (array.asnumpy().tolist(), word) == ([1, 2], "x")
+
+
+def test_pools_are_there_with_mxnet():
+    asked = "import multiprocessing, mxnet; print(multiprocessing.pool.Pool.__name__)"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    assert told.stdout == "Pool\n", told.stderr
 
 
 def test_errors_say_what_to_do():

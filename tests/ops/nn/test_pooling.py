@@ -62,6 +62,32 @@ def test_what_does_not_fit_is_refused() -> None:
             mx.nd.Pooling(data, **options)
 
 
+@pytest.mark.parametrize("pool_type", ["max", "avg"])
+@pytest.mark.parametrize("name", ["Pooling", "Pooling_v1"])
+def test_values_beyond_the_axes_of_the_kernel_do_not_count(name: str, pool_type: str) -> None:
+    data = mx.nd.arange(36).reshape((1, 1, 6, 6))
+    pool = getattr(mx.nd, name)
+    for long, short in (
+        ({"pad": (1, 0, 2, 2)}, {"pad": (1, 0)}),
+        ({"stride": (2, 1, 4)}, {"stride": (2, 1)}),
+        ({"pad": (1, 1, 1)}, {"pad": (1, 1)}),
+    ):
+        options = {"kernel": (3, 3), "pool_type": pool_type}
+        expected = pool(data, **options, **short).asnumpy()
+        np.testing.assert_array_equal(pool(data, **options, **long).asnumpy(), expected)
+        symbol = getattr(mx.sym, name)(mx.sym.var("data"), **options, **long)
+        assert symbol.infer_shape(data=(1, 1, 6, 6))[1] == [expected.shape]
+
+
+@pytest.mark.parametrize("which", ["stride", "pad"])
+def test_too_few_values_for_the_kernel(which: str) -> None:
+    options = {"kernel": (3, 3), which: (1,)}
+    with pytest.raises(MXNetError, match=f"{which}.*needs 2"):
+        mx.nd.Pooling(mx.nd.ones((1, 1, 6, 6)), **options)
+    with pytest.raises(MXNetError, match=f"{which}.*needs 2"):
+        mx.sym.Pooling(mx.sym.var("data"), **options).infer_shape(data=(1, 1, 6, 6))
+
+
 @pytest.mark.parametrize(
     ("shape", "options"),
     [

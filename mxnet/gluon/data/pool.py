@@ -1,0 +1,101 @@
+"""Batches asked of a process or thread pool that somebody else made and will end.
+
+MXNet's loader works so; here it is for loaders of one's own, which derive from `_MultiWorkerIter`
+and use its protected names. `DataLoader` has workers of another kind.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from ...context import cpu_pinned
+from ...util import set_np
+from .pinning import pinned
+
+_worker_dataset: Any = None  # in a worker process: what it reads from
+
+
+def _worker_initializer(dataset: Any, active_shape: bool, active_array: bool) -> None:
+    """Give a worker process its data set and the NumPy switches of its parent."""
+    global _worker_dataset
+    _worker_dataset = dataset
+    set_np(shape=active_shape, array=active_array)
+
+
+def _worker_fn(samples: Sequence[Any], batchify_fn: Callable, dataset: Any = None) -> bytes:
+    """Return the pickle of a batch, in a process that `_worker_initializer` has prepared."""
+    text = io.BytesIO()
+    batch = batchify_fn([_worker_dataset[index] for index in samples])
+    ForkingPickler(text, pickle.HIGHEST_PROTOCOL).dump(batch)
+    return text.getvalue()
+
+
+class _MultiWorkerIter:
+    """One epoch of batches that the workers of a pool make ahead.
+
+    `worker_fn` gets the indices of a batch, `batchify_fn` and `dataset`. It returns the batch, or
+    without a `dataset` here the pickle of it, which is what a process sends.
+    """
+
+    def __init__(
+        self,
+        worker_pool: Any,
+        batchify_fn: Callable,
+        batch_sampler: Any,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        worker_fn: Callable = _worker_fn,
+        prefetch: int = 0,
+        dataset: Any = None,
+        data_loader: Any = None,
+        timeout: float = 120,
+    ) -> None:
+        self._worker_pool = worker_pool
+        self._batchify_fn = batchify_fn
+        self._batch_sampler = batch_sampler
+        self._data_buffer: dict[int, Any] = {}
+        self._rcvd_idx = 0
+        self._sent_idx = 0
+        self._iter = iter(batch_sampler)
+        self._worker_fn = worker_fn
+        self._pin_memory = pin_memory
+        self._pin_device_id = pin_device_id
+        self._dataset = dataset
+        self._data_loader = data_loader  # the owner of the pool lives as long as its batches
+        self._timeout = timeout
+        for _ in range(prefetch):
+            self._push_next()
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def _push_next(self) -> None:
+        """Ask for one more batch, if there is one."""
+        indices = next(self._iter, None)
+        if indices is None:
+            return
+        arguments = (indices, self._batchify_fn, self._dataset)
+        self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
+            self._worker_fn, arguments
+        )
+        self._sent_idx += 1
+
+    def __next__(self) -> Any:
+        self._push_next()
+        if self._rcvd_idx == self._sent_idx:
+            raise StopIteration
+        answer = self._data_buffer.pop(self._rcvd_idx).get(self._timeout)
+        self._rcvd_idx += 1
+        batch = pickle.loads(answer) if self._dataset is None else answer
+        return pinned(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
+
+    def next(self) -> Any:
+        """Return the next batch."""
+        return self.__next__()
