@@ -84,7 +84,9 @@ def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
     items = _without_ellipsis(items, tensor.ndim)
     made, flips = [], []
     axis = result_axis = 0
-    advanced = any(isinstance(i, list | np.ndarray | Handle | Tensor) for i in items)
+    advanced = any(
+        isinstance(i, list | tuple | range | np.ndarray | Handle | Tensor) for i in items
+    )
     for item in items:
         if item is None:
             made.append(None)
@@ -151,7 +153,7 @@ def _whole(value: Any) -> int:
 def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tensor:
     if isinstance(item, Handle):
         index = plain(item)
-    elif isinstance(item, list | np.ndarray | range | bool | Tensor):
+    elif isinstance(item, list | tuple | np.ndarray | range | bool | Tensor):
         index = torch.as_tensor(np.asarray(item)) if not isinstance(item, Tensor) else item
     else:
         raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}.")

@@ -117,6 +117,8 @@ def _pool_windows(
     empty_max: float | None = None,
 ) -> Tensor:
     kernel, stride, pad, fits = plan
+    if kind != "max" and len(kernel) == 3:  # torch's means want images that fill a kernel unpadded
+        fits = fits and all(n >= k for n, k in zip(data.shape[2:], kernel, strict=True))
     if convention == "valid" and fits:
         return _slide(data, kind, kernel, stride, pad, False, with_pad)
     sizes = tuple(

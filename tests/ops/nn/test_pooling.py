@@ -79,6 +79,27 @@ def test_values_beyond_the_axes_of_the_kernel_do_not_count(name: str, pool_type:
         assert symbol.infer_shape(data=(1, 1, 6, 6))[1] == [expected.shape]
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"pool_type": "avg"}, [2 / 27, 2 / 27]),
+        ({"pool_type": "avg", "count_include_pad": False}, [1, 1]),
+        ({"pool_type": "sum"}, [2, 2]),
+        ({"pool_type": "max"}, [1, 1]),
+        (
+            {"pool_type": "avg", "stride": (2, 2, 2), "pooling_convention": "full"},
+            [2 / 27, 1 / 18],
+        ),
+    ],
+)
+def test_images_that_only_padding_makes_as_large_as_the_kernel(
+    options: dict, expected: list
+) -> None:
+    data = mx.nd.ones((1, 1, 2, 1, 1))
+    out = mx.nd.Pooling(data, kernel=(3, 3, 3), pad=(1, 1, 1), **options)
+    np.testing.assert_allclose(out.asnumpy().ravel(), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("which", ["stride", "pad"])
 def test_too_few_values_for_the_kernel(which: str) -> None:
     options = {"kernel": (3, 3), which: (1,)}
