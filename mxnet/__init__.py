@@ -43,3 +43,5 @@ from .util import (
     use_np_array,
     use_np_shape,
 )
+
+memory.collect_again()

@@ -2,11 +2,15 @@
 
 On Linux with glibc a large array's pages are returned when it dies and faulted in again for the
 next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leaves glibc alone.
+
+Python's collector rests while MXNext is imported: what is imported stays, and looking through
+torch's many objects again and again would take a tenth of a second.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import platform
 import sys
 
@@ -38,3 +42,12 @@ def keep_freed_memory() -> bool:
 
 
 KEEPS_FREED_MEMORY = keep_freed_memory()
+
+_collecting = gc.isenabled()
+gc.disable()
+
+
+def collect_again() -> None:
+    """Let the collector go on as it did before the import."""
+    if _collecting:
+        gc.enable()

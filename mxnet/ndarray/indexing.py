@@ -63,8 +63,8 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
         value = plain(value)
     elif not isinstance(value, int | float | bool):
         value = torch.as_tensor(np.asarray(value), device=tensor.device)
-    if isinstance(value, Tensor) and value.device != tensor.device:
-        value = value.to(tensor.device)
+    if isinstance(value, Tensor):
+        value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
     key, flips = normalise(tensor, key)
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
@@ -82,15 +82,12 @@ def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
     """Return a key that torch understands, and the result axes to flip for negative steps."""
     items = key if isinstance(key, tuple) else (key,)
     items = _without_ellipsis(items, tensor.ndim)
-    made, flips = [], []
-    axis = result_axis = 0
-    advanced = any(
-        isinstance(i, list | tuple | range | np.ndarray | Handle | Tensor) for i in items
-    )
+    made: list[Any] = []
+    backward: list[int] = []  # places in the key
+    axis = 0
     for item in items:
         if item is None:
             made.append(None)
-            result_axis += 1
             continue
         if axis >= tensor.ndim:
             raise IndexError(
@@ -100,12 +97,9 @@ def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
         size = tensor.shape[axis]
         if isinstance(item, slice):
             item, flip = _forward_slice(item, size)
-            if flip and advanced:
-                item = torch.arange(size, device=tensor.device)[item].flip(0)
-            elif flip:
-                flips.append(result_axis)
+            if flip:
+                backward.append(len(made))
             made.append(item)
-            result_axis += 1
         elif isinstance(item, int | np.integer) and not isinstance(item, bool):
             index = int(item)
             if not -size <= index < size:
@@ -113,9 +107,47 @@ def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
             made.append(index)
         else:
             made.append(_index_tensor(item, tensor.device, axis, size))
-            result_axis += 1
         axis += 1
-    return tuple(made), flips
+    lists = [part for part in made if isinstance(part, Tensor)]
+    if lists:
+        made = _with_lists_alone(made, lists)
+    return tuple(made), [_result_axis(made, place) for place in backward]
+
+
+def _with_lists_alone(key: list, lists: list[Tensor]) -> list:
+    """Let numbers beside lists of indices be lists too, as NumPy has it; torch takes them first."""
+    if not any(isinstance(part, int) for part in key):
+        return key
+    shape = _common_shape(lists)
+    device = lists[0].device
+    return [
+        torch.full(shape, part, device=device) if isinstance(part, int) else part for part in key
+    ]
+
+
+def _common_shape(lists: list[Tensor]) -> torch.Size:
+    try:
+        return torch.broadcast_shapes(*(part.shape for part in lists))
+    except RuntimeError:
+        shapes = " ".join(str(tuple(part.shape)) for part in lists)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+def _result_axis(key: list, place: int) -> int:
+    """Return the axis of the result that a slice in the key makes.
+
+    Lists of indices make axes together: where they stand if side by side, else before all others.
+    """
+    lists = [i for i, part in enumerate(key) if isinstance(part, Tensor)]
+    others = [i for i, part in enumerate(key) if part is None or isinstance(part, slice)]
+    axis = others.index(place)
+    if lists:
+        together = lists[-1] - lists[0] + 1 == len(lists)
+        if not together or place > lists[0]:
+            axis += len(_common_shape([key[i] for i in lists]))
+    return axis
 
 
 def _without_ellipsis(items: tuple, ndim: int) -> tuple:

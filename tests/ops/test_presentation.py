@@ -1,0 +1,37 @@
+"""What the namespaces of operators show to programs that look around in them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import mxnet as mx
+from mxnet.ops import registry
+
+NAMESPACES = ["contrib", "image", "linalg", "op", "random", "sparse"]
+
+
+@pytest.mark.parametrize("root", [mx.nd, mx.sym], ids=["nd", "sym"])
+def test_namespaces_hold_their_functions(root):
+    """Programs walk over ``mx.nd.__dict__`` and wrap every function that they find."""
+    assert inspect.isfunction(vars(root)["dot"]) and inspect.isfunction(vars(root)["Custom"])
+    for module in (root, *(getattr(root, name) for name in NAMESPACES)):
+        assert set(dir(module)) == set(vars(module))
+
+
+def test_functions_are_held_before_anyone_asks():
+    code = (
+        "import mxnet as mx\n"
+        "assert {'dot', 'Convolution', 'Custom'} <= {*vars(mx.nd)} & {*vars(mx.sym)}\n"
+        "assert 'box_nms' in vars(mx.nd.contrib) and 'gemm2' in vars(mx.sym.linalg)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_internal_names_are_made_when_asked_for():
+    for root in (mx.nd, mx.sym):
+        assert root._internal._plus_scalar.op is registry.get("_plus_scalar")
+        assert "_plus_scalar" in vars(root._internal)
