@@ -102,16 +102,8 @@ class ProcessCrew(TorchLoader):
     def close(self) -> None:
         """End all workers; those that are busy are not waited for."""
         arrivals, self._iterator = self._iterator, None
-        if arrivals is None or self.owner != os.getpid():
-            return
-        for stop in ("terminate", "kill"):
-            for worker in arrivals._workers:
-                getattr(worker, stop)()
-            end = time.monotonic() + FAREWELL
-            # Torch's `join` would wait for a pipe, of which other forked processes have copies.
-            while any(w.is_alive() for w in arrivals._workers) and time.monotonic() < end:
-                time.sleep(0.001)
-        arrivals._shutdown_workers()
+        if arrivals is not None:
+            arrivals._shutdown_workers()
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -181,8 +173,13 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
             self._heed_signals(False)
 
     def _shutdown_workers(self) -> None:
-        if self._owner == os.getpid():  # in a copy of the parent, the workers are not ours
-            super()._shutdown_workers()
+        if self._owner != os.getpid():  # in a copy of the parent, the workers are not ours
+            return
+        if not self._shutdown:
+            _end(self._workers)
+            # Who was ended may have held the lock of the old event, and it would never come free.
+            self._workers_done_event = multiprocessing.get_context().Event()
+        super()._shutdown_workers()
 
 
 class _Numbered:
@@ -195,6 +192,17 @@ class _Numbered:
     def __iter__(self) -> Iterator[tuple[int, Task]]:
         for task in self._tasks:
             yield self._epoch.value, task
+
+
+def _end(workers: list[Any]) -> None:
+    """End processes, by force those that do not go at once."""
+    for stop in ("terminate", "kill"):
+        for worker in workers:
+            getattr(worker, stop)()
+        end = time.monotonic() + FAREWELL
+        # Torch's `join` would wait for a pipe, of which other forked processes have copies.
+        while any(w.is_alive() for w in workers) and time.monotonic() < end:
+            time.sleep(0.001)
 
 
 def _end_of(number: int, process: Any) -> str:

@@ -174,6 +174,24 @@ def worker_is_killed():
     no_children()
 
 
+def worker_is_ended_with_a_lock():
+    """A worker that is ended just while it holds a lock of torch's blocks nobody."""
+    loader = DataLoader(Numbers(trouble=hold_lock_of_the_end), 2, num_workers=2)
+    got = iter(loader)
+    next(got)
+    time.sleep(0.5)
+    del loader, got
+    no_children()
+
+
+def hold_lock_of_the_end():
+    frame = sys._getframe()
+    while "done_event" not in frame.f_locals:
+        frame = frame.f_back
+    frame.f_locals["done_event"]._cond.acquire()
+    time.sleep(60)
+
+
 def consumer_breaks():
     loader = DataLoader(Numbers(200, wide=20000), 2, num_workers=2)
     for _ in range(5):

@@ -16,6 +16,7 @@ ALL = [
     "large_batches",
     "worker_raises",
     "worker_is_killed",
+    "worker_is_ended_with_a_lock",
     "consumer_breaks",
     "nested_loaders",
     "time_runs_out",
