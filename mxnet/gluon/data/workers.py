@@ -7,6 +7,7 @@ goes over it once, and the next epoch finds the same processes.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
 import os
@@ -63,7 +64,7 @@ class ProcessCrew(TorchLoader):
             timeout=timeout,
             pin_memory=pin and torch.cuda.is_available(),
             worker_init_fn=functools.partial(_begin, Switches.here()),
-            multiprocessing_context=multiprocessing.get_start_method(),
+            multiprocessing_context=_context(),
             generator=torch.Generator(),  # torch's own draw leaves the user's stream alone
         )
 
@@ -177,9 +178,27 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
             return
         if not self._shutdown:
             _end(self._workers)
-            # Who was ended may have held the lock of the old event, and it would never come free.
-            self._workers_done_event = multiprocessing.get_context().Event()
         super()._shutdown_workers()
+
+
+class _Flag:
+    """An event without a lock, which a process that is killed could keep for ever."""
+
+    def __init__(self) -> None:
+        self._value = multiprocessing.get_context().RawValue("b")
+
+    def is_set(self) -> bool:
+        return bool(self._value.value)
+
+    def set(self) -> None:
+        self._value.value = 1
+
+
+def _context() -> Any:
+    """Return the way to start processes, with events that nobody can block."""
+    context = copy.copy(multiprocessing.get_context(multiprocessing.get_start_method()))
+    context.Event = _Flag
+    return context
 
 
 class _Numbered:

@@ -174,22 +174,35 @@ def worker_is_killed():
     no_children()
 
 
-def worker_is_ended_with_a_lock():
-    """A worker that is ended just while it holds a lock of torch's blocks nobody."""
-    loader = DataLoader(Numbers(trouble=hold_lock_of_the_end), 2, num_workers=2)
+def locks_are_lost():
+    """A worker that ends while it holds every lock in its reach blocks nobody."""
+    loader = DataLoader(Numbers(trouble=hold_locks), 2, num_workers=2)
     got = iter(loader)
     next(got)
-    time.sleep(0.5)
+    time.sleep(1)
     del loader, got
+    no_children()
+    loader = DataLoader(Numbers(trouble=hold_locks_and_be_killed), 2, num_workers=2)
+    raised(MXNetError, loader, "SIGKILL")
+    del loader
     no_children()
 
 
-def hold_lock_of_the_end():
+def hold_locks():
+    time.sleep(0.5)  # what is done already is sent
     frame = sys._getframe()
     while "done_event" not in frame.f_locals:
         frame = frame.f_back
-    frame.f_locals["done_event"]._cond.acquire()
+    for thing in frame.f_locals["done_event"], frame.f_locals["data_queue"]:
+        for lock in ("_cond", "_wlock"):
+            if hasattr(thing, lock):
+                getattr(thing, lock).acquire()
     time.sleep(60)
+
+
+def hold_locks_and_be_killed():
+    threading.Timer(1, be_killed).start()
+    hold_locks()
 
 
 def consumer_breaks():

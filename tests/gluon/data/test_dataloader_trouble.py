@@ -16,7 +16,7 @@ ALL = [
     "large_batches",
     "worker_raises",
     "worker_is_killed",
-    "worker_is_ended_with_a_lock",
+    "locks_are_lost",
     "consumer_breaks",
     "nested_loaders",
     "time_runs_out",
@@ -30,7 +30,14 @@ ALL = [
     "arrays_and_structures",
     "unsendable_data",
 ]
-ANEW = ["all_arrive", "large_batches", "worker_raises", "consumer_breaks", "unsendable_data"]
+ANEW = [
+    "all_arrive",
+    "large_batches",
+    "worker_raises",
+    "locks_are_lost",
+    "consumer_breaks",
+    "unsendable_data",
+]
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stories speak of POSIX processes")
 
