@@ -8,6 +8,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pathlib
+import tempfile
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ MODULES = sorted(_name(path) for path in ROOT.rglob("*.py"))
 def test_examples_of(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each docstring sees its module's names, and mx, nd and np; files go to a fresh folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     module = importlib.import_module(name)
     names = {**vars(module), "mx": mx, "nd": mx.nd, "np": np}
     runner = doctest.DocTestRunner(optionflags=FLAGS)

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import functools
 import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
+import multiprocessing.util
 import os
 import pickle
 import random
@@ -52,6 +53,8 @@ class ProcessCrew(TorchLoader):
                 "set use num_workers=0 or thread_pool=True."
             )
         self.owner = os.getpid()
+        # Workers take over this folder for their sockets; one of their own would outlive them.
+        multiprocessing.util.get_temp_dir()
         self._epoch = multiprocessing.get_context().RawValue("Q")
         super().__init__(
             _Batches(fetch, self._epoch),

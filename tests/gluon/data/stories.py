@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -415,13 +417,25 @@ def unsendable_data():
 
 
 def told_apart(name, limit):
-    """Tell a story in a child of this process; return its exit code, or None if it hangs."""
+    """Tell a story in a child of this process; return how it ended."""
     sys.stdout.flush()
+    folder = tempfile.mkdtemp()
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
         globals()[name]()
         return "child"
+    ending = ending_of(child, limit)
+    left = os.listdir(folder)
+    shutil.rmtree(folder)
+    if left and ending == 0 and name != "parent_is_killed":
+        return f"leaves {left}"
+    return ending
+
+
+def ending_of(child, limit):
+    """Wait for a child to end; kill it when it takes too long."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -430,18 +444,18 @@ def told_apart(name, limit):
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return None
+    return "hangs"
 
 
 def main(method, limit, names):
     multiprocessing.set_start_method(method)
     for name in names:
         start = time.monotonic()
-        code = told_apart(name, float(limit))
-        if code == "child":  # and now end as any program does
+        ending = told_apart(name, float(limit))
+        if ending == "child":  # and now end as any program does
             return
         seconds = time.monotonic() - start
-        sys.stdout.write(f"{name}: {'hangs' if code is None else code} ({seconds:.1f} s)\n")
+        sys.stdout.write(f"{name}: {ending} ({seconds:.1f} s)\n")
         sys.stderr.write(f"=== end of {name}\n")
         sys.stderr.flush()
 
