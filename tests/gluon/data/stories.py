@@ -427,7 +427,7 @@ def told_apart(name, limit):
         globals()[name]()
         return "child"
     ending = ending_of(child, limit)
-    left = os.listdir(folder)
+    left = sorted(path.name for path in Path(folder).iterdir())
     shutil.rmtree(folder)
     if left and ending == 0 and name != "parent_is_killed":
         return f"leaves {left}"
