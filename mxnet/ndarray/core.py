@@ -16,15 +16,16 @@ from ..formats import params_file
 from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
 from . import indexing
+from .face import plain_function
 from .gradient import attach, run_backward
 from .host import convertible
-from .invoke import invoke, stored_context
+from .invoke import stored_context
 from .printing import html, text
 from .state import backward_mode, state
 from .storage import Handle, current, plain, wrap, wrap_plain, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["NDArray"]
 
@@ -112,7 +113,7 @@ class NDArray(Handle):
         """A copy with the axes in reverse order; of a vector, the vector itself."""
         if self.ndim < 2:
             return self
-        return invoke(registry.get("transpose"), (self,), None, cls=type(self))
+        return _transpose(self)
 
     @property
     def grad(self) -> NDArray | None:
@@ -211,7 +212,7 @@ class NDArray(Handle):
         wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
         if not copy and self._dtype is wanted:
             return self
-        return invoke(registry.get("Cast"), (self,), {"dtype": wanted}, cls=type(self))
+        return _cast(self, wanted)
 
     def copy(self) -> NDArray:
         """Return a copy on the same device."""
@@ -310,30 +311,30 @@ class NDArray(Handle):
         """Return a copy (or, with `inplace`, a view) with a new axis of size 1."""
         if inplace:
             return wrap(type(self), current(self).unsqueeze(axis), self._ctx)
-        return invoke(registry.get("expand_dims"), (self,), {"axis": axis}, cls=type(self))
+        return _expand_dims(self, axis)
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) without axes of size 1."""
-        made = invoke(registry.get("squeeze"), (self,), {"axis": axis}, cls=type(self))
+        made = _squeeze(self, axis)
         return self.reshape(made.shape) if inplace else made
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with all axes but the first merged."""
         if inplace:
             return wrap(type(self), current(self).flatten(1), self._ctx)
-        return invoke(registry.get("Flatten"), (self,), None, cls=type(self))
+        return _flatten(self)
 
     def broadcast_to(self, shape: Any) -> NDArray:
         """Return a copy stretched to a shape; where it has 0, the size stays."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if self.ndim < len(shape):  # NumPy's rule, as MXNet's method has it
             lifted = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
-            return invoke(registry.get("broadcast_to"), (lifted,), {"shape": shape}, cls=type(self))
-        return invoke(registry.get("broadcast_to"), (self,), {"shape": shape}, cls=type(self))
+            return _broadcast_to(lifted, shape)
+        return _broadcast_to(self, shape)
 
     def split_v2(
         self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
-    ) -> list[NDArray]:
+    ) -> NDArray | list[NDArray]:
         """Split into equal sections, or at the given indices."""
         from .functions import split_v2
 
@@ -345,8 +346,7 @@ class NDArray(Handle):
             axes = kwargs["axes"]
         elif len(axes) == 1 and not isinstance(axes[0], int):
             axes = axes[0]
-        raw = {"axes": tuple(axes)} if axes else None
-        return invoke(registry.get("transpose"), (self,), raw, cls=type(self))
+        return _transpose(self, tuple(axes)) if axes else _transpose(self)
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any = None) -> NDArray:
         """Write an array into the part [begin, end) and return this array."""
@@ -496,6 +496,17 @@ class NDArray(Handle):
             attach(made, self._grad.req)
         return made
 
+
+def _operator(name: str) -> Callable:
+    return plain_function(registry.get(name), NDArray)
+
+
+_broadcast_to = _operator("broadcast_to")
+_cast = _operator("Cast")
+_expand_dims = _operator("expand_dims")
+_flatten = _operator("Flatten")
+_squeeze = _operator("squeeze")
+_transpose = _operator("transpose")
 
 # The class goes by another module's name; here doctest finds its examples nevertheless.
 __test__ = {"NDArray": NDArray}

@@ -57,25 +57,27 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     elif isinstance(source_array, Tensor):
         source, implied = source_array.detach(), torch.float32
     else:
-        source, implied = torch.from_numpy(_host_array(source_array)), torch.float32
+        implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
+        source = torch.from_numpy(_host_array(source_array, implied))
     wanted = implied if dtype is None else dtypes.to_torch(dtype)
     tensor = torch.empty(source.shape, dtype=wanted, device=device)
     tensor.copy_(source)
     return wrap_plain(NDArray, tensor, stored_context(ctx))
 
 
-def _host_array(source: Any) -> np.ndarray:
+def _host_array(source: Any, wanted: torch.dtype) -> np.ndarray:
+    """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
     if isinstance(source, list | tuple) and any(isinstance(s, Handle) for s in source):
         source = [s.asnumpy() if isinstance(s, Handle) else s for s in source]
     try:
         values = np.asarray(source)
-    except ValueError:
-        values = np.empty(0, dtype=object)
-    if values.dtype.kind not in "biufc":
+        if values.dtype.kind not in "biufc":
+            values = np.asarray(source, dtype=dtypes.to_numpy(wanted))
+    except (ValueError, TypeError, OverflowError):
         raise TypeError(
             "source_array must be array like object: numbers in nested lists of equal lengths, "
             f"not {type(source).__name__}"
-        )
+        ) from None
     if values.dtype.kind in "u" and values.dtype.itemsize > 1:
         values = values.astype(np.int64 if values.dtype.itemsize < 8 else np.float64)
     return np.ascontiguousarray(values).reshape(values.shape)
@@ -96,7 +98,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of int; whole numbers of any kind will do."""
     try:
         sizes = (shape,) if isinstance(shape, int | np.integer) else shape
-        return tuple(operator.index(n) for n in sizes)
+        return tuple([operator.index(n) for n in sizes])
     except TypeError:
         raise AttributeConversionError(
             f"Invalid Parameter format for shape expect Shape(tuple) but value={shape!r}, "

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
     """Return the eager function of an operator, with a real signature and docstring."""
-    function = _variadic(op, cls) if op.variadic is not None else _fixed(op, cls)
-    return dress(function, op, name, "mxnet.ndarray.op", "NDArray")
+    return dress(plain_function(op, cls), op, name, "mxnet.ndarray.op", "NDArray")
+
+
+def plain_function(op: Op, cls: type[NDArray]) -> Callable:
+    """Return the eager function of an operator, for use inside the house."""
+    return _variadic(op, cls) if op.variadic is not None else _fixed(op, cls)
 
 
 def _fixed(op: Op, cls: type[NDArray]) -> Callable:

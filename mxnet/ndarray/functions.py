@@ -12,9 +12,12 @@ import torch
 from ..error import InvalidValue
 from ..ops import registry
 from .core import NDArray
+from .creation import array
 from .invoke import invoke
-from .operators import NUMBERS
-from .storage import Handle, plain
+from .operators import NUMBERS, binary_sign
+from .storage import Handle
+
+OPERANDS = (Handle, *NUMBERS)
 
 # name: (array with array, array with number, number with array, number with number, sentence)
 _TWO_SIDED = {
@@ -95,16 +98,16 @@ _TWO_SIDED = {
 
 def _two_sided(name: str) -> Callable:
     both, with_number, reverse, on_numbers, sentence = _TWO_SIDED[name]
-    both, with_number, reverse = map(registry.get, (both, with_number, reverse))
+    sign, reversed_sign = (
+        binary_sign(NDArray, both, with_number),
+        binary_sign(NDArray, both, reverse),
+    )
 
     def function(lhs: Any, rhs: Any) -> Any:
-        left, right = isinstance(lhs, Handle), isinstance(rhs, Handle)
-        if left and right:
-            return invoke(both, (lhs, rhs), None, cls=NDArray)
-        if left and isinstance(rhs, NUMBERS):
-            return invoke(with_number, (lhs,), {"scalar": rhs}, cls=NDArray)
-        if right and isinstance(lhs, NUMBERS):
-            return invoke(reverse, (rhs,), {"scalar": lhs}, cls=NDArray)
+        if isinstance(lhs, Handle) and isinstance(rhs, OPERANDS):
+            return sign(lhs, rhs)
+        if isinstance(rhs, Handle) and isinstance(lhs, NUMBERS):
+            return reversed_sign(rhs, lhs)
         if isinstance(lhs, NUMBERS) and isinstance(rhs, NUMBERS):
             return on_numbers(lhs, rhs)
         raise TypeError(f"types ({type(lhs)}, {type(rhs)}) not supported: use NDArray or numbers.")
@@ -184,8 +187,8 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
 
 def split_v2(
     ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
-) -> list[NDArray]:
-    """Split into equal sections, or at the given indices.
+) -> NDArray | list[NDArray]:
+    """Split into equal sections, or at the given indices; one part comes without a list.
 
     >>> [p.shape for p in mx.nd.split_v2(mx.nd.zeros((4, 2)), (1, 3))]
     [(1, 2), (2, 2), (1, 2)]
@@ -199,8 +202,7 @@ def split_v2(
     else:
         sections, indices = 0, (0, *indices_or_sections)
     raw = {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis, "sections": sections}
-    made = invoke(registry.get("_split_v2"), (ary,), raw, cls=type(ary))
-    return made if isinstance(made, list) else [made]
+    return invoke(registry.get("_split_v2"), (ary,), raw, cls=type(ary))
 
 
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:
@@ -212,9 +214,8 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     if isinstance(bins, Handle):
         return invoke(registry.get("_histogram"), (a, bins), None, cls=NDArray)
     if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
-        values = plain(a)
-        made = histogram(a, bins, (float(values.min()), float(values.max())))
-        return made[0].astype("float32"), made[1].astype("float32")
+        counts, edges = np.histogram(a.asnumpy().astype("float64"), bins=bins)
+        return array(counts), array(edges)
     raw = {"bin_cnt": bins, "range": range}
     return invoke(registry.get("_histogram"), (a, None), raw, cls=NDArray)
 

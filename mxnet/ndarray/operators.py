@@ -39,6 +39,13 @@ COMPARISONS = {
     "lt": ("broadcast_lesser", "_lesser_scalar"),
     "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
 }
+# Their kernels answer in bool, MXNet in the dtype of the operands.
+ANSWERING_BOOL = {
+    *(array_op for array_op, _ in COMPARISONS.values()),
+    "broadcast_logical_and",
+    "broadcast_logical_or",
+    "broadcast_logical_xor",
+}
 NUMBERS = (int, float, np.generic)
 empty_like = torch.empty_like
 # Tensor.to is a slow way to say it.
@@ -85,7 +92,7 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     op, with_number = registry.get(array_op), registry.get(scalar_op)
     kernel = number_kernel = plain_kernel = plain_number_kernel = None
     swapped = getattr(with_number, "swapped", False)
-    compares = array_op in {row[0] for row in COMPARISONS.values()}
+    compares = array_op in ANSWERING_BOOL
 
     def take_kernels() -> None:
         nonlocal kernel, number_kernel, plain_kernel, plain_number_kernel
