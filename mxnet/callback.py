@@ -1,7 +1,6 @@
 """Callbacks of training: speed and metrics in the log, checkpoints on disk.
 
-Batch callbacks get a record with ``epoch``, ``nbatch`` and ``eval_metric``. The log lines are
-MXNet's to the letter: programs read them.
+The log lines are MXNet's to the letter: programs read them.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +20,9 @@ __all__ = [
     "log_train_metric",
     "module_checkpoint",
 ]
+
+BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
+BatchEndParam.__doc__ = "What batch callbacks get; `locals` are the variables of the loop."
 
 
 def module_checkpoint(
@@ -40,7 +43,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
-        from .model import save_checkpoint  # the door to the room above
+        from .model import save_checkpoint  # it is built on this file
 
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -171,6 +172,17 @@ def current_context() -> Context:
     """
     stack = _scopes.stack
     return stack[-1] if stack else _CPU_0
+
+
+def listed_contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
+    """Return contexts as a list: one, several, or the current one for None.
+
+    >>> listed_contexts(cpu(1))
+    [cpu(1)]
+    """
+    if ctx is None:
+        return [current_context()]
+    return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
 _CPU_0 = Context("cpu", 0)

@@ -377,3 +377,13 @@ def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
         y = Watched()(x)
     y.backward()
     assert seen[-1] == (True, False)
+
+
+def test_a_leaf_written_before_backward_counts_with_its_new_values():
+    x, w = leaf([1.0, 2.0, 3.0]), leaf([1.0, 2.0, 3.0])
+    with autograd.record():
+        y = w * w * x
+    w -= 0.5
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), [1.0, 4.0, 9.0])  # of w * w, computed before
+    np.testing.assert_allclose(w.grad.asnumpy(), [1.0, 6.0, 15.0])  # MXNet's answer

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 import mxnet as mx
-import mxnet.callback
-import mxnet.metric
 from tests.golden.record_callbacks import lines
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "callbacks.json").read_text())
@@ -61,7 +59,6 @@ def test_a_period_below_one_means_every_epoch():
 
 
 def test_do_checkpoint_writes_network_and_parameters(tmp_path):
-    pytest.importorskip("mxnet.model")
     data = mx.sym.Variable("data")
     net = mx.sym.FullyConnected(data, num_hidden=2, name="fc")
     callback = mx.callback.do_checkpoint(str(tmp_path / "net"), 2)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
 from ..ndarray import NDArray
-from ..ndarray.gradient import Gradient, _run_engine, explain
+from ..ndarray.gradient import Gradient, explain, run_engine
 from ..ndarray.invoke import stored_context
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
@@ -203,7 +203,7 @@ class Executor:
             return [None] * len(wanted)
         leaves = tuple(self._leaves[i] for i in wanted)
         views = () if self._watcher is None else self._watcher.views
-        found = _run_engine(
+        found = run_engine(
             tuple(heads[number] for number in starts),
             tuple(starts.values()),
             False,

@@ -19,56 +19,11 @@ from ..symbol import Symbol
 from ..symbol.handle import BUILT_IN_BACKENDS
 from ..util import is_np_array
 from .block import Block
+from .nesting import flatten, leaves, regroup, same_structure
 from .parameter import DeferredInitializationError, Generation, Parameter
 from .utils import _check_same_symbol_type
 
 __all__ = ["HybridBlock"]
-
-
-def _flatten(args: Any, inout: str) -> tuple[list, Any]:
-    """Return nested lists of arrays or symbols as one flat list, and their structure.
-
-    In the structure an array is 0, None is -1, and a symbol of n outputs is n.
-    """
-    if isinstance(args, NDArray):
-        return [args], 0
-    if isinstance(args, Symbol):
-        return [args], len(args) if len(args) > 1 else 0
-    if args is None:
-        return [None], -1
-    if not isinstance(args, list | tuple):
-        raise ValueError(
-            f"When hybridized, the {inout} of HybridBlock must be (nested) list of Symbol or "
-            f"NDArray, but got {args} of type {type(args)}"
-        )
-    flat, structure = [], []
-    for item in args:
-        items, part = _flatten(item, inout)
-        flat.extend(items)
-        structure.append(part)
-    return flat, structure
-
-
-def _regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
-    """Return a flat list as nested lists again, and what is left of it."""
-    if isinstance(structure, int):
-        if structure <= 0:
-            return flat[0], list(flat[1:])
-        return list(flat[:structure]), list(flat[structure:])
-    grouped, rest = [], list(flat)
-    for part in structure:
-        item, rest = _regroup(rest, part)
-        grouped.append(item)
-    return grouped, rest
-
-
-def _same_structure(stored: list, given: list) -> bool:
-    """Return whether two structures agree; None at the end counts as not given."""
-    while stored and stored[-1] == -1:
-        stored = stored[:-1]
-    while given and given[-1] == -1:
-        given = given[:-1]
-    return stored == given
 
 
 def check_backend(backend: str | None) -> None:
@@ -232,13 +187,13 @@ class HybridBlock(Block):
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """Return input variables and outputs of the graph, tracing it if that was not done."""
         if not self._cached_graph:
-            flat, self._in_format = _flatten(args, "input")
+            flat, self._in_format = flatten(args, "input")
             count = sum(item is not None for item in flat)
             names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
             variables = [None if item is None else _input_variable(next(names)) for item in flat]
-            grouped, _ = _regroup(variables, self._in_format)
+            grouped, _ = regroup(variables, self._in_format)
             out = self._trace(grouped)
-            outputs, self._out_format = _flatten(out, "output")
+            outputs, self._out_format = flatten(out, "output")
             outputs = [o for o in outputs if o is not None]
             if not outputs:
                 raise ValueError(f"The forward of HybridBlock '{self.name}' returned no Symbol.")
@@ -289,11 +244,11 @@ class HybridBlock(Block):
         if len(args) == 1 and isinstance(args[0], NDArray):
             flat, structure = args, [0]
         else:
-            flat, structure = _flatten(args, "input")
+            flat, structure = flatten(args, "input")
             flat = [item for item in flat if item is not None]
         if self._cached_op is None:
             self._build_cache(*args)
-        if structure != self._in_format and not _same_structure(self._in_format, structure):
+        if structure != self._in_format and not same_structure(self._in_format, structure):
             raise ValueError(
                 "The argument structure of HybridBlock does not match the cached version. Stored "
                 f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
@@ -308,7 +263,7 @@ class HybridBlock(Block):
         made = self._cached_op.run(feed, ctx)
         if self._out_format == 0:
             return made[0]
-        return _regroup(made, self._out_format)[0]
+        return regroup(made, self._out_format)[0]
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
         """Return the parameters' arrays on a context, initializing those that wait."""
@@ -338,7 +293,7 @@ class HybridBlock(Block):
     def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
         """Tell the parameters what their graph says about shapes or types."""
         inputs, out = self._get_graph(*args)
-        flat = [item for item in _flatten(args, "input")[0] if item is not None]
+        flat = [item for item in flatten(args, "input")[0] if item is not None]
         used = set(out.list_inputs())
         known = {
             v.name: getattr(item, attribute)
@@ -388,22 +343,9 @@ class HybridBlock(Block):
         if isinstance(x, NDArray) and not args:
             contexts = (x.context,)
         else:
-            found = [item for item in _leaves((x, *args)) if isinstance(item, Symbol | NDArray)]
-            if not found:
-                raise ValueError(
-                    "In HybridBlock, there must be one NDArray or one Symbol in the input of "
-                    f"'{self.name}'. Please check the type of the args: "
-                    f"{[type(a).__name__ for a in (x, *args)]}."
-                )
-            symbols = sum(isinstance(item, Symbol) for item in found)
-            if symbols == len(found):
+            found = self._arrays_or_symbols(x, *args)
+            if isinstance(found[0], Symbol):
                 return self._trace((x, *args))
-            if symbols:
-                raise ValueError(
-                    "In HybridBlock, we do not support mixed NDArrays and Symbols types for the "
-                    f"input of '{self.name}': "
-                    f"{[type(a).__name__ for a in (x, *args)]}."
-                )
             contexts = tuple(dict.fromkeys(item.context for item in found))
         ctx = contexts[0]
         if self._active:
@@ -423,6 +365,23 @@ class HybridBlock(Block):
                     param._finish_deferred_init()
                 params = {name: p.data(ctx) for name, p in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **params)
+
+    def _arrays_or_symbols(self, *args: Any) -> list[NDArray] | list[Symbol]:
+        """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""
+        found = [item for item in leaves(args) if isinstance(item, Symbol | NDArray)]
+        kinds = {isinstance(item, Symbol) for item in found}
+        if len(kinds) == 1:
+            return found
+        types = [type(arg).__name__ for arg in args]
+        if not kinds:
+            raise ValueError(
+                "In HybridBlock, there must be one NDArray or one Symbol in the input of "
+                f"'{self.name}'. Please check the type of the args: {types}."
+            )
+        raise ValueError(
+            "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input of "
+            f"'{self.name}': {types}."
+        )
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""
@@ -486,10 +445,3 @@ class HybridBlock(Block):
 def _input_variable(name: str) -> Symbol:
     made = symbol.var(name)
     return made.as_np_ndarray() if is_np_array() else made
-
-
-def _leaves(args: Any) -> list:
-    """Return what nested lists hold."""
-    if isinstance(args, list | tuple):
-        return [leaf for item in args for leaf in _leaves(item)]
-    return [args]

@@ -13,9 +13,9 @@ from ..error import MXNetError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
-from .hybrid import HybridBlock, _flatten, _leaves, _regroup
-from .parameter import ParameterError
-from .parameter_dict import ParameterDict
+from .hybrid import HybridBlock
+from .nesting import flatten, leaves, regroup
+from .parameter import ParameterDict, ParameterError
 from .utils import _indent
 
 __all__ = ["SymbolBlock"]
@@ -55,8 +55,8 @@ class SymbolBlock(HybridBlock):
         self._params = ParameterDict("", params)
         if isinstance(outputs, list | tuple) and len(outputs) == 1:
             outputs = outputs[0]
-        variables, self._in_format = _flatten(_as_group(inputs), "input")
-        found, self._out_format = _flatten(outputs, "output")
+        variables, self._in_format = flatten(_as_group(inputs), "input")
+        found, self._out_format = flatten(outputs, "output")
         for variable in variables:
             if len(variable) != 1 or variable._heads[0].node.op is not None:
                 raise ParameterError(
@@ -133,22 +133,22 @@ class SymbolBlock(HybridBlock):
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the graph on arrays, or put it behind symbols."""
-        leaves = [item for item in _leaves((x, *args)) if item is not None]
-        if all(isinstance(item, NDArray) for item in leaves):
+        given = [item for item in leaves((x, *args)) if item is not None]
+        if all(isinstance(item, NDArray) for item in given):
             return self._call_cached_op(x, *args)
-        if not all(isinstance(item, Symbol) for item in leaves):
+        if not all(isinstance(item, Symbol) for item in given):
             raise MXNetError(
                 "SymbolBlock takes NDArrays or Symbols, not both: "
-                f"{[type(item).__name__ for item in leaves]}."
+                f"{[type(item).__name__ for item in given]}."
             )
         inputs, out = self._cached_graph
-        if len(leaves) != len(inputs):
+        if len(given) != len(inputs):
             raise ValueError(
                 f"The graph has {len(inputs)} inputs ({', '.join(v.name for v in inputs)}), "
-                f"but {len(leaves)} were given."
+                f"but {len(given)} were given."
             )
-        made = out(**{v.name: item for v, item in zip(inputs, leaves, strict=True)})
-        return _regroup(list(made), self._out_format)[0]
+        made = out(**{v.name: item for v, item in zip(inputs, given, strict=True)})
+        return regroup(list(made), self._out_format)[0]
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse: the graph is the forward."""

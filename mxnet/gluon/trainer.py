@@ -12,13 +12,11 @@ from .. import optimizer as opt
 from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
+from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
 from .parameter import Generation, Parameter, ParameterError
 
 __all__ = ["Trainer"]
-
-# From this many numbers on, a 'local' store only sums; the devices update by themselves.
-_BIG_ARRAY = 16 * 1024 * 1024
 
 
 class Trainer:
@@ -354,4 +352,4 @@ def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
         return False
     if store.type != "local":
         return True
-    return all(p._data is None or p._data[0].size <= _BIG_ARRAY for p in params)
+    return all(p._data is None or p._data[0].size <= LARGE_WEIGHT for p in params)

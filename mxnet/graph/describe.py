@@ -8,7 +8,7 @@ from .node import Entry, Node
 
 def describe(graph: Graph) -> str:
     """Return one paragraph for each operator, in MXNet's wording."""
-    if len(graph.nodes) == 1 and graph.nodes[0].op is None:
+    if len(graph.heads) == len(graph.nodes) == 1 and graph.nodes[0].op is None:
         return f"Variable:{graph.nodes[0].name}\n"
     lines = ["Symbol Outputs:"]
     lines += [f"\toutput[{i}]={e.node.name}({e.index})" for i, e in enumerate(graph.heads)]

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from ..error import InvalidValue, MXNetError
-from .batches import DataBatch, DataDesc, DataIter
+from .batches import DataBatch, DataDesc, DataIter, described
 
 __all__ = ["PrefetchingIter", "ResizeIter"]
 
@@ -173,7 +173,7 @@ def _next_or_none(it: DataIter) -> DataBatch | None:
 
 
 def _renamed(provided: list[list], names: list[dict[str, str]] | None) -> list[DataDesc]:
-    descs = [[d if isinstance(d, DataDesc) else DataDesc(*d) for d in part] for part in provided]
+    descs = [[described(d) for d in part] for part in provided]
     if names is None:
         return [desc for part in descs for desc in part]
     return [

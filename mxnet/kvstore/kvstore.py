@@ -66,7 +66,7 @@ class KVStore(KVStoreBase):
         value : NDArray, or one for each key
         """
         for one, values in grouped("init", key, value):
-            if one in self._stored:
+            if one in self._stored or len(values) > 1:
                 raise MXNetError(
                     f"duplicate init of key {one}. Please double check if you called kv.init or "
                     "kv.broadcast with this key multiple times"

@@ -77,7 +77,9 @@ class _BinaryMetric(EvalMetric):
 
     _score = staticmethod(f1_score)
 
-    def __init__(self, name: str, output_names: Names, label_names: Names, average: Average):
+    def __init__(
+        self, name: str, output_names: Names, label_names: Names, average: Average
+    ) -> None:
         if average not in ("macro", "micro"):
             raise ValueError(f"average must be 'macro' or 'micro', got {average!r}")
         self.average = self._average = average

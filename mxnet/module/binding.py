@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from .. import ndarray as nd
 from ..error import MXNetError
 from ..io import DataBatch, DataDesc
+from ..io.batches import described
 from ..symbol import Symbol
 from .executor_group import DataParallelExecutorGroup
 from .names import check_names_match, mismatch
 
 if TYPE_CHECKING:
-    from .module import Module
+    from .symbol_module import SymbolModule
 
 Descs = tuple[list[DataDesc], list[DataDesc] | None]
 
@@ -31,9 +32,9 @@ def parse_descs(
     Data must match. Labels may be left out, as in prediction, with a warning; a label that
     neither the module nor its symbol knows is an error.
     """
-    data = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in data_shapes]
+    data = [described(d) for d in data_shapes]
     check_names_match(data_names, data, "data")
-    labels = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in label_shapes or ()]
+    labels = [described(d) for d in label_shapes or ()]
     if sorted(d.name for d in labels) != sorted(label_names):
         message = mismatch(label_names, labels, "label")
         known = {*label_names, *symbol.list_arguments()}
@@ -43,7 +44,7 @@ def parse_descs(
     return data, labels or None
 
 
-def group_to_share(shared_module: Module, devices: int) -> DataParallelExecutorGroup:
+def group_to_share(shared_module: SymbolModule, devices: int) -> DataParallelExecutorGroup:
     """Return the executors of a module whose parameters another one will use."""
     if not (shared_module.binded and shared_module.params_initialized):
         raise AssertionError("shared_module must be bound and have its parameters")

@@ -14,8 +14,9 @@ from ..model import load_params, named_params, params_name, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
 from . import parameters
-from .base_module import SGD_DEFAULTS, BaseModule
+from .base_module import BaseModule
 from .module import Module
+from .steps import SGD_DEFAULTS
 
 SymGen = Callable[[Any], tuple]
 

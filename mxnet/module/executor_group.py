@@ -12,8 +12,9 @@ from .. import ndarray as nd
 from ..context import Context
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import Executor, simple_bind
-from ..executor_manager import _load_general, _split_input_slice, copy_into
+from ..executor_manager import _load_general, _split_input_slice, copy_into, sliced
 from ..io import DataDesc
+from ..io.batches import described
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
@@ -76,7 +77,7 @@ class DataParallelExecutorGroup:
         self.group2ctxs = _contexts_of_groups(group2ctxs, len(self.contexts))
         if not for_training:
             grad_req = "null"
-        data_names = [desc.name for desc in map(_described, data_shapes)]
+        data_names = [desc.name for desc in map(described, data_shapes)]
         self.grad_req = self._requirements(grad_req, data_names)
         self.shared_data_arrays = (
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
@@ -136,8 +137,8 @@ class DataParallelExecutorGroup:
         reshape: bool = False,
     ) -> None:
         """Make the executors for these shapes, or take those that are ready for them."""
-        self.data_shapes = [_described(desc) for desc in data_shapes]
-        self.label_shapes = [_described(desc) for desc in label_shapes] if label_shapes else None
+        self.data_shapes = [described(desc) for desc in data_shapes]
+        self.label_shapes = [described(desc) for desc in label_shapes] if label_shapes else None
         self.batch_size = None
         self.data_layouts = self.decide_slices(self.data_shapes)
         self.label_layouts = self.decide_slices(self.label_shapes or [])
@@ -152,7 +153,8 @@ class DataParallelExecutorGroup:
         self._ready.move_to_end(key)
         if len(self._ready) > KEPT_SHAPES:
             self._ready.popitem(last=False)
-        self.execs = self._ready[key]
+        before, self.execs = self.execs, self._ready[key]
+        self._show_to_monitors(before)
         self._collect_arrays()
 
     def _key(self) -> tuple:
@@ -164,7 +166,7 @@ class DataParallelExecutorGroup:
     ) -> None:
         """Take batches of another shape from now on; parameters stay."""
         before = self.data_shapes, self.label_shapes
-        if [_described(d) for d in data_shapes] == before[0] and label_shapes == before[1]:
+        if [described(d) for d in data_shapes] == before[0] and label_shapes == before[1]:
             return
         try:
             self.bind_exec(data_shapes, label_shapes, reshape=True)
@@ -339,7 +341,7 @@ class DataParallelExecutorGroup:
         for exe, part in zip(self.execs, self.slices, strict=True):
             exe.backward(
                 [
-                    grad if axis < 0 else grad.slice_axis(axis, part.start, part.stop)
+                    _part_of(grad, axis, part)
                     for grad, axis in zip(out_grads, self.output_layouts, strict=True)
                 ]
             )
@@ -385,7 +387,7 @@ class DataParallelExecutorGroup:
             else:
                 axes = self.label_layouts or [0] * len(labels)
                 mine = [
-                    label if axis < 0 else label.slice_axis(axis, part.start, part.stop)
+                    _part_of(label, axis, part)
                     for label, axis in zip(labels or [], axes, strict=False)
                 ]
             names = self.label_names or [f"label{i}" for i in range(len(mine))]
@@ -400,10 +402,21 @@ class DataParallelExecutorGroup:
         for execs in self._ready.values():
             for exe in execs:
                 mon.install(exe)
+        for execs in list(self._ready.values()):
+            self._show_to_monitors(execs)
+
+    def _show_to_monitors(self, before: list[Executor]) -> None:
+        """Let monitors read the arrays of the executors in use, not of those for other shapes."""
+        for monitor in self._monitors:
+            shown = getattr(monitor, "exes", None)
+            if shown is not None:
+                ours = {id(exe) for exe in (*before, *self.execs)}
+                shown[:] = [exe for exe in shown if id(exe) not in ours] + self.execs
 
 
-def _described(desc: Any) -> DataDesc:
-    return desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+def _part_of(array: NDArray, axis: int, part: slice) -> NDArray:
+    """Return one device's part of what is told for the whole batch; without batch axis, all."""
+    return array if axis < 0 else sliced(array, axis, part)
 
 
 def _average(block: Sequence[NDArray], like: NDArray) -> NDArray:

@@ -29,7 +29,7 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
         message += f"\n{near}"
     if must_be:
         raise ValueError(message)
-    warnings.warn(message, stacklevel=3)
+    warnings.warn(message, stacklevel=4)  # the caller of Module(...)
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:

@@ -10,11 +10,10 @@ from ..context import cpu
 from ..error import ShapeError
 from ..executor_manager import copy_into
 from ..initializer import InitDesc, Initializer
+from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from .executor_group import DataParallelExecutorGroup
 from .names import not_presented
-
-Params = dict[str, NDArray]
 
 
 def host_arrays(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Params:

@@ -8,9 +8,10 @@ from typing import Any
 
 from .. import ndarray as nd
 from ..initializer import Initializer, Uniform
-from ..io import DataDesc
+from ..io.batches import described
 from ..ndarray import NDArray
-from .base_module import SGD_DEFAULTS, BaseModule
+from .base_module import BaseModule
+from .steps import SGD_DEFAULTS
 
 
 class PythonModule(BaseModule):
@@ -178,8 +179,7 @@ class PythonLossModule(PythonModule):
 
     def bind(self, data_shapes: Sequence, *args: Any, **kwargs: Any) -> None:
         """Take note of the shapes."""
-        described = [d if isinstance(d, DataDesc) else DataDesc(*d) for d in data_shapes]
-        super().bind(described, *args, **kwargs)
+        super().bind([described(d) for d in data_shapes], *args, **kwargs)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Take scores and labels."""

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray
-from .base_module import SGD_DEFAULTS, BaseModule
+from .base_module import BaseModule
+from .steps import SGD_DEFAULTS
 
 
 class SequentialModule(BaseModule):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from ..context import Context, current_context, torch_device
-from ..error import MXNetError
+from ..error import InvalidType, MXNetError
 from ..ops import registry
 from .contrib_updates import (
     adamw_update,
@@ -51,6 +51,25 @@ def _like(shape: Any, parts: list) -> Any:
     return parts if isinstance(shape, list | tuple) else parts[0]
 
 
+def _flat(value: Any) -> list[NDArray]:
+    """Return the arrays of nested lists in order."""
+    if isinstance(value, list | tuple):
+        return [array for part in value for array in _flat(part)]
+    if not isinstance(value, NDArray):
+        raise InvalidType(
+            "A loop's output must be an NDArray or (nested) lists of them, but got "
+            f"{value!r} of {type(value).__name__}."
+        )
+    return [value]
+
+
+def _nested_like(shape: Any, parts: Iterator[NDArray]) -> Any:
+    """Return the parts in lists nested as the user's were."""
+    if isinstance(shape, list | tuple):
+        return [_nested_like(inner, parts) for inner in shape]
+    return next(parts)
+
+
 def _stack(columns: Sequence[Sequence[NDArray]]) -> list[NDArray]:
     stack = registry.get("stack")
     return [invoke(stack, list(c), {"axis": 0}, cls=type(c[0])) for c in columns]
@@ -70,9 +89,9 @@ def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
     states, steps, outs = init_states, [], []
     for t in range(arrays[0].shape[0]):
         outs, states = body(_like(data, [a[t] for a in arrays]), states)
-        steps.append(_listed(outs))
+        steps.append(_flat(outs))
     stacked = _stack(list(zip(*steps, strict=True)))
-    return _like(outs, stacked), states
+    return _nested_like(outs, iter(stacked)), states
 
 
 def while_loop(
@@ -89,6 +108,9 @@ def while_loop(
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
+    if not _listed(loop_vars):
+        raise ValueError("while_loop: loop_vars should contain at least one element")
+    max_iterations = int(max_iterations)
     steps, outs = [], []
     variables = loop_vars
     while len(steps) < max_iterations and bool(cond(*_listed(variables))):
@@ -98,16 +120,22 @@ def while_loop(
                 f"while_loop: func returned {len(_listed(variables))} loop_vars, "
                 f"but got {len(_listed(loop_vars))}."
             )
-        steps.append(_listed(outs))
-        if isinstance(variables, tuple):
-            variables = list(variables)
+        outs = [] if outs is None else outs
+        steps.append(_flat(outs))
+        if len(steps[-1]) != len(steps[0]):
+            raise ValueError(
+                f"while_loop: func returned {len(steps[-1])} outputs, but {len(steps[0])} in the "
+                "first step."
+            )
+        if isinstance(loop_vars, list | tuple):
+            variables = _listed(variables)
     if not steps:
         return [], variables
     missing = max_iterations - len(steps)
     zeros = registry.get("zeros_like")
     padding = [[invoke(zeros, (o,), None, cls=type(o)) for o in steps[0]]] * missing
     stacked = _stack(list(zip(*steps, *padding, strict=True)))
-    return _like(outs if outs is not None else [], stacked), variables
+    return _nested_like(outs, iter(stacked)), variables
 
 
 def cond(pred: NDArray, then_func: Callable, else_func: Callable) -> Any:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from .core import NDArray
 
 GRAD_REQS = ("write", "add", "null")
-_engine = torch.autograd.Variable._execution_engine
-_run_engine = _engine.run_backward
+# Called with (heads, head gradients, keep graph, create graph, inputs, allow unreachable inputs):
+# torch.autograd.backward checks much before it comes here, and that shows in small networks.
+run_engine = torch.autograd.Variable._execution_engine.run_backward
 
 NOT_RECORDED = (
     "Cannot differentiate node because it is not in a computational graph. You need to set "
@@ -100,7 +101,9 @@ def attach(
             "only floating-point arrays do. Convert it: x.astype('float32')."
         )
     record = Gradient(target, req, owned)
-    leaf = data.detach().requires_grad_()
+    # `.data`, not `.detach()`: the leaf has its own count of writes. A step between two backward
+    # passes over one graph is fine then, and the second sees the new values, as in MXNet.
+    leaf = data.data.requires_grad_()
     leaf.register_post_accumulate_grad_hook(record.receive)
     array._tracked, array._session, array._grad = leaf, None, record
 
@@ -194,7 +197,7 @@ def run_backward(
     if session is not None:
         state.session = None
     try:
-        _run_engine(tensors, grads, bool(retain_graph), False, (), True, accumulate_grad=True)
+        run_engine(tensors, grads, bool(retain_graph), False, (), True, accumulate_grad=True)
     except MXNetError:
         raise
     except RuntimeError as error:

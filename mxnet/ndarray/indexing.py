@@ -5,12 +5,14 @@ A contiguous basic part shares memory with its array; everything else is a copy.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .. import dtypes
 from .storage import Handle, plain
 
 
@@ -62,7 +64,9 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
     if isinstance(value, Handle):
         value = plain(value)
     elif not isinstance(value, int | float | bool):
-        value = torch.as_tensor(np.asarray(value), device=tensor.device)
+        value = torch.as_tensor(_host_values(value, tensor.dtype), device=tensor.device)
+    elif not tensor.dtype.is_floating_point:
+        value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
         value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
     key, flips = normalise(tensor, key)
@@ -76,6 +80,33 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
             f"an array of shape {shape} cannot be written into the part of shape "
             f"{tuple(tensor[key].shape)}: {error}"
         ) from None
+
+
+def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
+    """Return anything that NumPy makes numbers of; among floats None is NaN."""
+    values = np.asarray(value)
+    if values.dtype != object:
+        return values
+    try:
+        return values.astype(dtypes.to_numpy(dtype))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"An array of {dtypes.to_name(dtype)} does not support assignment with "
+            f"{value!r} of type {type(value)}: give numbers, or an array."
+        ) from None
+
+
+def _fitting(value: float, dtype: torch.dtype) -> float:
+    """Return a number as MXNet's C converts it to an integer type, also where it does not fit."""
+    if dtype is torch.bool:
+        return value
+    limits = torch.iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return value
+    if limits.bits > 8:
+        return limits.min
+    wrapped = int(value) % 256 if math.isfinite(value) else 0
+    return wrapped if wrapped <= limits.max else wrapped - 256
 
 
 def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:

@@ -96,9 +96,9 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
 
     def take_kernels() -> None:
         nonlocal kernel, number_kernel, plain_kernel, plain_number_kernel
-        kernel = op.raw if op.gradient_rule is None else op.kernel
-        number_kernel = with_number.raw if with_number.gradient_rule is None else None
-        plain_kernel, plain_number_kernel = kernel, number_kernel
+        plain_kernel, plain_number_kernel = op.raw, with_number.raw
+        kernel = plain_kernel if op.gradient_rule is None else op.kernel
+        number_kernel = plain_number_kernel if with_number.gradient_rule is None else None
         if compares:
             plain_kernel, plain_number_kernel = in_own_type(kernel), in_own_type(number_kernel)
 
@@ -164,7 +164,7 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
                 return any_operand(self, other)
         elif kind is int or (kind is float and other):  # -0.0 would find the number 0
             value = known_numbers[dtype].get(other)
-            if value is None or x is None or number_kernel is None:
+            if value is None or x is None:
                 return any_operand(self, other)
             out = plain_number_kernel(value, x) if swapped else plain_number_kernel(x, value)
         else:

@@ -48,8 +48,7 @@ def _short(op: Op, args: tuple, given: dict[str, Any]) -> Callable | None:
     """Return a function of tensors that does what this call did, if there is one."""
     if "out" in given or any(isinstance(v, Handle | list) for v in given.values()):
         return None
-    if "name" in given and "name" not in op.attributes:
-        given = {word: value for word, value in given.items() if word != "name"}
+    given = {word: value for word, value in given.items() if not _idle(op, word, value)}
     n = len(args) if op.variadic is not None else min(len(args), len(op.inputs))
     words = [name for name in op.attributes if name != op.count]
     if not all(isinstance(a, Handle) for a in args[:n]) or len(args) - n > len(words):
@@ -65,6 +64,13 @@ def _short(op: Op, args: tuple, given: dict[str, Any]) -> Callable | None:
         if op.optional and names != tuple(op.wanted_inputs(attrs)):
             return None
     return _bound(op, absent, attrs)
+
+
+def _idle(op: Op, word: str, value: Any) -> bool:
+    """Return whether a word says nothing: the name of the call, or an input that is None."""
+    if word == "name":
+        return "name" not in op.attributes
+    return value is None and word in op.input_index
 
 
 def _bound(op: Op, absent: tuple[None, ...], attrs: dict[str, Any]) -> Callable:
@@ -166,7 +172,7 @@ def of_two(op: Op, cls: type[NDArray], general: Callable) -> Callable:
         except TypeError:
             return general(*args, **given)
         if call is None or len(args) < 2:
-            return known.learn(key, args, given) if len(args) >= 2 else general(*args, **given)
+            return known.learn(key, args, given)
         first, second = args[0], args[1]
         if type(first) is not cls or type(second) is not cls:
             return general(*args, **given)

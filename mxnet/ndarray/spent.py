@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 def note(heads: Sequence[NDArray]) -> None:
     """Remember that backward from these arrays has used their graphs up."""
     for head in heads:
-        session, tracked = head._session, head._tracked
-        if session is None or tracked is None:  # a leaf, or a sparse array
+        tracked = head._tracked
+        if tracked is None:  # a constant (without a session at all), or a sparse array
+            continue
+        session = head._session
+        if session is None:  # a leaf
             continue
         session.finished.append(tracked.grad_fn)
         _become_constant(head)

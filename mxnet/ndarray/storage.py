@@ -52,6 +52,16 @@ def plain(array: Any) -> Tensor:
     return data
 
 
+def forget_writes(array: Any) -> None:
+    """Let graphs that keep a plain array see what is written into it next, as MXNet's do.
+
+    Torch refuses to go back through values that were written since; it counts by tensor, so the
+    array goes on with another one on the same memory.
+    """
+    if array._tracked is None and array._data is not None:
+        array._data = array._data.data
+
+
 def current(array: Any) -> Tensor:
     """Return the tensor that operators take now: tracked while recording, else plain."""
     session = state.session

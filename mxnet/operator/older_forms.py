@@ -109,11 +109,28 @@ class _LegacyOp(CustomOp):
     def __init__(self, owner: PythonOp) -> None:
         self._owner = owner
 
-    def forward(self, is_train, req, in_data, out_data, aux) -> None:
+    def forward(
+        self,
+        is_train: bool,
+        req: list[str],
+        in_data: list[NDArray],
+        out_data: list[NDArray],
+        aux: list[NDArray],
+    ) -> None:
+        """Run the older operator's forward."""
         to = self._owner._converted
         self._owner.forward(in_data=to(in_data), out_data=to(out_data))
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:
+    def backward(
+        self,
+        req: list[str],
+        out_grad: list[NDArray],
+        in_data: list[NDArray],
+        out_data: list[NDArray],
+        in_grad: list[NDArray],
+        aux: list[NDArray],
+    ) -> None:
+        """Run the older operator's backward."""
         to = self._owner._converted
         self._owner.backward(
             out_grad=to(out_grad), in_data=to(in_data), out_data=to(out_data), in_grad=to(in_grad)

@@ -146,6 +146,10 @@ def parse_shape(value: Any) -> Shape:
     return _parse_sequence(value, parse_int)
 
 
+def _is_shape(kind: AttributeType) -> bool:
+    return kind.parse in (parse_shape, parse_bounds)
+
+
 def _parse_bound(value: Any) -> int | None:
     return None if value is None or value == "None" else parse_int(value)
 
@@ -165,11 +169,13 @@ class UnknownDType(AttributeConversionError, TypeError):
 
 
 def parse_dtype(value: Any) -> torch.dtype:
-    """Accept any spelling of a data type."""
+    """Accept any spelling of a data type; None is float64, as NumPy reads it."""
     if isinstance(value, torch.dtype):
         return value
+    if value is None or value == "None":
+        return torch.float64
     try:
-        return dtypes.to_torch(value if value is not None else "?")
+        return dtypes.to_torch(value)
     except DTypeError:
         raise _Refused from None
 
@@ -244,6 +250,8 @@ class Attribute(NamedTuple):
 
     def parse(self, value: Any, operator: str) -> Any:
         """Return the typed value, or say what was given and what is needed."""
+        if value is None and not self.required and _is_shape(self.type):
+            return ()  # as MXNet, which reads the text, takes it
         try:
             return self.type.parse(value)
         except _OutOfRange as limits:

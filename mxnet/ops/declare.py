@@ -31,8 +31,8 @@ from .shapes import Shapes, TypePattern, infer_by_rules
 Attrs = dict[str, Any]
 Outputs = int | tuple[str, ...]  # how many, or their names
 MAX_CACHED_ATTRS = 4096
-# What torch's kernels raise about arguments that do not fit.
-KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError)
+# What kernels raise about arguments that do not fit, such as a stride of 0.
+KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError)
 
 
 class Aux(NamedTuple):

@@ -213,6 +213,7 @@ class TypePattern:
 
     def __init__(self, pattern: str | None) -> None:
         left, _, right = (pattern or "T -> T").partition("->")
+        self.takes_inputs = bool(left.split())
         self.ins = left.split() or ["T"]
         self.outs = right.split() or ["T"]
 
@@ -241,7 +242,8 @@ class TypePattern:
             given = attrs.get(name)
             if given is not None:
                 return dtypes.to_torch(given)
-            word = otherwise or (self.ins[0] if self.ins[0].isupper() and bound else "float32")
+            follows = self.takes_inputs and self.ins[0].isupper()
+            word = otherwise or (self.ins[0] if follows else "float32")
         if word.isupper():
             return bound.get(word)
         return dtypes.to_torch(word)

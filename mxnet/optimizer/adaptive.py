@@ -182,7 +182,9 @@ class Ftrl(ListOptimizer):
         beta: float = 1,
         **kwargs: Any,
     ) -> None:
-        super().__init__(learning_rate=learning_rate, **kwargs)
+        # Unlike elsewhere the rate does not become the first one of a scheduler.
+        super().__init__(**kwargs)
+        self.lr = learning_rate
         self.lamda1 = lamda1
         self.beta = beta
 

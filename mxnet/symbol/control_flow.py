@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..attribute import AttrScope
@@ -37,7 +38,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         outs, new_states = _two_parts(
             body(_like(data, slices), _like(init_states, held)), "foreach's body"
         )
-        out_list, state_list = _listed(outs, "outputs"), _listed(new_states, "states")
+        out_list, state_list = _flat(outs, "outputs"), _listed(new_states, "states")
         if len(state_list) != len(states):
             raise MXNetError(
                 f"foreach's body returned {len(state_list)} states, but got {len(states)}."
@@ -57,7 +58,8 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         "remain_locs": rest_at,
     }
     made = _node("_foreach", [cut], inputs, attrs)
-    return _like(outs, made[: len(out_list)]), _like(new_states, made[len(out_list) :])
+    results = _nested_like(outs, iter(made[: len(out_list)]))
+    return results, _like(new_states, made[len(out_list) :])
 
 
 def while_loop(
@@ -84,7 +86,7 @@ def while_loop(
     with AttrScope(**{MARK: func_scope}):
         held = _stand_ins(variables)
         outs, new_vars = _two_parts(func(*held), "while_loop's func")
-        out_list, var_list = _listed(outs, "outputs"), _listed(new_vars, "loop_vars")
+        out_list, var_list = _flat(outs, "outputs"), _listed(new_vars, "loop_vars")
         if len(var_list) != len(variables):
             raise MXNetError(
                 f"while_loop's func returned {len(var_list)} loop_vars, but got {len(variables)}."
@@ -103,7 +105,8 @@ def while_loop(
         "num_outputs": len(func_heads),
     }
     made = _node("_while_loop", cuts, inputs, attrs)
-    return _like(outs, made[: len(out_list)]), _like(new_vars, made[len(out_list) :])
+    results = _nested_like(outs, iter(made[: len(out_list)]))
+    return results, _like(new_vars, made[len(out_list) :])
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
@@ -142,6 +145,21 @@ def _listed(value: Any, what: str) -> list[Symbol]:
 def _like(shape: Any, parts: list[Symbol]) -> Any:
     """Return a single symbol where the user wrote one, else the list."""
     return parts if isinstance(shape, list | tuple) or len(parts) != 1 else parts[0]
+
+
+def _flat(value: Any, what: str) -> list[Symbol]:
+    """Return the symbols of nested lists in order."""
+    if isinstance(value, list | tuple):
+        return [symbol for part in value for symbol in _flat(part, what)]
+    return _listed(value, what)
+
+
+def _nested_like(shape: Any, parts: Iterator[Symbol]) -> Any:
+    """Return the parts in lists nested as the user's were; a symbol of several outputs is one."""
+    if isinstance(shape, list | tuple):
+        return [_nested_like(inner, parts) for inner in shape]
+    taken = list(islice(parts, len(shape)))
+    return taken[0] if len(taken) == 1 else taken
 
 
 def _two_parts(value: Any, who: str) -> tuple[Any, Any]:

@@ -73,7 +73,7 @@ def apply_op(
     if scope:
         extra = extra or {}
         for key, value in scope.items():
-            _place(op, key, value, attrs, extra, replace=False)
+            _place(op, key, value, attrs, extra)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
     name = NameManager._current.value.get(name, hint)
@@ -82,15 +82,15 @@ def apply_op(
     return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
 
 
-def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict, *, replace: bool = True) -> None:
-    """Put an attribute where it belongs: the user's, or the operator's own."""
+def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict) -> None:
+    """Put an attribute where it belongs, unless it is there: the user's, or the operator's own."""
     target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
     if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
         raise MXNetError(
             f"setting variable attributes with {key} is deprecated. Make the variable: "
             f"{op.name}(weight=mx.sym.Variable(name, lr_mult=...))."
         )
-    if replace or key not in target:
+    if key not in target:
         target[key] = to_string(value)
 
 
@@ -112,9 +112,7 @@ def call(
     known, inputs = op.attributes, op.input_index
     attrs: dict[str, str] = {}
     extra: dict[str, str] = {}
-    if attr:
-        for key, value in attr.items():
-            _place(op, key, value, attrs, extra)
+    named: dict[str, Any] = {}
     for key, value in kwargs.items():
         if isinstance(value, Symbol):
             if key in given:
@@ -127,7 +125,13 @@ def call(
         elif key in inputs:
             raise InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.")
         else:
-            _place(op, key, value, attrs, extra)
+            named[key] = value
+    scope = AttrScope._current.value._attr
+    if attr or scope:  # as in MXNet they count more than keywords, and attr more than the scope
+        for key, value in {**scope, **(attr or {})}.items():
+            (attrs if key in attrs else named)[key] = to_string(value)
+    for key, value in named.items():  # of two spellings of one key the first counts
+        _place(op, key, value, attrs, extra)
     if op.count is not None:
         count = _count(op, attrs, max(count, len(given)))
     return apply_op(cls, op, hint, given, attrs, extra, name, count)

@@ -87,7 +87,7 @@ class Symbol:
             if not heads:
                 raise TypeError(f"{index} selects none of the {len(self)} outputs of {self!r}.")
             return type(self)(heads)
-        if isinstance(index, bool) or not hasattr(index, "__index__"):
+        if not hasattr(index, "__index__"):
             raise TypeError(
                 "Symbol only support integer index to fetch i-th output, or the output's name; "
                 f"got {index!r}."
@@ -113,7 +113,9 @@ class Symbol:
         >>> mx.sym.relu(fc).get_internals()["fc_output"]
         <Symbol fc>
         """
-        return type(self)([Entry(n, i) for n in self._graph.nodes for i in range(n.outputs)])
+        nodes = self._graph.nodes
+        # The version of a variable counts the operators that change it: auxiliary states have one.
+        return type(self)([Entry(n, i, n.version) for n in nodes for i in range(n.outputs)])
 
     def get_children(self) -> Symbol | None:
         """Return a group of the inputs of the head nodes, or None if they have none."""
@@ -147,17 +149,19 @@ class Symbol:
         return first if all(e.node is first for e in self._heads) else None
 
     def attr(self, key: str) -> str | None:
-        """Return one attribute of this node, or None."""
-        return self.list_attr().get(key)
+        """Return one attribute of this node, or None; a group of several nodes has none."""
+        node = self._node()
+        if node is None:
+            return None
+        return self.list_attr().get(key, node.name if key == "name" else None)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Return the attributes of this node."""
+        """Return the attributes of this node, or of the first one of a group."""
         if recursive:
             raise DeprecationWarning(
                 "Symbol.list_attr with recursive=True has been deprecated. Use attr_dict instead."
             )
-        node = self._node()
-        return both_spellings(node.all_attributes()) if node is not None else {}
+        return both_spellings(self._heads[0].node.all_attributes())
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Return the attributes of all nodes that have some, by name."""

@@ -101,3 +101,47 @@ def test_loops_hold_layers_and_training_mode():
     executor.arg_dict["cell_bias"][:] = 1
     assert (executor.forward(is_train=False)[0].asnumpy() != 0).all()
     assert (executor.forward(is_train=True)[0].asnumpy() == 0).any()
+
+
+def test_nested_outputs_keep_their_nesting():
+    out, _ = nd.contrib.foreach(lambda x, s: ((x, [x + 1, (x,)]), s), nd.array(DATA), nd.ones(2))
+    first, (second, (third,)) = out
+    np.testing.assert_array_equal(first.asnumpy(), DATA)
+    np.testing.assert_array_equal(second.asnumpy(), DATA + 1)
+    np.testing.assert_array_equal(third.asnumpy(), DATA)
+    out, last = nd.contrib.while_loop(
+        lambda i: i < 2, lambda i: ([i, [i]], i + 1), [nd.zeros(1)], 3
+    )
+    assert [out[0].shape, out[1][0].shape] == [(3, 1), (3, 1)]
+    assert isinstance(last, list) and last[0].asscalar() == 2
+
+
+def test_nested_outputs_of_symbols_keep_their_nesting():
+    x, state = mx.sym.var("x"), mx.sym.var("s")
+    out, _ = mx.sym.contrib.foreach(lambda x, s: ((x, [x + 1, (x * s,)]), s), x, state)
+    first, (second, (third,)) = out
+    results = mx.sym.Group([first, second, third]).eval(x=nd.array(DATA), s=nd.array([2, 2]))
+    for result, expected in zip(results, (DATA, DATA + 1, DATA * 2), strict=True):
+        np.testing.assert_array_equal(result.asnumpy(), expected)
+    i = mx.sym.var("i")
+    out, _ = mx.sym.contrib.while_loop(lambda i: i < 2, lambda i: ([i, [i * 2]], i + 1), [i], 2)
+    both = mx.sym.Group([out[0], out[1][0]]).eval(i=nd.zeros(1))
+    assert [b.asnumpy().ravel().tolist() for b in both] == [[0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("output", [None, 1.0])
+def test_an_output_that_is_no_array_is_told(output):
+    with pytest.raises(AssertionError, match="must be an NDArray"):
+        nd.contrib.foreach(lambda x, s: (output, s), nd.array(DATA), nd.ones(2))
+
+
+def test_while_loop_needs_variables_and_even_outputs():
+    with pytest.raises(ValueError, match="at least one element"):
+        nd.contrib.while_loop(lambda: True, lambda: ([], []), [], 3)
+    with pytest.raises(ValueError, match="returned 1 outputs, but 2"):
+        nd.contrib.while_loop(
+            lambda i: i < 2,
+            lambda i: ([i, i] if i.asscalar() < 1 else [i], [i + 1]),
+            [nd.zeros(1)],
+            3,
+        )

@@ -233,10 +233,8 @@ def test_double_precision(name):
     check(net, x)
 
 
-@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("name", [n for n in NETS if n != "dropout"])  # it is drawn anew
 def test_gradients(name):
-    if name == "dropout":
-        pytest.skip("its numbers are drawn anew")
     net, x = made(NETS[name], dtype="float64")
     x.attach_grad()
     states = {n: p.data().copy() for n, p in net.collect_params().items()}

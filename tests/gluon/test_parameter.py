@@ -24,6 +24,14 @@ def test_uninitialized_parameter_says_what_to_do():
         Parameter("net_w", shape=(2,)).data()
 
 
+@pytest.mark.parametrize("call", ["row_sparse_data", "list_row_sparse_data"])
+def test_rows_of_a_dense_parameter_are_refused_even_before_it_has_values(call):
+    waiting = Parameter("w", shape=(2, 0), allow_deferred_init=True)
+    waiting.initialize()
+    with pytest.raises(mx.MXNetError, match=f"via {call}.* storage type is default"):
+        getattr(waiting, call)(mx.nd.array([0]))
+
+
 def test_deferred_parameter_waits_for_its_shape():
     param = Parameter("net_w", shape=(2, 0), allow_deferred_init=True, init="ones")
     param.initialize(ctx=mx.cpu(1))
@@ -323,3 +331,31 @@ def test_batches_in_pinned_memory_go_through_a_network():
     plain = net(batch).asnumpy()
     net.hybridize()
     np.testing.assert_array_equal(net(batch).asnumpy(), plain)
+
+
+@pytest.mark.parametrize("req", ["write", "null"])
+def test_set_data_between_recording_and_backward(req):
+    # spectral normalization keeps its vector like this
+    kept = Parameter("u", shape=(3,), grad_req=req)
+    kept.initialize(init="ones")
+    x = mx.nd.array([1.0, 2.0, 3.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = kept.data() * x
+        with mx.autograd.pause():
+            kept.set_data(mx.nd.array([5.0, 6.0, 7.0]))
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [5.0, 6.0, 7.0])  # MXNet's answer
+    np.testing.assert_array_equal(kept.data().asnumpy(), [5.0, 6.0, 7.0])
+
+
+def test_prepared_prediction_sees_set_data_of_a_frozen_weight():
+    net = gluon.nn.Conv2D(1, 1, in_channels=1, use_bias=False)
+    net.initialize(init="ones")
+    net.weight.grad_req = "null"
+    net.hybridize()
+    x = mx.nd.ones((1, 1, 2, 2))
+    for value in (1.0, 2.0, 3.0, 4.0):
+        net.weight.set_data(mx.nd.full((1, 1, 1, 1), value))
+        for _ in range(2):
+            assert (net(x).asnumpy() == value).all()

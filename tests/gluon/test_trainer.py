@@ -252,3 +252,28 @@ def test_row_sparse_parameters_live_in_the_store(tmp_path):
     assert found[:, 0].tolist() == [1, 0, 0, 0, 0]
     with pytest.raises(RuntimeError, match="one Trainer only"):
         gluon.Trainer([weight], "sgd")
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_a_step_between_two_losses_of_one_recording(name, hybridize):
+    critic, maker = nn.Dense(1, in_units=2), nn.Dense(2, in_units=1)
+    for net in (critic, maker):
+        net.initialize(mx.init.One())
+        if hybridize:
+            net.hybridize()
+    steps = [
+        gluon.Trainer(n.collect_params(), name, {"learning_rate": 0.5}) for n in (critic, maker)
+    ]
+    noise = mx.nd.array([[1.0], [3.0]])
+    with autograd.record():
+        made = maker(noise)
+        against, towards = critic(made.detach()), critic(made)
+    against.backward()
+    steps[0].step(2)
+    moved = critic.weight.data().asnumpy()
+    assert (moved != 1).all()
+    towards.backward()
+    # the second pass goes through the critic as it is now, as in MXNet
+    np.testing.assert_allclose(maker.bias.grad().asnumpy(), 2 * moved[0], rtol=1e-6)
+    steps[1].step(2)

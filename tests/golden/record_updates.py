@@ -18,11 +18,8 @@ import mxnet as mx
 
 HERE = pathlib.Path(__file__).parent
 SHAPE = (2, 5)
-GRADIENT = {
-    "wd": (0.0, 0.1),
-    "rescale_grad": (1.0, 0.5),
-    "clip_gradient": (-1.0, 0.0, 0.4),
-}
+SCALES = {"rescale_grad": (1.0, 0.5), "clip_gradient": (-1.0, 0.0, 0.4)}
+GRADIENT = dict({"wd": (0.0, 0.1)}, **SCALES)
 SMALL = {"wd": (0.1,), "rescale_grad": (0.5,), "clip_gradient": (-1.0, 0.4)}
 BETAS = {"beta1": (0.8,), "beta2": (0.95,), "epsilon": (1e-3,)}
 BOUNDS = {"lower_bound": (-1.0, 3.0), "upper_bound": (-1.0, 1.5)}
@@ -144,39 +141,31 @@ MULTI = [
         "multi_sgd_update",
         "wg",
         "",
-        {"rescale_grad": (1.0, 0.5), "clip_gradient": (-1.0, 0.0, 0.4)},
+        SCALES,
     ),
     (
         "multi_sgd_mom_update",
         "wgs",
         "",
-        {
-            "rescale_grad": (1.0, 0.5),
-            "clip_gradient": (-1.0, 0.0, 0.4),
-            "momentum": (0.0, 0.9),
-        },
+        dict(SCALES, momentum=(0.0, 0.9)),
     ),
     (
         "multi_mp_sgd_update",
         "wgm",
         "",
-        {"rescale_grad": (1.0, 0.5), "clip_gradient": (-1.0, 0.0, 0.4)},
+        SCALES,
     ),
     (
         "multi_mp_sgd_mom_update",
         "wgsm",
         "",
-        {
-            "rescale_grad": (1.0, 0.5),
-            "clip_gradient": (-1.0, 0.0, 0.4),
-            "momentum": (0.0, 0.9),
-        },
+        dict(SCALES, momentum=(0.0, 0.9)),
     ),
     (
         "preloaded_multi_sgd_update",
         "wg",
         "ld",
-        {"rescale_grad": (1.0, 0.5), "clip_gradient": (-1.0, 0.0, 0.4)},
+        SCALES,
     ),
     (
         "preloaded_multi_sgd_mom_update",
@@ -192,7 +181,7 @@ MULTI = [
         "preloaded_multi_mp_sgd_update",
         "wgm",
         "ld",
-        {"rescale_grad": (1.0, 0.5), "clip_gradient": (-1.0, 0.0, 0.4)},
+        SCALES,
     ),
     (
         "preloaded_multi_mp_sgd_mom_update",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 import mxnet as mx
@@ -95,3 +96,17 @@ def test_inference_of_one_graph_does_not_change_it():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert x.infer_shape() == (None, None, None)
+
+
+def test_what_a_variable_says_counts_more_than_a_part_that_is_told():
+    x = s.Variable("x", shape=(2, 4))
+    assert s.relu(x).infer_shape(x=(1, 0))[1] == [(2, 4)]
+    assert s.relu(x).infer_shape(x=(1, 3))[1] == [(1, 3)]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+def test_softmax_of_an_unknown_type_is_of_an_unknown_type(name):
+    soft = getattr(s, name)(s.Variable("x"))
+    assert soft.infer_type_partial()[1] == [None]
+    both = s.broadcast_add(s.Variable("y"), soft)
+    assert both.infer_type_partial(y="float64")[1] == [np.float64]

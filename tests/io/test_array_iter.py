@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-import mxnet.io
-import mxnet.random
 from mxnet.io import NDArrayIter
 
 X, Y = np.arange(14).reshape(7, 2), np.arange(7)

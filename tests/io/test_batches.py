@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-import mxnet.io
 from mxnet.io import DataBatch, DataDesc, DataIter
 
 
@@ -87,4 +86,4 @@ def test_the_base_has_no_batches():
 def test_places_as_mxnet():
     import mxnet.io.io
 
-    assert mxnet.io.io.NDArrayIter is mxnet.io.NDArrayIter
+    assert mxnet.io.io.NDArrayIter is mx.io.NDArrayIter

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-import mxnet.io
 from mxnet.error import FormatError
 from mxnet.formats import csv_file, libsvm_file, text_blocks
 from mxnet.formats.idx_file import read_idx

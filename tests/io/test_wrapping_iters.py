@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-import mxnet.io
 from mxnet.io import DataBatch, DataDesc, DataIter, NDArrayIter, PrefetchingIter, ResizeIter
 
 

@@ -194,6 +194,7 @@ def test_row_sparse_weights_are_trained():
         (lambda s: s.pull("x", out=mx.nd.ones(2)), "key x has not been inited"),
         (lambda s: s.push("x", mx.nd.ones(2)), "key x has not been inited"),
         (lambda s: s.init("a", mx.nd.ones(2)), "duplicate init of key a"),
+        (lambda s: s.init("b", [mx.nd.ones(2)] * 2), "duplicate init of key b"),
         (lambda s: s.init(3, mx.nd.ones(2)), "Mixed key types"),
         (lambda s: s.push(3, mx.nd.ones(2)), "Mixed key types"),
         (lambda s: s.push(["a", 3], [mx.nd.ones(2)] * 2), "inconsistent types of keys"),

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import mxnet as mx
-import mxnet.metric
 from mxnet.registry import get_registry
 
 LABEL = mx.nd.array([1, 0])

@@ -345,6 +345,17 @@ def test_a_monitor_watches_all_executors(caplog):
         assert {row[1] for row in monitor.toc()} == {"fc_output", "softmax_output"}
 
 
+def test_a_monitor_tells_each_argument_once_whatever_shapes_came_before():
+    mod = ready()
+    mod.forward(batch(4))
+    monitor = mx.mon.Monitor(1, pattern="data|fc_weight", sort=True)
+    mod.install_monitor(monitor)
+    for size in (4, 8, 2, 8):
+        monitor.tic()
+        mod.forward(batch(size))
+        assert [row[1] for row in monitor.toc()] == ["data", "fc_weight"]
+
+
 def test_all_parameters_are_updated_by_one_call():
     mod = ready()
     calls = []

@@ -23,6 +23,8 @@ def test_inputs_that_attributes_leave_out():
     x, w, b = nd.ones((2, 3)), nd.ones((4, 3)), nd.ones((4,))
     assert twice(lambda: nd.FullyConnected(x, w, b, num_hidden=4))[0, 0] == 4
     assert twice(lambda: nd.FullyConnected(x, w, num_hidden=4, no_bias=True))[0, 0] == 3
+    assert twice(lambda: nd.FullyConnected(x, w, bias=None, num_hidden=4, no_bias=True)).sum() == 24
+    assert twice(lambda: nd.softmax(x, length=None)).sum() == pytest.approx(2)
     for _ in range(2):
         with pytest.raises(mx.MXNetError, match="expects 3 inputs, but got 2"):
             nd.FullyConnected(x, w, num_hidden=4)
@@ -121,3 +123,16 @@ def test_threads_share_what_is_known():
     for thread in threads:
         thread.join()
     assert sorted(set(found)) == [(3,), (4,)] and len(found) == 1200
+
+
+def test_arithmetic_errors_are_told_as_others():
+    for _ in range(2):
+        with pytest.raises(mx.MXNetError, match="Error in operator Convolution"):
+            nd.Convolution(
+                nd.ones((1, 1, 4, 4)),
+                nd.ones((1, 1, 2, 2)),
+                nd.ones((1,)),
+                kernel=(2, 2),
+                num_filter=1,
+                stride=(0, 0),
+            )

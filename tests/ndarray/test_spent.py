@@ -189,3 +189,11 @@ def test_heads_let_their_graph_go():
         loss = x * x
     loss.backward()
     assert loss._tracked is None and loss.asscalar() == 9
+
+
+def test_a_constant_beside_a_head():
+    x = leaf([1.0, 3.0])
+    with autograd.record():
+        heads = [x * 2, x.argmax(axis=0)]
+    autograd.backward(heads, [nd.ones_like(h) for h in heads])
+    assert x.grad.asnumpy().tolist() == [2, 2]

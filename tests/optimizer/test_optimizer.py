@@ -415,3 +415,10 @@ def test_updates_are_counted_as_changes(name):
         before = weight.to_torch()._version
         update([0], [mx.nd.ones((3, 3))], [weight])
         assert weight.to_torch()._version > before
+
+
+@pytest.mark.parametrize(("name", "first"), [("ftrl", 0.02), ("sgd", 0.3)])
+def test_a_given_rate_becomes_the_first_of_a_scheduler_except_in_ftrl(name, first):
+    schedule = mx.lr_scheduler.FactorScheduler(step=100, base_lr=0.02)
+    made = mx.optimizer.create(name, learning_rate=0.3, lr_scheduler=schedule)
+    assert (made.lr, schedule.base_lr, made.learning_rate) == (0.3, first, first)

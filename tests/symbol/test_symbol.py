@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 import threading
 
@@ -23,6 +24,7 @@ def test_parts_by_number_name_and_slice():
     parts = s.topk(s.Variable("x"), k=2, ret_typ="both", name="t")
     assert len(parts) == 2
     assert parts[1].list_outputs() == parts["t_output1"].list_outputs() == ["t_output1"]
+    assert parts[True].list_outputs() == ["t_output1"]
     assert parts[0:1].list_outputs() == ["t_output0"]
     assert [p.list_outputs()[0] for p in parts] == ["t_output0", "t_output1"]
     with pytest.raises(IndexError, match="2 outputs"):
@@ -60,7 +62,7 @@ def test_hidden_keys_answer_to_both_spellings():
     assert symbol.attr("lr_mult") == symbol.attr("__lr_mult__") == "2.0"
     assert symbol.attr("num_hidden") == "3"
     assert symbol.attr("absent") is None
-    assert s.Group([symbol, symbol.get_children()]).list_attr() == {}
+    assert s.Group([symbol, symbol.get_children()]).attr("lr_mult") is None
 
 
 def test_setting_attributes_checks_them():
@@ -200,3 +202,43 @@ def test_saving_to_a_missing_folder_is_told(tmp_path):
         mx.sym.var("x").save(str(place))
     mx.sym.var("x").save(str(tmp_path / "net.json"))
     assert mx.sym.load(str(tmp_path / "net.json")).name == "x"
+
+
+def test_a_group_lists_the_attributes_of_its_first_node():
+    double = mx.sym.Variable("x") * 2
+    group = mx.sym.Group([double, double + 1])
+    assert group.list_attr() == {"scalar": "2"}
+    assert group.attr("scalar") is None  # one attribute is asked of one node
+
+
+def test_internals_tell_the_version_of_auxiliary_states():
+    net = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn")
+    heads = json.loads(net.get_internals().tojson())["heads"]
+    assert heads == [[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1], [4, 0, 1], [5, 0, 0]]
+
+
+def test_attr_and_scopes_count_more_than_keywords():
+    x = mx.sym.Variable("x")
+    net = mx.sym.FullyConnected(x, num_hidden=3, lr_mult=2.5, attr={"lr_mult": "4"})
+    assert net.attr("lr_mult") == "4"
+    with mx.AttrScope(__a__="scope", __b__="scope"):
+        net = mx.sym.relu(x, __a__="keyword", attr={"__b__": "attr"})
+    assert net.list_attr() == {"__a__": "scope", "__b__": "attr"}
+    assert mx.sym.relu(x, lr_mult=2, attr={"__lr_mult__": "4"}).attr("lr_mult") == "2"
+    assert mx.sym.relu(x, attr={"__lr_mult__": "4", "lr_mult": "3"}).attr("lr_mult") == "4"
+    with mx.AttrScope(num_hidden="9"):
+        assert mx.sym.FullyConnected(x, num_hidden=3).attr("num_hidden") == "9"
+
+
+def test_a_group_of_one_variable_is_described_as_a_group():
+    x = mx.sym.Variable("x")
+    assert x.debug_str() == "Variable:x\n"
+    group = mx.sym.Group([x, x]).debug_str()
+    assert group == "Symbol Outputs:\n\toutput[0]=x(0)\n\toutput[1]=x(0)\nVariable:x\n"
+
+
+def test_a_name_is_asked_like_an_attribute():
+    symbol = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    assert symbol.attr("name") == mx.sym.load_json(symbol.tojson()).attr("name") == "fc"
+    assert mx.sym.var("q").attr("name") == "q"
+    assert "name" not in symbol.list_attr()

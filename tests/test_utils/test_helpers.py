@@ -192,8 +192,7 @@ def test_facts_about_the_run(monkeypatch):
 
 
 def test_dummy_iterator():
-    io = pytest.importorskip("mxnet.io")
-    real = io.NDArrayIter(np.arange(8).reshape(4, 2), batch_size=2)
+    real = mx.io.NDArrayIter(np.arange(8).reshape(4, 2), batch_size=2)
     dummy = t.DummyIter(real)
     first, second = next(dummy), next(dummy)
     assert first is second and dummy.batch_size == 2

@@ -54,7 +54,6 @@ class Inferred(NamedTuple):
 class _Kind(NamedTuple):
     """How one sort of knowledge is read from variables, completed by operators and merged."""
 
-    what: str
     of_variable: Callable[[Node], Any]
     step: Callable[[Node, tuple, tuple], tuple[tuple, tuple]]
     merge: Callable[[Any, Any], Any]
@@ -163,11 +162,8 @@ def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
         return given if told is None else told
     try:
         return kind.merge(given, told)
-    except MXNetError as error:
-        raise kind.error(
-            f"Variable {node.name} was given {kind.what} {kind.show(given)}, but it was made with "
-            f"{kind.show(told)}{_made_at(node)}: {error}"
-        ) from None
+    except MXNetError:
+        return told  # as MXNet: what the variable says counts more than a part that is told here
 
 
 def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
@@ -310,7 +306,6 @@ def _is_known_shape(shape: Shape | None) -> bool:
 
 
 _SHAPES = _Kind(
-    "shape",
     _exact_variable_shape,
     _shape_step,
     merge_shapes,
@@ -323,7 +318,6 @@ _LEGACY_SHAPES = _SHAPES._replace(
     of_variable=lambda node: unknown_for_zero(variable_shape(node)), step=_legacy_shape_step
 )
 _TYPES = _Kind(
-    "data type",
     variable_type,
     _type_step,
     _merge_types,

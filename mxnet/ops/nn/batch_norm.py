@@ -40,6 +40,10 @@ def _normalize(
     """Return the result, and mean and 1/std of the batch when it was normalized by them."""
     ndim = data.ndim
     axis = axis + ndim if axis < 0 else axis
+    if ndim == 1 and axis == 0:  # torch wants an axis of samples
+        parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
+        out, *used = _normalize(data.unsqueeze(0), *parameters, 1)
+        return out.squeeze(0), *used
     if axis != 1:
         data = data.movedim(axis, 1)
     if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0

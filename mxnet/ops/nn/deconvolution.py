@@ -88,7 +88,7 @@ def deconvolution(
         check_data("Deconvolution", shape, kernel)
     if weight.shape != (shape[1], num_filter // num_group, *kernel):
         check_weight("Deconvolution", weight.shape, (shape[1], num_filter // num_group, *kernel))
-    if target_shape:
+    if any(target_shape):  # zeros, as old files have them, mean that none is given
         stride = for_each_axis(stride, 1, kernel)
         pad, adj = _crop_to_target(
             shape[2:], kernel, stride, for_each_axis(dilate, 1, kernel), target_shape
@@ -144,7 +144,7 @@ def deconvolution_output(
     last = layout in CHANNELS_LAST
     if last:
         data = shape_channels_first(data)
-    if target_shape:
+    if any(target_shape):
         sizes = target_shape
     else:
         sizes = tuple(

@@ -57,7 +57,16 @@ def fully_connected(
             data = data.flatten(1)
         elif ndim == 1:
             data = data.unsqueeze(1)
-    return linear(data, weight, bias)
+    try:
+        return linear(data, weight, bias)
+    except RuntimeError as error:
+        if weight.shape[1:] == data.shape[-1:]:
+            raise
+        raise ShapeError(
+            f"Shape inconsistent in FullyConnected, Provided = {list(weight.shape)}, "
+            f"inferred shape={[num_hidden, data.shape[-1]]} for the weight: each row needs as many "
+            f"numbers as data has, {data.shape[-1]}. Was the layer made for data of another size?"
+        ) from error
 
 
 @fully_connected.infer_inputs

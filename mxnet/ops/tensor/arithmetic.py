@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -75,6 +76,17 @@ def hypotenuse(lhs: Tensor, rhs: Tensor) -> Tensor:
     if lhs.dtype.is_floating_point:
         return torch.hypot(lhs, rhs)
     return cut(torch.hypot(lhs.double(), rhs.double()), lhs.dtype)
+
+
+def to_first_chosen(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the gradient to the operand that was chosen, at a tie to the first: torch divides it."""
+    first = out == lhs
+    return torch.where(first, grad, 0), torch.where((out == rhs) & ~first, grad, 0)
+
+
+def to_unchanged(grad: Tensor, out: Tensor, data: Tensor, **_: Any) -> Tensor:
+    """Give the gradient to elements that came through as they were."""
+    return torch.where(out == data, grad, 0)
 
 
 def forms(
@@ -167,7 +179,6 @@ forms(
     PAIR,
     "[1.000e+00, 4.000e+00, 3.125e+03]",
 )
-# torch's clamps are MXNet's maximum and minimum: at a tie the first array has the gradient.
 forms(
     ("broadcast_maximum", "_npi_maximum"),
     ("_maximum", "_Maximum"),
@@ -175,6 +186,7 @@ forms(
     "Larger of two elements; at a tie the gradient goes to the first array.",
     PAIR,
     "[4., 2., 5.]",
+    gradient=to_first_chosen,
 )
 forms(
     ("broadcast_minimum", "_npi_minimum"),
@@ -183,6 +195,7 @@ forms(
     "Smaller of two elements; at a tie the gradient goes to the first array.",
     PAIR,
     "[ 1., -2.,  5.]",
+    gradient=to_first_chosen,
 )
 forms(
     ("broadcast_hypot",),
@@ -287,6 +300,7 @@ with_number(
     doc="Larger of element and number; the gradient passes at a tie.",
     number="1",
     result="[1., 1., 5.]",
+    gradient=to_unchanged,
 )
 with_number(
     "_minimum_scalar",
@@ -296,6 +310,7 @@ with_number(
     doc="Smaller of element and number; the gradient passes at a tie.",
     number="1",
     result="[ 1., -2.,  1.]",
+    gradient=to_unchanged,
 )
 with_number(
     "_hypot_scalar",

@@ -229,12 +229,25 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     """
     dtype = data.dtype
     if dtype.is_floating_point:
+        if a_min > a_max:
+            return _clip_crossed(data, a_min, a_max)
         return torch.clamp(data, a_min, a_max)
     if dtype is BOOL:
         raise refuse_bool("clip")
     range_ = torch.iinfo(dtype)
-    low, high = (min(max(limit, range_.min), range_.max) for limit in (a_min, a_max))
-    return torch.clamp(data, int(low), int(high))
+    low, high = (int(min(max(limit, range_.min), range_.max)) for limit in (a_min, a_max))
+    return _clip_crossed(data, low, high) if low > high else torch.clamp(data, low, high)
+
+
+@clip.gradient
+def clip_gradient(grad: Tensor, out: Tensor, data: Tensor, **_: float) -> Tensor:
+    """Pass where nothing was cut, the limits included (torch divides it there)."""
+    return torch.where(out == data, grad, 0)
+
+
+def _clip_crossed(data: Tensor, low: float, high: float) -> Tensor:
+    """Limit values by a lower limit above the upper one: MXNet asks for the upper one first."""
+    return torch.clamp(data, min=low).masked_fill(data > high, high)
 
 
 def require_floating_point(name: str, data: Tensor) -> None:
@@ -276,6 +289,8 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
     def kernel(x: Tensor) -> Tensor:
         return functional.smooth_l1_loss(x, torch.zeros_like(x), reduction="none", beta=edge)
 
+    if data.dtype is torch.float16 and data.is_cpu:  # old torch cannot go back through it there
+        return kernel(data.float()).half()
     if data.dtype.is_floating_point:
         return kernel(data)
     return in_floating_point("smooth_l1", kernel, data)

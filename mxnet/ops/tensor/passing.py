@@ -210,7 +210,9 @@ def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
     shape=pairwise_same,
     input_names=lambda a: [f"data_{i}" for i in range(a["num_outputs"])],
 )
-def amp_multicast(*data: Tensor, num_outputs: int, cast_narrow: bool = False) -> tuple[Tensor, ...]:
+def amp_multicast(
+    *data: Tensor, num_outputs: int, cast_narrow: bool = False
+) -> Tensor | tuple[Tensor, ...]:
     """Convert all arrays to the widest of their floating types, or to the narrowest.
 
     >>> x, y = mx.nd.array([1.5]), mx.nd.array([2.5])
@@ -218,7 +220,8 @@ def amp_multicast(*data: Tensor, num_outputs: int, cast_narrow: bool = False) ->
     [(1,), (1,)]
     """
     wanted = common_type([x.dtype for x in data], cast_narrow)
-    return tuple(x.to(wanted or x.dtype, copy=True) for x in data)
+    made = tuple(x.to(wanted or x.dtype, copy=True) for x in data)
+    return made[0] if len(made) == 1 else made
 
 
 amp_multicast.type_pattern = MulticastTypes(None)

@@ -252,6 +252,8 @@ def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) ->
     array([ 1.,  3.,  6., 10.], dtype=float32)
     """
     wanted = dtype or (torch.int64 if a.dtype is BOOL else a.dtype)
+    if not wanted.is_floating_point:
+        a = a.detach()  # torch refuses integers that would carry a gradient
     if axis is None:
         return torch.cumsum(a.flatten(), 0, dtype=wanted)
     if not -a.ndim <= axis < a.ndim:

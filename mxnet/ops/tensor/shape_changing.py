@@ -339,10 +339,8 @@ def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """
     if data.ndim == 1:
         return torch.diag_embed(data, k)
-    made = data.diagonal(k, axis1, axis2)
-    if not made.shape[-1]:
-        raise ShapeError(f"diag: diagonal k={k} does not exist in {list(data.shape)}.")
-    return made
+    diag_shape(data.shape, k=k, axis1=axis1, axis2=axis2)
+    return data.diagonal(k, axis1, axis2)
 
 
 @diag.infer_outputs
@@ -357,6 +355,8 @@ def diag_shape(data: Shape | None, *, k: int, axis1: int, axis2: int) -> Shape |
     length = UNKNOWN
     if UNKNOWN not in (rows, columns):
         length = min(rows, columns - k) if k >= 0 else min(rows + k, columns)
+        if length < 0:  # the one just outside the matrix does exist, and is empty
+            raise ShapeError(f"diag: diagonal k={k} does not exist in {list(data)}.")
     return (*(n for i, n in enumerate(data) if i not in (first, second)), length)
 
 

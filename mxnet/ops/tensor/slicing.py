@@ -111,7 +111,9 @@ def slice_axis_shape(data: Shape | None, *, axis: int, begin: int, end: int | No
     return (*data[:at], size, *data[at + 1 :])
 
 
-def _like_sizes(data: Shape, like: Shape, axes: Shape) -> Shape:
+def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
+    if axes is None:
+        return data
     if not axes and len(data) != len(like):
         raise ShapeError(
             f"slice_like: without axes the arrays need equally many, but have {list(data)} and "
@@ -133,8 +135,8 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape) -> Shape:
 
 @may_share
 @op("slice_like", types="T L -> T", method=True)
-def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape = ()) -> Tensor:
-    """Cut the array to the sizes of another, on all axes or on those given.
+def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> Tensor:
+    """Cut the array to the sizes of another, on all axes or on those given; on none for None.
 
     >>> mx.nd.slice_like(mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((1, 2))).asnumpy()
     array([[1., 2.]], dtype=float32)
@@ -143,7 +145,9 @@ def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape = ()) -> Tensor:
 
 
 @slice_like.infer_outputs
-def slice_like_shape(data: Shape | None, shape_like: Shape | None, *, axes: Shape) -> Shape | None:
+def slice_like_shape(
+    data: Shape | None, shape_like: Shape | None, *, axes: Shape | None
+) -> Shape | None:
     """Take the sizes of the second array."""
     return None if data is None or shape_like is None else _like_sizes(data, shape_like, axes)
 

@@ -185,6 +185,13 @@ def mp_adamw_update(
     return weight32.to(weight.dtype)
 
 
+def _check_rate(name: str, lr: float) -> None:
+    if not lr:
+        raise MXNetError(
+            f"{name}: divides by lr, which is 0. Give more; a schedule may end at final_lr=1e-8."
+        )
+
+
 @op("ftml_update", auto_inputs=False, shape=same, mutates=("d", "v", "z"))
 def ftml_update(
     weight: Tensor,
@@ -212,6 +219,7 @@ def ftml_update(
     array([0.5], dtype=float32)
     """
     check_shapes("ftml_update", weight, grad, d, v, z)
+    _check_rate("ftml_update", lr)
     grad = decayed(grad, weight, rescale_grad, wd, clip_grad)
     v.mul_(beta2).addcmul_(grad, grad, value=1.0 - beta2)
     new_d = torch.div(v, 1.0 - beta2**t).sqrt_().add_(epsilon).mul_((1.0 - beta1**t) / lr)
@@ -252,6 +260,7 @@ def ftrl_update(
     array([0.75, 0.  ], dtype=float32)
     """
     check_shapes("ftrl_update", weight, grad, z, n)
+    _check_rate("ftrl_update", lr)
     grad = rescaled(grad, rescale_grad, clip_gradient)
     old = n.sqrt()
     root = n.addcmul_(grad, grad).sqrt()

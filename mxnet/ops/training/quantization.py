@@ -116,7 +116,7 @@ def quantize_v2(
     if min_calib_range is None or max_calib_range is None:
         if not data.numel():
             raise ShapeError("_contrib_quantize_v2: an empty array has no range; calibrate it.")
-        low, high = (end.reshape(1) for end in torch.aminmax(data))
+        low, high = (end.reshape(1) for end in torch.aminmax(data.detach()))
     else:
         low, high = data.new_tensor([min_calib_range]), data.new_tensor([max_calib_range])
     end = _larger_end(low, high)

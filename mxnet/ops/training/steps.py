@@ -105,14 +105,26 @@ def sgd_(weights: Sequence[Tensor], grads: Sequence[Tensor], lr: float, wd: floa
     torch._foreach_add_(weights, grads, alpha=-lr)
 
 
+def _counts_lists() -> bool:
+    """Return whether torch's counter takes many tensors at once, as it does since 2.6."""
+    try:
+        _increment_version([])
+    except RuntimeError:
+        return False
+    return True
+
+
+_COUNTS_LISTS = _counts_lists()
+
+
 def count_change(weights: Sequence[Tensor]) -> None:
     """Tell torch that weights were written: its fused kernels do not say so themselves.
 
     Prepared graphs look at these counters to see whether their copies of weights are still good.
     """
-    try:
+    if _COUNTS_LISTS:
         _increment_version(weights)
-    except TypeError:  # before torch 2.6 it takes one tensor
+    else:
         for weight in weights:
             _increment_version(weight)
 
@@ -174,7 +186,8 @@ def adam_(
     ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``;  ``w -= lr m / (sqrt(v) + eps)``,
     where ``g`` holds ``wd w`` already, and ``w`` is first scaled by ``1 - decay``.
     """
-    fused = can_fuse(weights, means, variances)
+    # the kernel divides by 1 - beta ** inf, which is 1 only for these
+    fused = beta1 < 1.0 and beta2 < 1.0 and can_fuse(weights, means, variances)
     beside = fused and decay and lr and not wd  # the kernel of AdamW decays as it goes
     if decay and not beside:
         torch._foreach_mul_(weights, 1.0 - decay)

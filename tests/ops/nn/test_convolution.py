@@ -132,3 +132,12 @@ def test_a_target_beyond_reach_is_refused() -> None:
             num_filter=2,
             target_shape=(9,),
         )
+
+
+def test_a_target_shape_of_zeros_is_none() -> None:
+    """Files of old versions spell the default so."""
+    attrs = {"kernel": (3, 2), "num_filter": 1, "pad": (1, 1), "target_shape": "(0, 0)"}
+    made = mx.nd.Deconvolution(mx.nd.ones((1, 1, 4, 5)), mx.nd.ones((1, 1, 3, 2)), **attrs)
+    assert made.shape == (1, 1, 4, 4) and made.sum().asscalar() == 80
+    graph = mx.sym.Deconvolution(mx.sym.var("x"), **attrs)
+    assert graph.infer_shape(x=(1, 1, 4, 5))[1] == [(1, 1, 4, 4)]

@@ -42,3 +42,13 @@ def test_a_weight_of_another_size_is_refused() -> None:
         mx.nd.FullyConnected(
             mx.nd.array([[1, 2, 3]]), mx.nd.array([[1, 2]]), num_hidden=1, no_bias=True
         )
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_data_of_another_width_is_told_in_the_words_of_mxnet(hybridize: bool) -> None:
+    net = mx.gluon.nn.Dense(3, in_units=4)
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    with pytest.raises(MXNetError, match=r"Provided = \[3, 4\], inferred shape=\[3, 5\]"):
+        net(mx.nd.ones((2, 5)))

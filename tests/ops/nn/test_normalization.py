@@ -126,3 +126,14 @@ def test_what_does_not_fit_is_refused() -> None:
         mx.nd.L2Normalization(mx.nd.array([[1, 2]]), mode="channel")
     with pytest.raises(MXNetError, match="BatchNorm"):
         mx.nd.BatchNorm(data, *[mx.nd.array([1, 2])] * 4, fix_gamma=False)
+
+
+def test_a_vector_is_one_sample_of_many_channels() -> None:
+    x = mx.nd.array([1, 2, 3])
+    still = mx.nd.BatchNorm(x, *states(), axis=-1, fix_gamma=False, eps=0)
+    np.testing.assert_allclose(
+        still.asnumpy(), [1 + 2 * 0.5 / 2**0.5, 2 + 3 * 1.5 / 2**0.5, 3 + 4 * 2.5 / 2**0.5], 1e-6
+    )
+    with mx.autograd.record():
+        moving = mx.nd.BatchNorm(x, *states(), axis=0)
+    np.testing.assert_allclose(moving.asnumpy(), [1, 2, 3], 1e-5)

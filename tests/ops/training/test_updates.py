@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-import mxnet.ops  # noqa: F401  declares the operators
 from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
 
@@ -126,3 +125,21 @@ def test_strides_do_not_matter(name):
     first, second = plain[0], [t.clone() for t in plain[2:]]
     expected = op(first, spread.contiguous(), *[t.clone() for t in second], **step)
     torch.testing.assert_close(op(first, spread, *second, **step), expected)
+
+
+@pytest.mark.parametrize(
+    ("betas", "expected"),
+    [({"beta1": 1.0}, [0.96999, -1.85851]), ({"beta2": 1.0}, [0.968, -1.87343])],
+)
+def test_adam_with_a_mean_that_stands_still(betas, expected):
+    arrays = [torch.tensor(v) for v in ([1.0, -2.0], [0.5, 0.1], [0.3, -2.0], [1.0, 2.0])]
+    new = registry.get("adam_update")(*arrays, lr=0.1, **betas)
+    torch.testing.assert_close(new, torch.tensor(expected), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "step"), [("ftrl_update", {}), ("ftml_update", {"t": 1})])
+def test_a_rate_of_zero_is_told_before_anything_changes(name, step):
+    states = [torch.ones(2) for _ in range(4 + bool(step))]
+    with pytest.raises(MXNetError, match=f"{name}: divides by lr, which is 0"):
+        registry.get(name)(*states, lr=0.0, **step)
+    assert all(s.tolist() == [1, 1] for s in states)

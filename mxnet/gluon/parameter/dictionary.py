@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import initializer, ndarray
-from ..context import Context
-from ..error import did_you_mean
-from ..ndarray import NDArray
-from .parameter import Constant, Parameter, ParameterError
-from .utils import _brief_print_list, _indent
-
-__all__ = ["ParameterDict"]
+from ... import initializer, ndarray
+from ...context import Context
+from ...error import did_you_mean
+from ...ndarray import NDArray
+from ..utils import _brief_print_list, _indent
+from .constant import Constant
+from .errors import ParameterError
+from .parameter import Parameter
+from .shapes import merged
 
 _NAMING = "Source and target networks must have the same prefix."
 
@@ -93,7 +94,11 @@ class ParameterDict:
             if stored is None:
                 setattr(known, key, wanted)
             elif key == "shape" and wanted is not None:
-                known._shape = _merged(known, (wanted,) if isinstance(wanted, int) else wanted)
+                wanted = (wanted,) if isinstance(wanted, int) else tuple(wanted)
+                shape = merged(known._shape, wanted)
+                if shape is None:
+                    raise _mismatch(name, key, wanted, known._shape)
+                known._shape = shape
             elif key == "dtype" and np.dtype(wanted) == np.dtype(stored):
                 continue
             elif wanted is not None and wanted != stored:
@@ -282,16 +287,6 @@ def named_arrays(filename: str) -> dict[str, NDArray]:
 def without_kind(name: str) -> str:
     """Return a name of a checkpoint without its ``arg:`` or ``aux:``."""
     return name[4:] if name.startswith(("arg:", "aux:")) else name
-
-
-def _merged(param: Parameter, wanted: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape in which both know as much as they can; contradictions are errors."""
-    stored = param._shape
-    if len(stored) == len(wanted) and all(
-        a == b or a in (0, -1) or b in (0, -1) for a, b in zip(stored, wanted, strict=True)
-    ):
-        return tuple(b if a in (0, -1) else a for a, b in zip(stored, wanted, strict=True))
-    raise _mismatch(param.name, "shape", tuple(wanted), stored)
 
 
 def _mismatch(name: str, key: str, wanted: Any, stored: Any) -> ParameterError:

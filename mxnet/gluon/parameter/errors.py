@@ -1,0 +1,13 @@
+"""The errors of parameters."""
+
+from __future__ import annotations
+
+from ...error import MXNetError
+
+
+class DeferredInitializationError(MXNetError):
+    """A parameter was asked for before the first forward pass could tell its shape."""
+
+
+class ParameterError(MXNetError, AssertionError, ValueError):
+    """A parameter cannot be what it is asked to be."""

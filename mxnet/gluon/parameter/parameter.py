@@ -1,0 +1,352 @@
+"""`Parameter`: a named array of a block on one or several devices.
+
+A parameter whose shape is not fully known waits: `initialize` remembers how to fill it, and the
+first forward pass, which infers the shape, does it (deferred initialization).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ... import autograd, dtypes, initializer, ndarray, symbol
+from ...base import mx_real_t
+from ...context import Context, cpu, listed_contexts
+from ...error import MXNetError
+from ...ndarray import NDArray
+from ...ndarray.storage import forget_writes
+from ...symbol import Symbol
+from ...util import is_np_array, is_np_shape
+from ..utils import shape_is_known
+from .arrays import ParameterArrays
+from .errors import DeferredInitializationError, ParameterError
+from .shapes import fits, stored_shape
+
+STORAGE_TYPES = ("default", "row_sparse", "csr")
+
+
+class Parameter(ParameterArrays):
+    """A container of a block's weights, with one copy on each context.
+
+    Parameters
+    ----------
+    name : str
+    grad_req : {'write', 'add', 'null'}, what backward does with the gradient.
+    shape : tuple of int; sizes of 0 are unknown until the first forward.
+    dtype : data type
+    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
+    init : Initializer or its name; by default that of the whole network.
+    allow_deferred_init : bool, whether the shape may be unknown at `initialize`.
+    differentiable : bool, without it grad_req is always 'null'.
+    stype, grad_stype : {'default', 'row_sparse', 'csr'}, storage of data and gradient.
+
+    >>> p = mx.gluon.Parameter("w", shape=(2, 3), init="ones")
+    >>> p.initialize()
+    >>> p.data().shape, p.grad().shape
+    ((2, 3), (2, 3))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        grad_req: str = "write",
+        shape: int | Sequence[int] | None = None,
+        dtype: Any = mx_real_t,
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        init: Any = None,
+        allow_deferred_init: bool = False,
+        differentiable: bool = True,
+        stype: str = "default",
+        grad_stype: str = "default",
+    ) -> None:
+        for what, given in (("stype", stype), ("grad_stype", grad_stype)):
+            if given not in STORAGE_TYPES:
+                raise ParameterError(
+                    f"{what} for Parameter '{name}' must be one of 'default', 'row_sparse', or "
+                    f"'csr', but got '{given}'"
+                )
+        super().__init__(name, stype, grad_stype)
+        self._var: Symbol | None = None
+        self._deferred_init: tuple = ()
+        self._differentiable = differentiable
+        self._allow_deferred_init = allow_deferred_init
+        self._shape = (
+            (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        )
+        self._dtype = dtype
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self.init = init
+        self.grad_req = grad_req
+
+    def __repr__(self) -> str:
+        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def grad_req(self) -> str:
+        """What backward does with the gradient; it may be changed at any time."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req not in ("write", "add", "null"):
+            raise ParameterError(
+                f"grad_req must be one of 'write', 'add', or 'null', but got '{req}' for "
+                f"Parameter '{self.name}'."
+            )
+        req = req if self._differentiable else "null"
+        if self._grad_req == req:
+            return
+        self._grad_req = req
+        if self._data is not None:
+            self._init_grad()
+
+    @property
+    def dtype(self) -> Any:
+        """The data type, in the form it was given; setting it casts the arrays."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape; unknown sizes are 0 (-1 in NumPy shapes), an unknown shape is None."""
+        if self._shape is None or not is_np_shape():
+            return self._shape
+        return tuple(-1 if size == 0 else size for size in self._shape)
+
+    @shape.setter
+    def shape(self, new_shape: Sequence[int]) -> None:
+        new_shape = stored_shape(new_shape)
+        old = self._shape
+        if old is not None and not fits(old, new_shape):
+            raise ParameterError(
+                f"Expected shape {new_shape} is incompatible with given shape {old} of "
+                f"Parameter '{self.name}'."
+            )
+        self._shape = new_shape
+
+    def _layer(self) -> str:
+        """Return the layer in words, for messages."""
+        name = self.name.rpartition("_")[0]
+        for word in ("_running", "_moving", "_i2h", "_h2h"):
+            name = name.removesuffix(word)
+        return f"layer '{name}'" if name else "the layer"
+
+    # -- initialization -----------------------------------------------------------------------
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | Sequence[Context] | None = None,
+        default_init: Any = None,
+        force_reinit: bool = False,
+    ) -> None:
+        """Make the arrays and fill them, or wait for the shape if it is not known yet.
+
+        Parameters
+        ----------
+        init : Initializer, over the parameter's own.
+        ctx : Context or list of them; by default the current one.
+        default_init : Initializer, where neither `init` nor the parameter's own is told.
+        force_reinit : bool, also when there are values already.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(
+                f"Parameter '{self.name}' is already initialized, ignoring. "
+                "Set force_reinit=True to re-initialize.",
+                stacklevel=2,
+            )
+            return
+        self._data = self._grad = None
+        default_init = initializer.Uniform() if default_init is None else default_init
+        if init is None:
+            init = default_init if self.init is None else self.init
+        known = shape_is_known(self.shape)
+        if not known and not self._allow_deferred_init:
+            raise ValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
+                f"{self.shape}. Give all sizes, or make it with allow_deferred_init=True."
+            )
+        self._deferred_init = (init, listed_contexts(ctx), default_init, None)
+        if known:
+            self._finish_deferred_init()
+
+    def _finish_deferred_init(self) -> None:
+        """Make and fill the arrays that wait for their shape."""
+        if not self._deferred_init:
+            return
+        init, ctx, default_init, data = self._deferred_init
+        if not shape_is_known(self.shape):
+            raise ParameterError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
+                f"{self.shape}. Please specify in_units, in_channels, etc for "
+                f"{self._layer()}."
+            )
+        self._deferred_init = ()
+        with autograd.pause():
+            if data is None:
+                data = ndarray.zeros(self._shape, ctx=cpu(), dtype=self._dtype)
+                _fill(self.name, data, init, default_init)
+                if self._stype != "default":
+                    data = data.tostype(self._stype)
+            self._init_impl(data, ctx)
+
+    def _load_init(
+        self,
+        data: NDArray,
+        ctx: Context | Sequence[Context] | None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Take values from an array, initialized or not.
+
+        Parameters
+        ----------
+        ctx : where to, if the parameter is nowhere yet.
+        cast_dtype : bool, convert when the types differ.
+        dtype_source : {'current', 'saved'}, whose type wins then.
+        """
+        data = self._checked_for_loading(data, cast_dtype, dtype_source)
+        self._shape = tuple(data.shape)
+        wanted = None if ctx is None else listed_contexts(ctx)
+        has_place = self._data is not None or self._deferred_init
+        before = self.list_ctx() if has_place else None
+        if wanted is not None and before is not None and set(wanted) != set(before):
+            raise ParameterError(
+                f"Failed to load Parameter '{self.name}' on {wanted} because it was previous "
+                f"initialized on {before}. Call reset_ctx() first."
+            )
+        self._deferred_init = ()
+        if self._data is None:
+            self._init_impl(data, before or wanted or [cpu()])
+        else:
+            self.set_data(data)
+
+    def _checked_for_loading(self, data: NDArray, cast_dtype: bool, dtype_source: str) -> NDArray:
+        """Return saved values in the type and storage of this parameter, if they fit it."""
+        if dtype_source not in ("current", "saved"):
+            raise ParameterError(
+                f"dtype_source must be 'current' or 'saved', but got {dtype_source!r}."
+            )
+        failed = f"Failed loading Parameter '{self.name}' from saved params:"
+        if self._shape is not None and not fits(self._shape, data.shape):
+            raise ParameterError(
+                f"{failed} shape incompatible expected {self._shape} vs saved {data.shape}."
+            )
+        if self._dtype is not None and dtypes.to_torch(self._dtype) != dtypes.to_torch(data.dtype):
+            if not cast_dtype:
+                raise ParameterError(
+                    f"{failed} dtype incompatible expected {self._dtype} vs saved {data.dtype}. "
+                    "Set cast_dtype=True to cast the dtype of saved params."
+                )
+            if dtype_source == "saved":
+                self.cast(data.dtype)
+            else:
+                data = data.astype(self._dtype)
+        return data if self._stype == data.stype else data.tostype(self._stype)
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _missing(self, ctx: Context | None = None) -> MXNetError:
+        """Return the error that tells why there is no array to return."""
+        if self._data is not None or not self._deferred_init:
+            return super()._missing(ctx)
+        return DeferredInitializationError(
+            f"Parameter '{self.name}' has not been initialized yet because initialization was "
+            "deferred. Actual initialization happens during the first forward pass. Please "
+            "pass one batch of data through the network before accessing Parameters, or tell "
+            f"{self._layer()} its input size (in_units, in_channels, ...)."
+        )
+
+    def list_ctx(self) -> list[Context]:
+        """Return the contexts on which this parameter is, or will be after deferral."""
+        if self._data is None and self._deferred_init:
+            return list(self._deferred_init[1])
+        return super().list_ctx()
+
+    def set_data(self, data: Any) -> None:
+        """Copy new values to all contexts."""
+        self.shape = data.shape
+        if self._data is None:
+            if not self._deferred_init:
+                raise ParameterError(f"Parameter '{self.name}' has not been initialized")
+            made = data if isinstance(data, NDArray) else ndarray.array(data, dtype=self._dtype)
+            self._deferred_init = (*self._deferred_init[:3], made)
+            self._finish_deferred_init()
+            return
+        if self._trainer is not None:
+            self._trainer._forget_weight(self)
+        for array in self._data:
+            forget_writes(array)
+            array[:] = data
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move to other contexts."""
+        ctx = listed_contexts(ctx)
+        if self._data is not None:
+            data = self._reduce()
+            with autograd.pause():
+                self._init_impl(data, ctx)
+        elif self._deferred_init:
+            init, _, default_init, data = self._deferred_init
+            self._deferred_init = (init, ctx, default_init, data)
+        else:
+            raise ValueError(
+                f"Cannot reset context for Parameter '{self.name}' because it has not been "
+                "initialized."
+            )
+
+    def cast(self, dtype: Any) -> None:
+        """Convert data and gradient to another type."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is None:
+            return
+        with autograd.pause():
+            self._data = [array.astype(dtype) for array in self._data]
+            old = self._grad
+            self._init_grad()
+            if old is not None and self._grad is not None:
+                for new, previous in zip(self._grad, old, strict=True):
+                    new[:] = previous.astype(dtype)
+
+    def var(self) -> Symbol:
+        """Return the symbol that stands for this parameter in graphs."""
+        if self._var is None:
+            made = symbol.var(
+                self.name,
+                shape=self.shape,
+                dtype=self.dtype,
+                lr_mult=self.lr_mult,
+                wd_mult=self.wd_mult,
+                init=self.init,
+                stype=self._stype,
+            )
+            self._var = made.as_np_ndarray() if is_np_array() else made
+        return self._var
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_trainer": None, "_var": None, "_grad": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._data is not None:
+            self._init_grad()
+
+
+def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
+    """Fill a new array by its initializer."""
+    if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
+        init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
+        return
+    if isinstance(default_init, str):
+        default_init = initializer.create(default_init)
+    caller = default_init if isinstance(default_init, initializer.Initializer) else None
+    (caller or initializer.create(init))(initializer.InitDesc(name, {"__init__": init}), data)

@@ -1,0 +1,100 @@
+"""The exchange of gradients and weights between devices, by a store and an updater."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import kvstore as kvs
+from ..ndarray import NDArray
+
+LARGE_WEIGHT = 16 * 1024 * 1024  # elements; with larger ones a "local" store only sums gradients
+
+
+def _create_kvstore(
+    kvstore: Any, num_device: int, arg_params: Mapping[str, NDArray]
+) -> tuple[Any, bool]:
+    """Return the store, or None where one device needs none, and whether it does the updates."""
+    if kvstore is None:
+        return None, False
+    if isinstance(kvstore, kvs.KVStoreBase):
+        return kvstore, kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
+    if not isinstance(kvstore, str):
+        raise TypeError(f"kvstore must be KVStore, str or None, not {type(kvstore).__name__}")
+    if num_device == 1 and "dist" not in kvstore:
+        return None, False
+    largest = max((value.size for value in arg_params.values()), default=0)
+    return kvs.create(kvstore), not (kvstore == "local" and largest > LARGE_WEIGHT)
+
+
+def _initialize_kvstore(
+    kvstore: Any,
+    param_arrays: Sequence[Sequence[NDArray]],
+    arg_params: Mapping[str, NDArray],
+    param_names: Sequence[str],
+    update_on_kvstore: bool,
+) -> None:
+    """Put all parameters into the store, and bring the devices' copies in line."""
+    for index, (name, on_devices) in enumerate(zip(param_names, param_arrays, strict=True)):
+        if update_on_kvstore or not isinstance(kvstore, kvs.KVStore):
+            kvstore.broadcast(name, arg_params[name], out=list(on_devices), priority=-index)
+        else:
+            kvstore.init(name, arg_params[name])
+
+
+def _trained(
+    param_arrays: Sequence[Sequence[NDArray]],
+    grad_arrays: Sequence[Sequence[NDArray | None]],
+    param_names: Sequence[str] | None,
+) -> list[tuple[int, Any, Sequence[NDArray], Sequence[NDArray]]]:
+    """Return index, key, weights and gradients of every parameter that has a gradient."""
+    return [
+        (index, index if param_names is None else param_names[index], weights, grads)
+        for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True))
+        if grads[0] is not None
+    ]
+
+
+def _exchange(kvstore: Any, keys: list, values: list[list], outs: list[list]) -> None:
+    """Send values to a store and fetch its answers; ours takes all keys in one call."""
+    if isinstance(kvstore, kvs.KVStore):
+        kvstore.pushpull(keys, values, outs)
+        return
+    for priority, (key, value, out) in enumerate(zip(keys, values, outs, strict=True)):
+        kvstore.pushpull(key, value, out=out, priority=-priority)
+
+
+def _update_params_on_kvstore(
+    param_arrays: Sequence[Sequence[NDArray]],
+    grad_arrays: Sequence[Sequence[NDArray | None]],
+    kvstore: Any,
+    param_names: Sequence[str],
+) -> None:
+    """Send gradients to the store, which updates, and fetch the weights."""
+    trained = _trained(param_arrays, grad_arrays, param_names)
+    if trained:
+        _, keys, weights, grads = zip(*trained, strict=True)
+        _exchange(kvstore, list(keys), [*map(list, grads)], [*map(list, weights)])
+
+
+def _update_params(
+    param_arrays: Sequence[Sequence[NDArray]],
+    grad_arrays: Sequence[Sequence[NDArray | None]],
+    updater: Callable,
+    num_device: int,
+    kvstore: Any = None,
+    param_names: Sequence[str] | None = None,
+) -> None:
+    """Update the weights of every device with one call of the updater for each."""
+    trained = _trained(param_arrays, grad_arrays, param_names)
+    if not trained:
+        return
+    if kvstore is not None:
+        grads = [list(grads) for *_, grads in trained]
+        _exchange(kvstore, [key for _, key, _, _ in trained], grads, grads)
+    for device in range(num_device):
+        updater(
+            [index * num_device + device for index, *_ in trained],
+            [grads[device] for *_, grads in trained],
+            [weights[device] for _, _, weights, _ in trained],
+        )
