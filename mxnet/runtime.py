@@ -83,16 +83,16 @@ def feature_list() -> list[Feature]:
     [✖ TENSORRT]
     """
     cuda = torch.cuda.is_available() and num_gpus() > 0
-    distributed = torch.distributed.is_available()
+    nccl = torch.distributed.is_available() and torch.distributed.is_nccl_available()
     facts = {
         "CUDA": cuda,
         "CUDNN": cuda and torch.backends.cudnn.is_available(),
-        "NCCL": cuda and distributed and torch.distributed.is_nccl_available(),
+        "NCCL": cuda and nccl,
         "CUDA_RTC": cuda,
         "TENSORRT": False,
         **_processor(),
         **_libraries(),
-        "DIST_KVSTORE": distributed,
+        "DIST_KVSTORE": False,
         "CXX14": False,
         "INT64_TENSOR_SIZE": True,
         "SIGNAL_HANDLER": False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import mxnet as mx
 from mxnet import runtime
 
 
@@ -16,6 +17,12 @@ def test_features_are_torch_facts():
     assert len(features) == 32 and next(iter(features)) == "CUDA"
     assert repr(runtime.Feature("TVM_OP", False)) == "✖ TVM_OP"
     assert [f.name for f in runtime.feature_list()] == list(features)
+
+
+def test_what_is_not_there_is_not_promised():
+    assert not runtime.Features().is_enabled("DIST_KVSTORE")
+    with pytest.raises(mx.MXNetError, match="dist_sync"):
+        mx.kv.create("dist_sync")
 
 
 def test_unknown_feature_is_told():
