@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,15 +77,18 @@ def hypotenuse(lhs: Tensor, rhs: Tensor) -> Tensor:
     return cut(torch.hypot(lhs.double(), rhs.double()), lhs.dtype)
 
 
-def to_first_chosen(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the gradient to the operand that was chosen, at a tie to the first: torch divides it."""
-    first = out == lhs
-    return torch.where(first, grad, 0), torch.where((out == rhs) & ~first, grad, 0)
+def larger(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Return the larger element; at a tie the gradient goes to the first (torch may divide it)."""
+    if lhs.requires_grad or rhs.requires_grad:
+        return torch.where((lhs >= rhs) | (lhs != lhs), lhs, rhs)  # NaN is larger than all
+    return torch.clamp_min(lhs, rhs)
 
 
-def to_unchanged(grad: Tensor, out: Tensor, data: Tensor, **_: Any) -> Tensor:
-    """Give the gradient to elements that came through as they were."""
-    return torch.where(out == data, grad, 0)
+def smaller(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Return the smaller element; at a tie the gradient goes to the first (torch may divide it)."""
+    if lhs.requires_grad or rhs.requires_grad:
+        return torch.where((lhs <= rhs) | (lhs != lhs), lhs, rhs)
+    return torch.clamp_max(lhs, rhs)
 
 
 def forms(
@@ -182,20 +184,18 @@ forms(
 forms(
     ("broadcast_maximum", "_npi_maximum"),
     ("_maximum", "_Maximum"),
-    torch.clamp_min,
+    larger,
     "Larger of two elements; at a tie the gradient goes to the first array.",
     PAIR,
     "[4., 2., 5.]",
-    gradient=to_first_chosen,
 )
 forms(
     ("broadcast_minimum", "_npi_minimum"),
     ("_minimum", "_Minimum"),
-    torch.clamp_max,
+    smaller,
     "Smaller of two elements; at a tie the gradient goes to the first array.",
     PAIR,
     "[ 1., -2.,  5.]",
-    gradient=to_first_chosen,
 )
 forms(
     ("broadcast_hypot",),
@@ -294,23 +294,21 @@ with_number(
 )
 with_number(
     "_maximum_scalar",
-    torch.clamp_min,
+    larger,
     "_MaximumScalar",
     "_npi_maximum_scalar",
     doc="Larger of element and number; the gradient passes at a tie.",
     number="1",
     result="[1., 1., 5.]",
-    gradient=to_unchanged,
 )
 with_number(
     "_minimum_scalar",
-    torch.clamp_max,
+    smaller,
     "_MinimumScalar",
     "_npi_minimum_scalar",
     doc="Smaller of element and number; the gradient passes at a tie.",
     number="1",
     result="[ 1., -2.,  1.]",
-    gradient=to_unchanged,
 )
 with_number(
     "_hypot_scalar",

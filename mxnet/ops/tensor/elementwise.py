@@ -231,18 +231,15 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     if dtype.is_floating_point:
         if a_min > a_max:
             return _clip_crossed(data, a_min, a_max)
+        if data.requires_grad:  # the gradient passes at the limits, where torch may divide it
+            cut = torch.clamp(data.detach(), a_min, a_max)
+            return torch.where(cut == data, data, cut)
         return torch.clamp(data, a_min, a_max)
     if dtype is BOOL:
         raise refuse_bool("clip")
     range_ = torch.iinfo(dtype)
     low, high = (int(min(max(limit, range_.min), range_.max)) for limit in (a_min, a_max))
     return _clip_crossed(data, low, high) if low > high else torch.clamp(data, low, high)
-
-
-@clip.gradient
-def clip_gradient(grad: Tensor, out: Tensor, data: Tensor, **_: float) -> Tensor:
-    """Pass where nothing was cut, the limits included (torch divides it there)."""
-    return torch.where(out == data, grad, 0)
 
 
 def _clip_crossed(data: Tensor, low: float, high: float) -> Tensor:
