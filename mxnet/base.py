@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import torch
 
 from . import env, error
 from .error import MXNetError, NotImplementedForSymbol, register_error
@@ -40,6 +42,21 @@ NDArrayHandle = FunctionHandle = OpHandle = CachedOpHandle = SymbolHandle = ctyp
 ExecutorHandle = DataIterCreatorHandle = DataIterHandle = KVStoreHandle = ctypes.c_void_p
 RecordIOHandle = RtcHandle = CudaModuleHandle = CudaKernelHandle = ctypes.c_void_p
 ProfileHandle = DLPackHandle = ctypes.c_void_p
+
+
+_INSIDE = tuple(str(Path(inspect.getfile(module)).parent) + os.sep for module in (env, torch))
+
+
+def users_stacklevel() -> int:
+    """Return the `stacklevel` that makes `warnings.warn` show the user's own line.
+
+    A number written at the call is right for one way into the package only; hooks, hybrid blocks
+    and fused calls come by others.
+    """
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class MXCallbackList(ctypes.Structure):

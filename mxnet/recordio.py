@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import struct
@@ -40,6 +41,7 @@ LINES_AT_ONCE = 4096
 _IR_FORMAT = "IfQQ"
 _IR_HEAD = struct.Struct("<IfQQ")
 _IR_SIZE = _IR_HEAD.size
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class ShortRecord(FormatError, struct.error):
@@ -305,7 +307,10 @@ def pack(header: IRHeader, s: bytes) -> bytes:
     """
     header = IRHeader(*header)
     if isinstance(header.label, numbers.Number):
-        return _IR_HEAD.pack(0, header.label, header.id, header.id2) + s
+        label = header.label
+        if isinstance(label, float) and math.isfinite(label) and abs(label) > _LARGEST:
+            label = math.copysign(math.inf, label)  # as float32 would hold it
+        return _IR_HEAD.pack(0, label, header.id, header.id2) + s
     labels = np.asarray(header.label, dtype="<f4")
     head = _IR_HEAD.pack(labels.size, 0, header.id, header.id2)
     return head + labels.tobytes() + s
@@ -345,6 +350,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
 def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
     """Put the header before a picture (blue first) that is compressed here.
 
-    ``quality`` is that of JPEG, 1 to 100, or the compression of PNG, 1 to 9.
+    ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9; what lies beyond
+    counts as the nearest end.
     """
     return pack(header, pictures.encode(img, quality, img_fmt))

@@ -121,3 +121,30 @@ def test_docstrings_tell_where_functions_are(monkeypatch):
     assert module.K.__doc__ == "K." and module.K.m.__doc__ == "M."
     base.add_fileline_to_docstring("told")
     assert module.K.m.__doc__ == "M.\n\nFrom:told.py:8"
+
+
+def test_warnings_point_at_the_users_line_on_every_way_in():
+    class Half(mx.gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.idle = self.params.get("idle", shape=(1,))
+
+        def hybrid_forward(self, F, x, idle):
+            return x * 2
+
+    class Whole(mx.gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.half = Half()
+
+        def forward(self, x):
+            return self.half(x)
+
+    net = Whole()
+    net.initialize()
+    net.hybridize()
+    with pytest.warns(UserWarning, match="not used by any computation") as told:
+        net(mx.nd.ones((1,)))
+    with pytest.warns(UserWarning, match="already initialized") as again:
+        net.initialize()
+    assert {w.filename for w in [*told, *again]} == {__file__}

@@ -289,3 +289,20 @@ def test_pictures_are_packed_and_unpacked(kind, quality, tolerance):
     assert mx.recordio.unpack_img(mx.recordio.pack(header, b"no picture"))[1] is None
     with pytest.raises(MXNetError, match=r"'\.xyz'"):
         mx.recordio.pack_img(header, picture, img_fmt=".xyz")
+
+
+@pytest.mark.parametrize(
+    ("kind", "beyond", "end"), [(".png", 95, 9), (".png", -1, 0), (".jpg", 200, 100)]
+)
+def test_a_quality_beyond_the_ends_counts_as_the_end_and_nothing_warns(capfd, kind, beyond, end):
+    picture = np.arange(8 * 8 * 3, dtype="uint8").reshape(8, 8, 3)
+    header = IRHeader(0, 1.0, 1, 0)
+    packed = mx.recordio.pack_img(header, picture, beyond, kind)
+    assert packed == mx.recordio.pack_img(header, picture, end, kind)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("label", "kept"), [(1e40, np.inf), (-1e40, -np.inf), (3e38, 3e38)])
+def test_labels_beyond_float32_become_infinite(label, kept):
+    header, _ = mx.recordio.unpack(mx.recordio.pack(IRHeader(0, label, 1, 0), b""))
+    assert header.label == pytest.approx(kept)

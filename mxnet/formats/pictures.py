@@ -119,14 +119,16 @@ def _named(source: str) -> str:
 def encode(pixels: np.ndarray, quality: int = 95, extension: str = ".jpg") -> bytes:
     """Return pixels (blue first) as the bytes of a picture of the extension's kind.
 
-    ``quality`` is that of JPEG, 1 to 100, or the compression of PNG, 1 to 9.
+    ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9. What lies beyond
+    counts as the nearest end, so that the default of 95 also serves PNG; OpenCV would do the
+    same, but with a warning for each picture.
     """
     cv2 = opencv()
     kind = extension.lower()
     if kind in (".jpg", ".jpeg"):
-        settings = [cv2.IMWRITE_JPEG_QUALITY, quality]
+        settings = [cv2.IMWRITE_JPEG_QUALITY, min(max(quality, 0), 100)]
     elif kind == ".png":
-        settings = [cv2.IMWRITE_PNG_COMPRESSION, quality]
+        settings = [cv2.IMWRITE_PNG_COMPRESSION, min(max(quality, 0), 9)]
     else:
         settings = []
     try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray, symbol
+from ..base import users_stacklevel
 from ..context import Context
 from ..error import MXNetError, did_you_mean
 from ..executor import CachedOp
@@ -194,9 +195,11 @@ class HybridBlock(Block):
             grouped, _ = regroup(variables, self._in_format)
             out = self._trace(grouped)
             outputs, self._out_format = flatten(out, "output")
-            outputs = [o for o in outputs if o is not None]
-            if not outputs:
-                raise ValueError(f"The forward of HybridBlock '{self.name}' returned no Symbol.")
+            if not outputs or any(o is None for o in outputs):
+                raise TypeError(
+                    f"Expected a list of symbols from the forward of HybridBlock '{self.name}', "
+                    f"but it returned {out}. Leave out what is None, or do not hybridize it."
+                )
             kind = _check_same_symbol_type(outputs)
             inputs = [v for v in variables if v is not None]
             self._cached_graph = inputs, symbol.Group(outputs, kind)
@@ -218,13 +221,13 @@ class HybridBlock(Block):
                 warnings.warn(
                     f"The {i}-th input to HybridBlock is not used by any computation. "
                     "Is this intended?",
-                    stacklevel=6,
+                    stacklevel=users_stacklevel(),
                 )
         for name in params:
             if name not in used:
                 warnings.warn(
                     f"Parameter {name} is not used by any computation. Is this intended?",
-                    stacklevel=6,
+                    stacklevel=users_stacklevel(),
                 )
         self._cached_op_args = []
         for name in used:

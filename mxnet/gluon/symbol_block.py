@@ -143,7 +143,7 @@ class SymbolBlock(HybridBlock):
             )
         inputs, out = self._cached_graph
         if len(given) != len(inputs):
-            raise ValueError(
+            raise ParameterError(
                 f"The graph has {len(inputs)} inputs ({', '.join(v.name for v in inputs)}), "
                 f"but {len(given)} were given."
             )
@@ -181,6 +181,8 @@ class SymbolBlock(HybridBlock):
 def _as_group(inputs: Any) -> list:
     if isinstance(inputs, Symbol):
         return list(inputs)
+    if not isinstance(inputs, list | tuple):
+        return [inputs]  # flatten() tells what is wrong with it
     return [part for item in inputs for part in _as_group(item)]
 
 

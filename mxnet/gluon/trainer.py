@@ -135,8 +135,15 @@ class Trainer:
 
     def _make_kvstore(self, told: Any) -> Any:
         if told is None:
+            if self._contains_sparse_weight:
+                raise TypeError(
+                    "Cannot create 'None' KVStore with row_sparse parameters, which live in one. "
+                    "Give kvstore='local' or a KVStore."
+                )
             return None
         if not isinstance(told, str):
+            if not hasattr(told, "type"):
+                raise TypeError(f"kvstore must be KVStore, str or None, got {told!r}.")
             return told
         alone = len(self._contexts) <= 1 and "dist" not in told
         if alone and not self._contains_sparse_weight:
@@ -253,7 +260,7 @@ class Trainer:
             if pulled:
                 self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])
             return
-        for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=True):
+        for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=False):
             records = [w._grad for w in weights]
             stale = [k for k, r in enumerate(records) if not r.fresh]
             if stale:
@@ -274,9 +281,11 @@ class Trainer:
             return self._plan[1]
         rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
         indices = [i for i, _, _ in rows]
+        # reset_ctx() may have left the parameters on fewer contexts than the trainer began with.
+        places = min([len(self._contexts), *(len(data) for _, data, _ in rows)])
         plan = [
             (indices, [data[k] for _, data, _ in rows], [grads[k] for _, _, grads in rows])
-            for k in range(len(self._contexts))
+            for k in range(places)
         ]
         self._plan = (Generation.number, plan)
         return plan

@@ -298,7 +298,7 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
         if size == unknown:
             return False
         if size < unknown:
-            raise ValueError(
+            raise AssertionError(
                 f"shape dimension size cannot be less than {unknown}, while received {size}"
             )
     return True

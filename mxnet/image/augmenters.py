@@ -16,6 +16,7 @@ from ..ndarray import NDArray
 from . import chance
 from .decoding import pixels_of
 from .geometry import (
+    UnexpectedArguments,
     center_crop,
     color_normalize,
     imresize,
@@ -147,7 +148,9 @@ class RandomSizedCropAug(Augmenter):
     ) -> None:
         area = kwargs.pop("min_area", area)
         if kwargs:
-            raise TypeError(f"unexpected keyword arguments for `RandomSizedCropAug`: {kwargs}")
+            raise UnexpectedArguments(
+                f"unexpected keyword arguments for `RandomSizedCropAug`: {sorted(kwargs)}"
+            )
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
         self.size = size
         self.area = area

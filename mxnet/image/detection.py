@@ -212,6 +212,11 @@ class ImageDetIter(ImageIter):
         """Give this iterator and another the larger of their label shapes; return the other."""
         if not isinstance(it, ImageDetIter):
             raise AssertionError("Synchronize with invalid iterator.")
+        if self.label_shape[1] != it.label_shape[1]:
+            raise AssertionError(
+                f"object width mismatch: objects have {self.label_shape[1]} numbers here, and "
+                f"{it.label_shape[1]} in the other iterator."
+            )
         most = max(self.label_shape[0], it.label_shape[0])
         if most > self.label_shape[0]:
             self.reshape(None, (most, self.label_shape[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from typing import Any
 
@@ -20,6 +21,7 @@ from .decoding import array_of, pixels_of
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 ATTEMPTS = 10
 RESIZABLE = ("uint8", "int16", "uint16", "float32", "float64")
+TAKEN_NEAREST = (*RESIZABLE, "int8", "int32")  # class numbers of a mask, say
 
 
 def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
@@ -34,6 +36,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     pixels = pixels_of(src)
     if pixels.ndim != 3:
         raise ShapeError(f"imresize takes an image (height, width, channels), not {src.shape}.")
+    w, h = _whole("imresize: w", w), _whole("imresize: h", h)
     if w < 1 or h < 1:
         raise MXNetError(f"imresize: width and height must be at least 1, got {w} and {h}.")
     made = array_of(resized(pixels, w, h, interp), src)
@@ -45,13 +48,24 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     return out
 
 
+def _whole(what: str, size: Any) -> int:
+    """Return a size that is a whole number, or the text of one."""
+    try:
+        return int(size) if isinstance(size, str) else operator.index(size)
+    except (TypeError, ValueError) as error:
+        raise MXNetError(f"{what} must be a whole number, got {size!r}.") from error
+
+
 def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
     """Return pixels resized by OpenCV, with their channel axis."""
     cv2 = opencv()
-    if pixels.dtype.name not in RESIZABLE:
-        raise MXNetError(f"Images of {pixels.dtype} cannot be resized; {RESIZABLE} can.")
-    old = (*pixels.shape[:2], height, width)
-    made = cv2.resize(pixels, (width, height), interpolation=_get_interp_method(interp, old))
+    method = _get_interp_method(interp, (*pixels.shape[:2], height, width))
+    kinds = RESIZABLE if method else TAKEN_NEAREST
+    if pixels.dtype.name not in kinds:
+        raise MXNetError(
+            f"Images of {pixels.dtype} cannot be resized with interp={interp}; {kinds} can."
+        )
+    made = cv2.resize(pixels, (width, height), interpolation=method)
     return made[:, :, None] if made.ndim == 2 else made
 
 
@@ -97,7 +111,7 @@ def copyMakeBorder(
     if type not in range(5):
         raise MXNetError(f"Unknown border type {type}: it is 0 to 4.")
     pixels = pixels_of(src)
-    filling = list(values) if values else [value] * 4
+    filling = list(values) if values else [value] * 3  # a fourth channel stays 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
     made = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
     result = array_of(made[:, :, None] if made.ndim == 2 else made, src)

@@ -132,8 +132,9 @@ class ImageIter(DataIter):
             keys = list(self.imglist)
         if self.imgrec is None:
             self.seq = keys
-        elif self.shuffle or self.imgidx is not None:
-            self.seq = keys or self.imgidx
+        elif self.imgidx is not None:
+            listed = [key for key in self.imgidx if key in (self.imglist or ())]
+            self.seq = listed or self.imgidx  # the list tells labels, not the order
         else:
             self.seq = None
 
@@ -162,21 +163,32 @@ class ImageIter(DataIter):
     def _rewind(self) -> None:
         if self.seq is not None and self.shuffle:
             self.seq = [self.seq[n] for n in chance.order(len(self.seq))]
+        self._to_start()
+        self._exhausted = False
+
+    def _to_start(self) -> None:
         if self.imgrec is not None:
             self.imgrec.reset()
         self.cur = 0
-        self._exhausted = False
+
+    def _end_epoch(self) -> StopIteration:
+        """Go to the first image, for loops that never call reset(); 'discard' waits for it."""
+        if self.last_batch_handle != "discard":
+            self._to_start()
+        return StopIteration()
 
     def next_sample(self) -> tuple[Any, bytes]:
         """Return the label and the compressed bytes of the next image."""
+        if self._exhausted:
+            raise StopIteration
         if self.seq is None:
             record = self.imgrec.read()
             if record is None:
-                raise StopIteration
+                raise self._end_epoch()
             header, content = recordio.unpack(record)
             return header.label, content
         if self.cur >= len(self.seq):
-            raise StopIteration
+            raise self._end_epoch()
         key = self.seq[self.cur]
         self.cur += 1
         if self.imgrec is None:
@@ -226,8 +238,8 @@ class ImageIter(DataIter):
         found = before + self._samples(self.batch_size - len(before))
         pad = self.batch_size - len(before) if before else 0
         if len(found) < self.batch_size:
-            self._exhausted = True
             if not found or self.last_batch_handle == "discard":
+                self._exhausted = self.last_batch_handle == "discard"
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
                 self._left_over = found
@@ -260,7 +272,7 @@ class ImageIter(DataIter):
         rows = np.zeros((self.batch_size, self.label_width), np.float32)
         for number, label in enumerate(labels):
             values = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
-            if values.size != self.label_width:
+            if values.size not in (1, self.label_width):
                 raise ShapeError(
                     f"An image has {values.size} labels, and label_width is {self.label_width}."
                 )

@@ -27,8 +27,8 @@ class NDArrayIter(DataIter):
     Parameters
     ----------
     data, label : array, list of arrays, or dict of arrays by name
-        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on; a dict
-        is taken in the order of its names.
+        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on. They
+        are taken in the order of their names: ``_10_data`` comes before ``_1_data``.
     batch_size : int
     shuffle : bool
         Whether each `reset` puts the samples into a new random order.
@@ -177,8 +177,6 @@ class NDArrayIter(DataIter):
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
         self.cursor += self.batch_size
-        if self.last_batch_handle == "discard":
-            return self.cursor + self.batch_size <= self.num_data
         return self.cursor < self.num_data
 
     def next(self) -> DataBatch:
@@ -186,7 +184,7 @@ class NDArrayIter(DataIter):
         if not self.iter_next():
             raise StopIteration
         is_full = self.cursor < 0 or self.cursor + self.batch_size <= self.num_data
-        if self.last_batch_handle == "roll_over" and not is_full:
+        if self.last_batch_handle != "pad" and not is_full:
             raise StopIteration  # the cursor stays: from here on samples roll over
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), None)
 
@@ -207,8 +205,10 @@ class NDArrayIter(DataIter):
         return 0
 
     def _batch(self, arrays: Named, before: list[Tensor] | None) -> list[NDArray]:
+        if not arrays:
+            return []
         if not -self.batch_size < self.cursor < self.num_data:
-            raise MXNetError("There is no current batch: call next(), or reset() at the end.")
+            raise NoBatch("There is no current batch: call next(), or reset() at the end.")
         end = self.cursor + self.batch_size
         if self.cursor < 0:
             kept = zip(arrays, before or (), strict=True)
@@ -219,6 +219,10 @@ class NDArrayIter(DataIter):
         return [_part(x, self._axis(x), self.cursor, end) for _, x in arrays]
 
 
+class NoBatch(MXNetError, AssertionError):
+    """An iterator is asked for its batch before the first or after the last one."""
+
+
 def named_arrays(source: Any, default_name: str) -> Named:
     """Return pairs of name and array from an array, a list of arrays or a dict of them."""
     if isinstance(source, Handle | np.ndarray | Tensor):
@@ -227,14 +231,12 @@ def named_arrays(source: Any, default_name: str) -> Named:
         one = len(source) == 1
         names = [default_name if one else f"_{i}_{default_name}" for i in range(len(source))]
         source = dict(zip(names, source, strict=True))
-    elif isinstance(source, dict):
-        source = dict(sorted(source.items()))
-    else:
+    elif not isinstance(source, dict):
         raise InvalidType(
             "Input must be NDArray, numpy.ndarray, a list of them or dict with them as values, "
             f"got {type(source).__name__}"
         )
-    return [(name, _as_array(name, x)) for name, x in source.items()]
+    return [(name, _as_array(name, x)) for name, x in sorted(source.items())]
 
 
 def _as_array(name: str, source: Any) -> NDArray:

@@ -95,8 +95,10 @@ class Changes(NamedTuple):
         down = ratio * across
         a, b = math.cos(angle), math.sin(angle)
         height, width = pixels.shape[:2]
-        new_width = max(self.min_img_size, min(self.max_img_size, scale * width))
-        new_height = max(self.min_img_size, min(self.max_img_size, scale * height))
+        new_width, new_height = (
+            max(self.min_img_size, min(self.max_img_size, _scaled(edge, scale)))
+            for edge in (width, height)
+        )
         matrix = np.array(
             [
                 [across * a - shear * b * down, across * b + shear * a * down, 0.0],
@@ -144,10 +146,10 @@ class Changes(NamedTuple):
         """Enlarge a picture that is lower or narrower than the crop."""
         _, height, width = self.data_shape
         if pixels.shape[0] < height:
-            new_width = int(height / pixels.shape[0] * pixels.shape[1])
+            new_width = _in_proportion(height, *pixels.shape[:2])
             pixels = resized(pixels, new_width, height, self.inter_method, chance)
         if pixels.shape[1] < width:
-            new_height = int(width / pixels.shape[1] * pixels.shape[0])
+            new_height = _in_proportion(width, *pixels.shape[1::-1])
             pixels = resized(pixels, width, new_height, self.inter_method, chance)
         return pixels
 
@@ -246,6 +248,16 @@ class Changes(NamedTuple):
         hls = cv2.cvtColor(pixels, cv2.COLOR_RGB2HLS).astype(np.int16) + np.array(shift, np.int16)
         hls = np.clip(hls, 0, (180, 255, 255)).astype(np.uint8)
         return cv2.cvtColor(hls, cv2.COLOR_HLS2RGB)
+
+
+def _scaled(edge: int, scale: float) -> float:
+    """Return an edge times a scale in float32: 100 * 0.29 is 29 in it, and is cut to 29."""
+    return float(np.float32(scale) * np.float32(edge))
+
+
+def _in_proportion(new: int, old: int, other: int) -> int:
+    """Return the other edge where one grows from `old` to `new`; float32 decides what is cut."""
+    return int(np.float32(new) / np.float32(old) * np.float32(other))
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:

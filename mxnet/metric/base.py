@@ -201,8 +201,9 @@ class CompositeEvalMetric(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        self.metrics = [create(metric) for metric in metrics or ()]
+        self.metrics: list[EvalMetric] = []  # while it is empty: metrics given keep their sums
         super().__init__(name, output_names, label_names, has_global_stats=True)
+        self.metrics = [create(metric) for metric in metrics or ()]
 
     def add(self, metric: Any) -> None:
         """Add a metric, or what `create` makes one from."""

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from .. import ndarray as nd
+from ..base import users_stacklevel
 from ..context import cpu
 from ..error import ShapeError
 from ..executor_manager import copy_into
@@ -66,7 +67,8 @@ def place(group: DataParallelExecutorGroup, arg_params: Params, aux_params: Para
 def warn_ignored(call: str) -> None:
     """Tell the caller of a module's method that there are values already, and these stay."""
     warnings.warn(
-        f"Parameters already initialized and force_init=False. {call} call ignored.", stacklevel=3
+        f"Parameters already initialized and force_init=False. {call} call ignored.",
+        stacklevel=users_stacklevel(),
     )
 
 

@@ -62,7 +62,9 @@ def invoke(
     except MXNetError:
         raise
     except KERNEL_ERRORS as error:
-        raise operator_error(op.name, tensors, error) from error
+        raise _told_by_rules(op, tensors, attrs) or operator_error(
+            op.name, tensors, error
+        ) from error
     stored_ctx = None if result_ctx is None or _is_implied(result_ctx) else result_ctx
     if out is not None:
         return _write_out(op, result, out)
@@ -72,6 +74,27 @@ def invoke(
         for array in made:
             note_constant(array, inputs)
     return made[0] if single else made
+
+
+def _told_by_rules(op: Op, tensors: Sequence[Tensor | None], attrs: dict) -> ShapeError | None:
+    """Return what the shape rules have against the inputs: they speak of the user's arguments.
+
+    torch's kernels name sizes that they computed on the way, such as an output of -9 pixels.
+    """
+    if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
+        return None
+    shapes = [tuple(t.shape) for t in tensors if t is not None]
+    given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
+    try:
+        op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
+    except ShapeError as told:
+        text = str(told).removeprefix(f"{op.name}: ")
+        if "differ: expected" in text:  # two shapes that do not meet: the kernel says it better
+            return None
+        return ShapeError(str(operator_error(op.name, tensors, ValueError(text))))
+    except Exception:  # the rules fail on it as the kernel did, and know no more
+        return None
+    return None
 
 
 def _checked_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:

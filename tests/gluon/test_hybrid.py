@@ -363,3 +363,12 @@ def test_parameter_of_ones_own_class_is_asked_at_each_call():
     for before, (value, grad) in zip([None, *answers], answers, strict=False):
         assert value == grad
         assert before is None or value[0] > before[0][0]
+
+
+@pytest.mark.parametrize("answer", [lambda x: None, lambda x: (x, None, [x, x])])
+def test_none_cannot_be_an_output_of_a_graph(answer):
+    net = nn.HybridLambda(lambda F, x: answer(x))
+    net(mx.nd.ones((2, 2)))  # eager blocks may return anything
+    net.hybridize()
+    with pytest.raises(TypeError, match="Expected a list of symbols"):
+        net(mx.nd.ones((2, 2)))

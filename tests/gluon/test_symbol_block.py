@@ -136,3 +136,17 @@ def test_checkpoint_parameters_are_loaded_one_by_one(tmp_path):
         mine[name[4:]]._load_init(array, ctx=mx.cpu())
     x = mx.nd.ones((2, 4))
     np.testing.assert_array_equal(other(x).asnumpy(), net(x).asnumpy())
+
+
+@pytest.mark.parametrize("inputs", ["data", ["data"]])
+def test_inputs_are_symbols_not_names(inputs):
+    _, _, out = graph()
+    with pytest.raises(ValueError, match="list of Symbol or NDArray"):
+        gluon.SymbolBlock(out, inputs)
+
+
+def test_a_wrong_number_of_symbols_is_an_assertion():
+    data, side = mx.sym.var("data"), mx.sym.var("side")
+    net = gluon.SymbolBlock(data + side, [data, side])
+    with pytest.raises(AssertionError, match="but 1 were given"):
+        net(mx.sym.var("x"))

@@ -277,3 +277,33 @@ def test_a_step_between_two_losses_of_one_recording(name, hybridize):
     # the second pass goes through the critic as it is now, as in MXNet
     np.testing.assert_allclose(maker.bias.grad().asnumpy(), 2 * moved[0], rtol=1e-6)
     steps[1].step(2)
+
+
+@pytest.mark.parametrize("kvstore", [None, "local"])
+def test_parameters_may_move_to_fewer_contexts(kvstore):
+    net = dense(TWO)
+    params = net.collect_params()
+    trainer = gluon.Trainer(
+        params, "sgd", {"learning_rate": 0.5}, kvstore=kvstore, update_on_kvstore=False
+    )
+    backward(net, TWO)
+    trainer.step(1)
+    params.reset_ctx(mx.cpu(1))
+    before = net.weight.data(mx.cpu(1)).asnumpy()
+    backward(net, TWO[1:])
+    trainer.step(1)
+    np.testing.assert_allclose(net.weight.data(mx.cpu(1)).asnumpy(), before - 0.5)
+
+
+def test_row_sparse_parameters_need_a_store():
+    net = gluon.contrib.nn.SparseEmbedding(5, 3)
+    net.initialize()
+    gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
+    with pytest.raises(TypeError, match="Cannot create 'None' KVStore with row_sparse"):
+        net(mx.nd.array([1]))
+
+
+def test_what_is_no_store_is_refused():
+    trainer = gluon.Trainer(dense().collect_params(), "sgd", kvstore=3)
+    with pytest.raises(TypeError, match="kvstore must be KVStore, str or None"):
+        trainer.step(1, ignore_stale_grad=True)

@@ -197,3 +197,70 @@ def test_boxes_are_drawn():
     assert len(drawn) == 7
     assert drawn[0].shape == (32, 32, 3)
     assert drawn[0][3, 5].tolist() == [0, 0, 255]  # red, blue first
+
+
+def epochs_without_reset(folder, count, **other):
+    names = [[float(n), "a.png"] for n in range(count)]
+    iterator = make(path_imgrec=None, imglist=names, path_root=str(folder), **other)
+    return [labels(iterator) for _ in range(3)]
+
+
+@pytest.fixture
+def one_picture(tmp_path):
+    (tmp_path / "a.png").write_bytes(image_cases.pictures()["png"])
+    return tmp_path
+
+
+def test_loops_that_never_reset_go_on_as_in_mxnet(one_picture):
+    full = [([0, 1], 0), ([2, 3], 0)]
+    assert epochs_without_reset(one_picture, 4, batch_size=2) == [full] * 3
+    odd = [([0, 1], 0), ([2, 0], 1)]
+    assert epochs_without_reset(one_picture, 3, batch_size=2) == [odd, [], []]
+    kept = epochs_without_reset(one_picture, 3, batch_size=2, last_batch_handle="roll_over")
+    assert kept == [[([0, 1], 0)], [([2, 0], 1), ([1, 2], 0)], [([0, 1], 0)]]
+    cut = epochs_without_reset(one_picture, 4, batch_size=2, last_batch_handle="discard")
+    assert cut == [full, [], []]
+
+
+def test_samples_end_and_start_over(one_picture):
+    rows = [[n, "a.png"] for n in (5.0, 6.0)]
+    iterator = make(path_imgrec=None, imglist=rows, path_root=str(one_picture))
+    assert [float(iterator.next_sample()[0].asscalar()) for _ in rows] == [5, 6]
+    with pytest.raises(StopIteration):
+        iterator.next_sample()
+    assert iterator.next_sample()[0].asscalar() == 5
+    list(iterator)
+    with pytest.raises(StopIteration):
+        iterator.next_sample()  # the epoch ended in a filled batch
+
+
+@pytest.fixture
+def three_records(tmp_path):
+    with mx.recordio.MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "w") as file:
+        for number in range(3):
+            header = IRHeader(0, float(number), number, 0)
+            file.write_idx(number, pack_img(header, image_cases.pixels(), 3, ".png"))
+    return {"path_imgrec": tmp_path / "a.rec", "path_imgidx": tmp_path / "a.idx"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "found"), [((2, 0, 1), [0, 10, 20]), ((2, 0), [0, 20, 0])], ids=["all", "some"]
+)
+def test_a_list_beside_records_tells_labels_not_their_order(tmp_path, three_records, listed, found):
+    lines = "".join(f"{n}\t{n * 10}\tx.png\n" for n in listed)
+    (tmp_path / "a.lst").write_text(lines)
+    iterator = make(path_imglist=str(tmp_path / "a.lst"), **three_records)
+    assert iterator.seq == sorted(listed)
+    assert iterator.next().label[0].asnumpy().tolist() == found
+
+
+def test_one_label_fills_its_row(three_records):
+    batch = make(label_width=2, **three_records).next()
+    assert batch.label[0].asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_label_shapes_of_other_objects_do_not_go_together(tmp_path):
+    one = detection(tmp_path, [2, 5, 0, 0.1, 0.1, 0.5, 0.5])
+    other = detection(tmp_path, [2, 6, 0, 0.1, 0.1, 0.5, 0.5, 7])
+    with pytest.raises(AssertionError, match="object width mismatch"):
+        one.sync_label_shape(other)

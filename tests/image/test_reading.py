@@ -163,3 +163,35 @@ def test_places_of_mxnet():
     assert mx.img is mx.image
     assert mxnet.image.image.ImageIter is mx.image.ImageIter
     assert mx.nd.imdecode(PICTURES["png"]).shape == (1, 3, 12, 20)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_masks_of_integers_are_resized_to_the_nearest(dtype):
+    mask = mx.nd.array(np.arange(6).reshape(2, 3, 1), dtype=dtype)
+    made = mx.image.imresize(mask, 6, 2, interp=0)
+    assert str(np.dtype(made.dtype)) == dtype
+    assert made.asnumpy()[:, :, 0].tolist() == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5]]
+    with pytest.raises(MXNetError, match="interp=1"):
+        mx.image.imresize(mask, 6, 2, interp=1)
+
+
+def test_sizes_are_whole_numbers_or_the_text_of_them():
+    assert mx.image.imresize(IMAGE, "4", "5").shape == (5, 4, 3)
+    for call in (
+        lambda: mx.image.imresize(IMAGE, 2.5, 3),
+        lambda: mx.image.resize_short(IMAGE, 2.5),
+        lambda: mx.image.center_crop(IMAGE, (4.5, 3)),
+    ):
+        with pytest.raises(MXNetError, match="whole number"):
+            call()
+
+
+def test_one_border_value_leaves_a_fourth_channel_empty():
+    image = mx.nd.ones((1, 1, 4), dtype="uint8")
+    made = mx.image.copyMakeBorder(image, 0, 0, 1, 0, value=9.0)
+    assert made.asnumpy().tolist() == [[[9, 9, 9, 0], [1, 1, 1, 1]]]
+
+
+def test_unknown_keywords_of_a_crop_fail_as_in_mxnet():
+    with pytest.raises(AssertionError, match="unexpected keyword"):
+        mx.image.RandomSizedCropAug((5, 4), 1.0, (1, 1), most=3)

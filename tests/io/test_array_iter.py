@@ -148,3 +148,27 @@ def test_samples_beyond_those_of_the_first_array_are_left_out():
 def test_fewer_samples_than_the_first_array_has_are_refused():
     with pytest.raises(mx.MXNetError, match="as many samples as the first one, 4"):
         NDArrayIter(np.ones(4), np.ones(3), 2)
+
+
+def test_more_than_ten_arrays_are_taken_in_the_order_of_their_names():
+    it = NDArrayIter([np.full(2, n) for n in range(12)], batch_size=2)
+    order = [0, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert [d.name for d in it.provide_data] == sorted(f"_{n}_data" for n in range(12))
+    assert [int(x.asnumpy()[0]) for x in it.next().data] == order
+
+
+def test_iter_next_shows_what_next_discards():
+    it = NDArrayIter(Y, batch_size=3, last_batch_handle="discard")
+    seen = []
+    while it.iter_next():
+        seen.append(it.getdata()[0].asnumpy().tolist())
+    assert seen == [[0, 1, 2], [3, 4, 5], [6]]
+    it.reset()
+    assert len(list(it)) == 2
+
+
+def test_asking_for_no_batch_fails_as_in_mxnet():
+    it = NDArrayIter(Y, batch_size=3)
+    assert it.getlabel() == []
+    with pytest.raises(AssertionError, match="no current batch"):
+        it.getdata()

@@ -339,3 +339,35 @@ def test_kin_and_names():
     assert iterator.provide_data == [("x", (7, 3, 8, 8))]
     assert iterator.provide_label == [("y", (7,))]
     assert mx.io.io.ImageRecordIter is mx.io.ImageRecordIter
+
+
+def ramp(folder, height, width, step=1):
+    """Write a record of one picture whose rows count upwards; return its path."""
+    rows = (np.arange(height) * step).astype(np.uint8)[:, None, None]
+    header = mx.recordio.IRHeader(0, 0.0, 0, 0)
+    pixels = np.broadcast_to(rows, (height, width, 3)).copy()
+    with mx.recordio.MXRecordIO(folder / "ramp.rec", "w") as file:
+        file.write(mx.recordio.pack_img(header, pixels, 3, ".png"))
+    return folder / "ramp.rec"
+
+
+def middle(path, **other):
+    found = pixels(path_imgrec=path, batch_size=1, **other)[0, 0]
+    return found[:, found.shape[1] // 2].astype(int).tolist()
+
+
+def test_enlarging_cuts_sizes_in_float32_as_mxnet_does(tmp_path):
+    # 26 / 22 * 22 is below 26 in float32, so the picture becomes 26 x 25.
+    path = ramp(tmp_path, 22, 22, step=10)
+    found = middle(path, data_shape=(3, 20, 26))
+    wanted = [10 * ((2 + row + 0.5) * 22 / 25 - 0.5) for row in range(20)]
+    assert np.abs(np.array(found) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("scale", [0.29, 0.57])
+def test_scales_cut_sizes_in_float32_as_mxnet_does(tmp_path, scale):
+    # 100 * 0.29 is below 29 in double precision; 28 rows would have to be enlarged again.
+    size = round(100 * scale)
+    given = {"data_shape": (3, size, size), "max_random_scale": scale, "min_random_scale": scale}
+    found = middle(ramp(tmp_path, 100, 100), **given)
+    assert np.abs(np.array(found) - np.arange(size) / scale).max() <= 1

@@ -192,6 +192,15 @@ def test_a_composite_names_what_its_metrics_may_take():
     assert both.get() == (["accuracy"], [1.0])
 
 
+def test_composing_metrics_keeps_what_they_have_seen():
+    seen = mx.metric.Accuracy()
+    seen.update([mx.nd.array([1, 0])], [mx.nd.array([[0.1, 0.9], [0.2, 0.8]])])
+    both = mx.metric.CompositeEvalMetric([seen, "mae"])
+    assert both.get()[1][0] == 0.5
+    both.reset()
+    assert math.isnan(both.get()[1][0])
+
+
 def test_a_composite_in_a_composite_is_flat():
     made = mx.metric.CompositeEvalMetric([mx.metric.create(["acc", "mse"]), "f1"])
     assert made.get()[0] == ["accuracy", "mse", "f1"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import autograd, dtypes, initializer, ndarray, symbol
-from ...base import mx_real_t
+from ...base import mx_real_t, users_stacklevel
 from ...context import Context, cpu, listed_contexts
 from ...error import MXNetError
 from ...ndarray import NDArray
@@ -161,7 +161,7 @@ class Parameter(ParameterArrays):
             warnings.warn(
                 f"Parameter '{self.name}' is already initialized, ignoring. "
                 "Set force_reinit=True to re-initialize.",
-                stacklevel=2,
+                stacklevel=users_stacklevel(),
             )
             return
         self._data = self._grad = None

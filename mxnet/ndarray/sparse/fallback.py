@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import env
+from ...base import users_stacklevel
 from ...ops.attributes import to_string
 
 _told: set[str] = set()
@@ -20,7 +21,7 @@ def _tell(what: str) -> None:
     if what in _told or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
         return
     _told.add(what)
-    warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=4)
+    warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
 
 
 def tell_operator(

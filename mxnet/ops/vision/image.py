@@ -28,6 +28,15 @@ def _check_image(name: str, data: Tensor) -> None:
         )
 
 
+def _check_colours(name: str, data: Tensor) -> None:
+    _check_image(name, data)
+    if data.shape[-1] not in (1, 3):
+        raise ShapeError(
+            f"{name}: the last axis of an image holds its 1 or 3 channels, got "
+            f"{list(data.shape)}. Change colours before ToTensor, which puts channels first."
+        )
+
+
 def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
     """Return float results in the image's dtype; bytes are held in 0..255 and cut."""
     if dtype is torch.uint8:
@@ -63,6 +72,11 @@ def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1,
     if data.ndim not in (3, 4):
         raise ShapeError(f"_image_normalize needs 3 or 4 axes, got {list(data.shape)}.")
     channels = data.shape[-3]
+    if channels not in (1, 3):
+        raise ShapeError(
+            "_image_normalize: channels come first, as ToTensor puts them, and are 1 or 3; got an "
+            f"image of {list(data.shape)}."
+        )
     for what, given in (("mean", mean), ("std", std)):
         if len(given) not in (1, channels):
             raise ShapeError(
@@ -297,7 +311,7 @@ def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> 
     >>> mx.nd.image.random_brightness(mx.nd.ones((1, 1, 3)), 2, 2).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
     """
-    _check_image("_image_random_brightness", data)
+    _check_colours("_image_random_brightness", data)
     factor = _factor("_image_random_brightness", min_factor, max_factor)
     return _to_dtype(_brightened(_working(data), factor), data.dtype)
 
@@ -309,7 +323,7 @@ def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Te
     >>> mx.nd.image.random_contrast(mx.nd.array([[[1], [3]]]), 2, 2).asnumpy().ravel()
     array([0., 4.], dtype=float32)
     """
-    _check_image("_image_random_contrast", data)
+    _check_colours("_image_random_contrast", data)
     factor = _factor("_image_random_contrast", min_factor, max_factor)
     return _to_dtype(_contrasted(_working(data), factor), data.dtype)
 
@@ -321,7 +335,7 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
     >>> mx.nd.image.random_saturation(mx.nd.array([[[2, 4, 0]]]), 0.5, 0.5).asnumpy().ravel()
     array([1., 2., 0.], dtype=float32)
     """
-    _check_image("_image_random_saturation", data)
+    _check_colours("_image_random_saturation", data)
     factor = _factor("_image_random_saturation", min_factor, max_factor)
     return _to_dtype(_saturated(_working(data), factor), data.dtype)
 
@@ -333,7 +347,7 @@ def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     >>> mx.nd.image.random_hue(mx.nd.array([[[2, 2, 2]]]), 0.5, 0.5).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
     """
-    _check_image("_image_random_hue", data)
+    _check_colours("_image_random_hue", data)
     factor = _factor("_image_random_hue", min_factor, max_factor)
     return _to_dtype(_hue_shifted(_working(data), factor), data.dtype)
 
@@ -347,7 +361,7 @@ def random_color_jitter(
     >>> mx.nd.image.random_color_jitter(mx.nd.ones((1, 1, 3)), 0, 0, 0, 0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_image("_image_random_color_jitter", data)
+    _check_colours("_image_random_color_jitter", data)
     steps = (
         (_brightened, brightness, 1.0),
         (_contrasted, contrast, 1.0),
@@ -370,7 +384,7 @@ def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
     >>> mx.nd.image.adjust_lighting(mx.nd.ones((1, 1, 3)), alpha=(0, 0, 0)).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_image("_image_adjust_lighting", data)
+    _check_colours("_image_adjust_lighting", data)
     if len(alpha) != 3:
         raise MXNetError(f"_image_adjust_lighting needs 3 numbers in alpha, got {alpha}.")
     return _lit(data, alpha)
@@ -383,5 +397,5 @@ def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
     >>> mx.nd.image.random_lighting(mx.nd.ones((1, 1, 3)), alpha_std=0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_image("_image_random_lighting", data)
+    _check_colours("_image_random_lighting", data)
     return _lit(data, (torch.randn(3) * alpha_std).tolist())

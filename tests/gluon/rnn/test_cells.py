@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -165,3 +167,36 @@ def test_states_begin_with_any_function_that_takes_a_shape(func):
     for cell in (rnn.LSTM(3), rnn.LSTMCell(3)):
         states = cell.begin_state(batch_size=2, func=func)
         assert [s.shape[-2:] for s in states] == [(2, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_variational_dropout_unrolls_merged_unless_refused(as_list):
+    cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(3), drop_inputs=0.5, drop_outputs=0.5)
+    cell.initialize()
+    steps = [mx.nd.ones((2, 3))] * 4 if as_list else mx.nd.ones((2, 4, 3))
+    outputs, _ = cell.unroll(4, steps)
+    assert outputs.shape == (2, 4, 3)
+    outputs, _ = cell.unroll(4, steps, merge_outputs=False)
+    assert [step.shape for step in outputs] == [(2, 3)] * 4
+    valid, _ = cell.unroll(4, steps, valid_length=mx.nd.array([1, 4]))
+    assert not valid[0, 1:].asnumpy().any()
+    assert valid[1].asnumpy().any()
+
+
+def test_variational_dropout_of_sequences_is_one_node_each():
+    cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(3, prefix="r_"), 0.3, 0, 0.2)
+    outputs, _ = cell.unroll(2, mx.sym.Variable("d"), layout="TNC")
+    nodes = json.loads(outputs.tojson())["nodes"]
+    dropped = [n["attrs"] for n in nodes if n["op"] == "Dropout"]
+    assert dropped == [{"axes": "(0,)", "p": "0.3"}, {"axes": "(0,)", "p": "0.2"}]
+
+
+def test_variational_dropout_wraps_a_bidirectional_cell():
+    both = rnn.BidirectionalCell(rnn.GRUCell(3), rnn.GRUCell(3))
+    cell = contrib.rnn.VariationalDropoutCell(both, drop_inputs=0.5)
+    cell.initialize()
+    outputs, states = cell.unroll(4, mx.nd.ones((2, 4, 5)))
+    assert outputs.shape == (2, 4, 6)
+    assert [state.shape for state in states] == [(2, 3), (2, 3)]
+    again, _ = cell.unroll(4, mx.nd.ones((2, 4, 5)))
+    assert_array_equal(again.asnumpy(), outputs.asnumpy())

@@ -124,3 +124,13 @@ def test_data_has_the_axes_of_the_kernel(shape: tuple, options: dict) -> None:
         mx.nd.Pooling(mx.nd.ones(shape), **options)
     with pytest.raises(MXNetError, match="Pooling: Input data should be"):
         mx.sym.Pooling(mx.sym.var("data"), **options).infer_shape(data=shape)
+
+
+def test_a_kernel_larger_than_the_picture_is_named():
+    picture = mx.nd.ones((1, 3, 3, 3))
+    with pytest.raises(MXNetError, match=r"Error in operator Pooling: kernel size \(13\) exceeds"):
+        mx.nd.Pooling(picture, kernel=(13, 13), pool_type="avg")
+    with pytest.raises(MXNetError, match="Error in operator Convolution: kernel size exceed input"):
+        mx.nd.Convolution(
+            picture, mx.nd.ones((2, 3, 5, 5)), kernel=(5, 5), num_filter=2, no_bias=True
+        )

@@ -51,3 +51,16 @@ def test_one_channel_has_no_colour_to_change() -> None:
 def test_errors_say_what_is_needed(call, text: str) -> None:
     with pytest.raises(MXNetError, match=text):
         call(mx.nd.ones((3, 3, 3)))
+
+
+@pytest.mark.parametrize("shape", [(7, 9, 3), (2, 7, 9, 3), (4, 5, 5)])
+def test_normalize_refuses_channels_that_are_not_first(shape) -> None:
+    with pytest.raises(MXNetError, match="channels come first"):
+        mx.nd.image.normalize(mx.nd.ones(shape), mean=0.5, std=2.0)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 5, 4), (4, 5, 2)])
+@pytest.mark.parametrize("name", ["brightness", "contrast", "saturation", "hue"])
+def test_colours_need_channels_last(name, shape) -> None:
+    with pytest.raises(MXNetError, match="1 or 3 channels"):
+        getattr(mx.nd.image, f"random_{name}")(mx.nd.ones(shape), min_factor=1, max_factor=1)

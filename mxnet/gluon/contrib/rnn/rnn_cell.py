@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell
-from ...rnn.sequences import namespace_of
+from ...rnn.sequences import format_sequence, mask_sequence, namespace_of, tensor_types
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 
@@ -65,6 +65,39 @@ class VariationalDropoutCell(ModifierCell):
         inputs = self._drop(F, "drop_inputs", inputs)
         output, states = self.base_cell(inputs, states)
         return self._drop(F, "drop_outputs", output), states
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: list | None = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list]:
+        """Run the cell over `length` steps; outputs come merged unless that is refused.
+
+        Without dropout of states the wrapped cell unrolls itself, so that one which cannot be
+        stepped, such as a `BidirectionalCell`, can be wrapped.
+        """
+        if self.drop_states:
+            return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
+        self.reset()
+        inputs, axis, F, _ = format_sequence(length, inputs, layout, True)
+        if self.drop_inputs:
+            inputs = F.Dropout(inputs, p=self.drop_inputs, axes=(axis,))
+        self.base_cell._modified = False
+        outputs, states = self.base_cell.unroll(
+            length, inputs, begin_state, layout, merge_outputs=True, valid_length=valid_length
+        )
+        self.base_cell._modified = True
+        if self.drop_outputs:
+            outputs = F.Dropout(outputs, p=self.drop_outputs, axes=(axis,))
+        outputs = format_sequence(length, outputs, layout, merge_outputs is not False)[0]
+        if valid_length is not None:
+            merged = isinstance(outputs, tensor_types)
+            outputs = mask_sequence(F, outputs, length, valid_length, axis, merged)
+        return outputs, states
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
