@@ -10,6 +10,7 @@ import os
 import tempfile
 import threading
 import time
+import warnings
 from bisect import bisect_right
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,11 @@ class Recording:
         if torch.cuda.is_available():
             activities.append(ProfilerActivity.CUDA)
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's tracer chats on stderr
-        self._running = profile(activities=activities, profile_memory=memory)
-        self._running.start()
+        session = profile(activities=activities, profile_memory=memory)
+        with warnings.catch_warnings():  # each stretch is a session, so no cycle loses events
+            warnings.filterwarnings("ignore", message=".*Profiler clears events")
+            session.start()
+        self._running = session
 
     def stop(self) -> None:
         """End the stretch and keep what it saw."""
