@@ -18,10 +18,10 @@ import torch
 
 from .base import string_types
 from .error import MXNetError
+from .imperative.gradient import attach, differentiate, gradient_array, run_backward
+from .imperative.handle import current, plain, wrap, wrap_plain
+from .imperative.state import Session, backward_mode, recording_scopes, state
 from .ndarray import NDArray
-from .ndarray.gradient import attach, differentiate, gradient_array, run_backward
-from .ndarray.state import Session, backward_mode, recording_scopes, state
-from .ndarray.storage import current, plain, wrap, wrap_plain
 
 __all__ = [
     "Function",

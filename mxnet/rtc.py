@@ -12,8 +12,8 @@ import torch
 from . import dtypes
 from .base import MXNetError, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .context import Context, torch_device
+from .imperative.handle import plain
 from .ndarray import NDArray
-from .ndarray.storage import plain
 
 __all__ = ["CudaKernel", "CudaModule"]
 

@@ -18,7 +18,7 @@ import mxnet  # noqa: F401 (importing it declares all operators)
 from mxnet.ops import registry
 from mxnet.ops.attributes import to_string
 from mxnet.ops.declare import Op
-from mxnet.ops.presentation import home_of
+from mxnet.ops.frontend import namespace_of
 from tests.grammar.sampling import Row, families, rows_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -193,7 +193,7 @@ def tables() -> list[str]:
     rows, marked = sampled(), {registry.get(name).name for name in differing()}
     lines: dict[str, list[str]] = {home: [] for home in SECTIONS}
     for op in sorted(registry.operators(), key=lambda op: op.name.lower()):
-        home = home_of(op.name)[0] or "_internal"
+        home = namespace_of(op.name)[0] or "_internal"
         lines[home].append(row_of(op, rows.get(op.name, ()), op.name in marked))
     head = (
         "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"

@@ -12,11 +12,11 @@ from .. import dtypes
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
 from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
+from ..imperative.apply import stored_context
+from ..imperative.gradient import check_req
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.gradient import check_req
-from ..ndarray.invoke import stored_context
 from ..ndarray.sparse import zeros as sparse_zeros
-from ..ndarray.storage import plain, wrap_plain
 from ..ops.shapes import is_known
 from .executor import Executor, context_of_node
 from .storage_types import checked_stypes, infer_gradient_storage, infer_storage

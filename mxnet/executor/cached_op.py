@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError
+from ..imperative.apply import assign, stored_context
+from ..imperative.handle import current, plain, wrap, wrap_plain
+from ..imperative.state import state
 from ..ndarray import NDArray
-from ..ndarray.invoke import assign, stored_context
-from ..ndarray.state import state
-from ..ndarray.storage import current, plain, wrap, wrap_plain
 from .passes import chosen
 from .program import KERNEL_ERRORS, Program, open_sources, source_shapes
 from .together import INLINE_LIMIT, is_divided, together

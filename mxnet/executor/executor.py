@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
+from ..imperative.apply import stored_context
+from ..imperative.gradient import Gradient, explain, run_engine
+from ..imperative.handle import plain, wrap_plain, writable
 from ..ndarray import NDArray
-from ..ndarray.gradient import Gradient, explain, run_engine
-from ..ndarray.invoke import stored_context
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
-from ..ndarray.storage import plain, wrap_plain, writable
 from .differentiation import (
     draws_random_numbers,
     head_gradients,

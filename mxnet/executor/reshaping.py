@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..error import MXNetError, ShapeError
 from ..graph.passes.infer import infer_shapes, unknown_for_zero
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros
-from ..ndarray.storage import plain, wrap_plain
 from ..ops.shapes import is_known
 
 if TYPE_CHECKING:

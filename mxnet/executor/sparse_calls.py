@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from .. import autograd
+from ..imperative.gradient import Gradient
+from ..imperative.handle import wrap
 from ..ndarray import NDArray
-from ..ndarray.gradient import Gradient
 from ..ndarray.sparse import BaseSparseNDArray, cast_storage
 from ..ndarray.sparse.creation import zeros
 from ..ndarray.sparse.dispatch import run
-from ..ndarray.storage import wrap
 from .plan import Call, Plan
 from .program import Pass
 

@@ -17,7 +17,7 @@ from ..error import MXNetError, did_you_mean
 from ..executor import CachedOp
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from ..symbol.handle import BUILT_IN_BACKENDS
+from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array
 from .block import Block
 from .nesting import flatten, leaves, regroup, same_structure

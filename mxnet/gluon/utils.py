@@ -22,8 +22,8 @@ from .. import env, ndarray
 from ..context import Context
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
+from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain
 from ..symbol import Symbol
 from ..util import is_np_array, is_np_shape
 

@@ -11,8 +11,8 @@ import torch
 from ..error import MXNetError, ShapeError
 from ..formats import pictures
 from ..formats.location import existing_file
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.storage import wrap_plain
 
 
 def imdecode(

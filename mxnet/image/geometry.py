@@ -13,8 +13,8 @@ import torch.nn.functional as F
 
 from ..error import MXNetError, ShapeError
 from ..formats.pictures import opencv
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.storage import wrap_plain
 from . import chance
 from .decoding import array_of, pixels_of
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidType, InvalidValue, MXNetError, ShapeError
+from ..imperative.handle import Handle, plain, wrap_plain
 from ..ndarray import NDArray, array
-from ..ndarray.storage import Handle, plain, wrap_plain
 from ..random import host_rng
 from .batches import DataBatch, DataDesc, DataIter
 

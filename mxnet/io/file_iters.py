@@ -22,8 +22,8 @@ from ..dtypes import to_name, to_numpy
 from ..error import MXNetError, ShapeError
 from ..formats import csv_file, libsvm_file
 from ..formats.idx_file import read_idx
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray, array, sparse
-from ..ndarray.storage import wrap_plain
 from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type
 from .batches import DataBatch, DataDesc, DataIter
 from .row_batches import Batch, RowBatches, RowStream, only_part

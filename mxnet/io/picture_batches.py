@@ -23,8 +23,8 @@ from ..error import FormatError, MXNetError
 from ..formats.location import MissingFile, local_path
 from ..formats.record_index import read_index
 from ..formats.recordio_file import RecordReader
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.storage import wrap_plain
 from .row_batches import Batch
 
 CHUNKS_PER_THREAD = 4  # a batch is cut into so many pieces of work for each thread

@@ -10,8 +10,8 @@ from .. import optimizer as opt
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain, wrap_plain
 from .base import KVStoreBase, UnknownCapability
 from .compression import TwoBit, make_compression
 from .keys import Key, grouped

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..context import Context
 from ..error import MXNetError
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain, wrap_plain
 from .compression import TwoBit
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .. import registry
 from ..error import ShapeError
-from ..ndarray.storage import Handle, plain
+from ..imperative.handle import Handle, plain
 
 Arrays = Any  # an array, or a list of arrays
 Feval = Callable[[np.ndarray, np.ndarray], Any]  # label, pred -> value, or (sum, count)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..ndarray.storage import Handle
+from ..imperative.handle import Handle
 from .base import (
     Arrays,
     EvalMetric,

@@ -21,11 +21,11 @@ import torch
 from ..error import FormatError, MXNetError
 from ..formats import tree_file
 from ..formats.location import local_path
+from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
 from ..lr_scheduler import LRScheduler
 from ..metric import EvalMetric
 from ..ndarray import NDArray
-from ..ndarray.storage import plain, wrap_plain
 from ..optimizer import Optimizer
 
 VERSION = 1

@@ -1,21 +1,26 @@
-"""`mx.nd`: eager arrays. Its operator functions are made from the registry, in `face`."""
+"""`mx.nd`: eager arrays. Operator functions are generated from the registry by `codegen`."""
 
 from __future__ import annotations
 
 from . import _internal, contrib, image, linalg, op, random, sparse, utils
-from .core import NDArray
-from .creation import *  # noqa: F403 (each module says in __all__ what is public)
+from . import ndarray as _ndarray_module
+from .codegen import add_methods, populate
+from .creation import *  # noqa: F403 (each module lists its public names in __all__)
 from .creation import __all__ as _creation
-from .face import add_methods, populate
 from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
-from .ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX, _GRAD_REQ_MAP
-from .operators import add_signs
+from .ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX, _GRAD_REQ_MAP, NDArray
+from .operator_overloads import add_operator_overloads
 from .sparse import cast_storage
 from .utils import load, load_frombuffer, loads, save
 
+# MXNet's `mxnet.ndarray.ndarray` holds these functions as well.
+for _name in (*_creation, *_functions):
+    setattr(_ndarray_module, _name, globals()[_name])
+_ndarray_module.__all__ += [*_creation, *_functions]
+
 add_methods(NDArray)
-add_signs(NDArray)
+add_operator_overloads(NDArray)
 
 
 def _fill_namespaces() -> None:

@@ -10,6 +10,8 @@ import torch
 
 from ..context import Context, current_context, torch_device
 from ..error import InvalidType, MXNetError
+from ..imperative.apply import apply, stored_context
+from ..imperative.handle import plain, wrap_plain
 from ..ops import registry
 from .contrib_updates import (
     adamw_update,
@@ -19,9 +21,7 @@ from .contrib_updates import (
     multi_mp_adamw_update,
     multi_mp_lamb_update,
 )
-from .core import NDArray
-from .invoke import invoke, stored_context
-from .storage import plain, wrap_plain
+from .ndarray import NDArray
 
 __all__ = [
     "adamw_update",
@@ -72,7 +72,7 @@ def _nested_like(shape: Any, parts: Iterator[NDArray]) -> Any:
 
 def _stack(columns: Sequence[Sequence[NDArray]]) -> list[NDArray]:
     stack = registry.get("stack")
-    return [invoke(stack, list(c), {"axis": 0}, cls=type(c[0])) for c in columns]
+    return [apply(stack, list(c), {"axis": 0}, cls=type(c[0])) for c in columns]
 
 
 def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
@@ -133,7 +133,7 @@ def while_loop(
         return [], variables
     missing = max_iterations - len(steps)
     zeros = registry.get("zeros_like")
-    padding = [[invoke(zeros, (o,), None, cls=type(o)) for o in steps[0]]] * missing
+    padding = [[apply(zeros, (o,), None, cls=type(o)) for o in steps[0]]] * missing
     stacked = _stack(list(zip(*steps, *padding, strict=True)))
     return _nested_like(outs, iter(stacked)), variables
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..imperative.apply import apply
 from ..ops import registry
-from .core import NDArray
 from .creation import full
-from .invoke import invoke
+from .ndarray import NDArray
 
 
 def _factor(rescale_grad: Any, like: NDArray) -> NDArray:
@@ -44,7 +44,7 @@ def adamw_update(
     raw = {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd}
     raw |= {"clip_gradient": clip_gradient, **kwargs}
     inputs = (weight, grad, mean, var, _factor(rescale_grad, weight))
-    return invoke(registry.get("_adamw_update"), inputs, raw, out, cls=NDArray)
+    return apply(registry.get("_adamw_update"), inputs, raw, out, cls=NDArray)
 
 
 def mp_adamw_update(
@@ -69,7 +69,7 @@ def mp_adamw_update(
     raw = {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd}
     raw |= {"clip_gradient": clip_gradient, **kwargs}
     inputs = (weight, grad, mean, var, weight32, _factor(rescale_grad, weight))
-    return invoke(registry.get("_mp_adamw_update"), inputs, raw, out, cls=NDArray)
+    return apply(registry.get("_mp_adamw_update"), inputs, raw, out, cls=NDArray)
 
 
 def _interleaved(*columns: Sequence[NDArray]) -> list[NDArray]:
@@ -94,7 +94,7 @@ def multi_adamw_update(
     """Do `adamw_update` for many weights at once."""
     arrays = [*_interleaved(weights, grads, mean, var), _factor(rescale_grad, weights[0])]
     raw = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights), **kwargs}
-    return invoke(registry.get("_multi_adamw_update"), arrays, raw, out, cls=NDArray)
+    return apply(registry.get("_multi_adamw_update"), arrays, raw, out, cls=NDArray)
 
 
 def multi_mp_adamw_update(
@@ -116,7 +116,7 @@ def multi_mp_adamw_update(
     arrays = _interleaved(weights, grads, mean, var, weights32)
     arrays.append(_factor(rescale_grad, weights[0]))
     raw = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights), **kwargs}
-    return invoke(registry.get("_multi_mp_adamw_update"), arrays, raw, out, cls=NDArray)
+    return apply(registry.get("_multi_mp_adamw_update"), arrays, raw, out, cls=NDArray)
 
 
 def multi_lamb_update(
@@ -135,7 +135,7 @@ def multi_lamb_update(
     raw = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
     raw["num_tensors"] = num_tensors or len(weights)
     arrays = _interleaved(weights, grads, mean, var)
-    return invoke(registry.get("_multi_lamb_update"), arrays, raw, out, cls=NDArray)
+    return apply(registry.get("_multi_lamb_update"), arrays, raw, out, cls=NDArray)
 
 
 def multi_mp_lamb_update(
@@ -155,4 +155,4 @@ def multi_mp_lamb_update(
     raw = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
     raw["num_tensors"] = num_tensors or len(weights)
     arrays = _interleaved(weights, grads, mean, var, weights32)
-    return invoke(registry.get("_multi_mp_lamb_update"), arrays, raw, out, cls=NDArray)
+    return apply(registry.get("_multi_mp_lamb_update"), arrays, raw, out, cls=NDArray)

@@ -12,12 +12,12 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError
+from ..imperative.apply import apply, parse_context, stored_context
+from ..imperative.handle import Handle, plain, wrap_plain
 from ..ops import registry
 from ..ops.declare import KERNEL_ERRORS, OpContext, operator_error
 from ..shape_mode import is_np_shape
-from .core import NDArray
-from .invoke import invoke, parse_context, stored_context
-from .storage import Handle, plain, wrap_plain
+from .ndarray import NDArray
 
 __all__ = [
     "arange",
@@ -118,7 +118,7 @@ def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: An
         )
     if kwargs:
         raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
-        return invoke(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
+        return apply(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
     ctx = _context(ctx)
     run = OpContext(False, torch_device(ctx))
     try:
@@ -206,7 +206,7 @@ def arange(
     array([0., 0., 1., 1., 2., 2.], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype}
-    return invoke(registry.get("_arange"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(registry.get("_arange"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def linspace(
@@ -223,7 +223,7 @@ def linspace(
     array([0. , 0.5, 1. ], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype}
-    return invoke(registry.get("_linspace"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(registry.get("_linspace"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def eye(
@@ -241,7 +241,7 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     raw = {"N": N, "M": M, "k": k, "dtype": "float32" if dtype is None else dtype}
-    return invoke(registry.get("_eye"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(registry.get("_eye"), (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from ..error import InvalidValue
+from ..imperative.apply import apply
+from ..imperative.handle import Handle
 from ..ops import registry
-from .core import NDArray
 from .creation import array
-from .invoke import invoke
-from .operators import NUMBERS, binary_sign
-from .storage import Handle
+from .ndarray import NDArray
+from .operator_overloads import NUMBERS, binary_overload
 
 OPERANDS = (Handle, *NUMBERS)
 
@@ -99,8 +99,8 @@ _TWO_SIDED = {
 def _two_sided(name: str) -> Callable:
     both, with_number, reverse, on_numbers, sentence = _TWO_SIDED[name]
     sign, reversed_sign = (
-        binary_sign(NDArray, both, with_number),
-        binary_sign(NDArray, both, reverse),
+        binary_overload(NDArray, both, with_number),
+        binary_overload(NDArray, both, reverse),
     )
 
     def function(lhs: Any, rhs: Any) -> Any:
@@ -165,7 +165,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
             )
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
-    return invoke(registry.get("Concat"), arrays, {"dim": axis}, cls=NDArray)
+    return apply(registry.get("Concat"), arrays, {"dim": axis}, cls=NDArray)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -182,7 +182,7 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     # NumPy moves the axes of a stand-in whose sizes are the axis numbers.
     stand_in = np.empty(tuple(range(tensor.ndim)) if tensor.ndim else (), dtype=np.int8)
     axes = np.moveaxis(stand_in, source, destination).shape
-    return invoke(registry.get("transpose"), (tensor,), {"axes": axes}, cls=type(tensor))
+    return apply(registry.get("transpose"), (tensor,), {"axes": axes}, cls=type(tensor))
 
 
 def split_v2(
@@ -202,7 +202,7 @@ def split_v2(
     else:
         sections, indices = 0, (0, *indices_or_sections)
     raw = {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis, "sections": sections}
-    return invoke(registry.get("_split_v2"), (ary,), raw, cls=type(ary))
+    return apply(registry.get("_split_v2"), (ary,), raw, cls=type(ary))
 
 
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:
@@ -212,18 +212,18 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     array([1, 2])
     """
     if isinstance(bins, Handle):
-        return invoke(registry.get("_histogram"), (a, bins), None, cls=NDArray)
+        return apply(registry.get("_histogram"), (a, bins), None, cls=NDArray)
     if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
         counts, edges = np.histogram(a.asnumpy().astype("float64"), bins=bins)
         return array(counts), array(edges)
     raw = {"bin_cnt": bins, "range": range}
-    return invoke(registry.get("_histogram"), (a, None), raw, cls=NDArray)
+    return apply(registry.get("_histogram"), (a, None), raw, cls=NDArray)
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write the one-hot rows of the indices into `out` (an old form of `one_hot`)."""
     raw = {"depth": out.shape[1], "dtype": out.dtype}
-    return invoke(registry.get("one_hot"), (indices,), raw, out, cls=NDArray)
+    return apply(registry.get("one_hot"), (indices,), raw, out, cls=NDArray)
 
 
 def waitall() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
-from .storage import Handle, plain
+from ..imperative.handle import Handle, plain
 
 
 def index_error(index: int, axis: int, size: int) -> IndexError:

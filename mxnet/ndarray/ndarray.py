@@ -1,14 +1,38 @@
-"""MXNet's spelling of this place: `mxnet.ndarray.ndarray` has the class and its basic functions."""
+"""`NDArray`: a torch tensor with MXNet's semantics.
+
+Operator methods are generated in `codegen`, operator overloads in `operator_overloads`.
+"""
 
 from __future__ import annotations
 
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
 from .. import dtypes
 from ..base import integer_types, mx_real_t, numeric_types
-from .core import NDArray
-from .creation import *  # noqa: F403 (MXNet's module shows them all)
-from .creation import __all__ as _creation
-from .functions import *  # noqa: F403
-from .functions import __all__ as _functions
+from ..context import Context, context_of, cpu, torch_device
+from ..error import InvalidValue, MXNetError, ShapeError
+from ..formats import params_file
+from ..imperative.apply import stored_context
+from ..imperative.gradient import attach, run_backward
+from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
+from ..imperative.state import backward_mode, state
+from ..ops import registry
+from ..ops.tensor.reshape_codes import resolve_reshape
+from . import indexing
+from .codegen import make_plain_function
+from .one_element import convertible
+from .printing import html, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# MXNet's module has these names too; the package adds its creation functions and arithmetic.
+__all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
 
 py_slice = slice
 _DTYPE_NP_TO_MX = {None: -1, **{row.numpy: row.code for row in dtypes.TABLE}}
@@ -17,11 +41,493 @@ _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 
-__all__ = [
-    "NDArray",
-    "integer_types",
-    "mx_real_t",
-    "numeric_types",
-    *_creation,
-    *_functions,
-]
+_FULL = slice(None)
+
+
+def _either(array: NDArray) -> Tensor:
+    """Return a tensor of the array for questions about its form: any will do."""
+    data = array._data
+    return array._tracked if data is None else data
+
+
+class NDArray(Handle):
+    """A multi-dimensional array on a device.
+
+    Make one with `mx.nd.array`, `mx.nd.zeros` and their kin rather than by calling the class.
+
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> (x * 2).asnumpy()
+    array([[2., 4.],
+           [6., 8.]], dtype=float32)
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    # One element of an array has shape (1,), as MXNet's legacy arrays do.
+    _keep_scalar = False
+
+    def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
+        if handle is None:  # empty, until __setstate__ fills it
+            self._data = self._tracked = self._dtype = self._grad = self._ctx = None
+            return
+        tensor = handle if isinstance(handle, Tensor) else plain(handle)
+        self._data, self._tracked, self._grad = tensor.detach(), None, None
+        self._dtype = tensor.dtype
+        self._ctx = None if isinstance(handle, Tensor) else handle._ctx
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def handle(self) -> Tensor:
+        """The torch tensor underneath, outside any graph."""
+        return plain(self)
+
+    @property
+    def writable(self) -> bool:
+        """Whether the array may be changed: always."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return tuple(_either(self).shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return _either(self).ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return _either(self).numel()
+
+    @property
+    def dtype(self) -> Any:
+        """The data type, as NumPy's scalar type."""
+        return dtypes.to_numpy(self._dtype)
+
+    @property
+    def stype(self) -> str:
+        """The storage type: 'default' for dense arrays."""
+        return "default"
+
+    @property
+    def context(self) -> Context:
+        """The device that the array lives on."""
+        return self._ctx or context_of(_either(self))
+
+    ctx = context
+
+    @property
+    def T(self) -> NDArray:
+        """A copy with the axes in reverse order; of a vector, the vector itself."""
+        if self.ndim < 2:
+            return self
+        return _transpose(self)
+
+    @property
+    def grad(self) -> NDArray | None:
+        """The gradient array that `attach_grad` made, or None."""
+        record = self._grad
+        return None if record is None else record.array
+
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether backward has written the gradient since this was last set to False."""
+        record = self._grad
+        return record is not None and record.fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        if self.grad is not None:
+            self._grad.fresh = bool(value)
+
+    # -- to and from elsewhere ----------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray:
+        """Return a NumPy copy.
+
+        >>> mx.nd.ones((2,)).asnumpy()
+        array([1., 1.], dtype=float32)
+        """
+        tensor = plain(self)
+        if tensor.dtype is torch.bfloat16:
+            bits = tensor.contiguous().view(torch.int16).cpu().numpy()
+            return bits.copy().view(dtypes.bfloat16)
+        return convertible(tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy())
+
+    def asscalar(self) -> Any:
+        """Return the only element as a NumPy scalar.
+
+        >>> float(mx.nd.array([3]).asscalar())
+        3.0
+        """
+        data = plain(self)
+        if data.numel() != 1:
+            raise ValueError("The current array is not a scalar")
+        kind = dtypes.to_numpy(data.dtype)
+        if kind is np.float32:  # nearly always
+            return kind(data.item())
+        return self.asnumpy().reshape(-1)[0]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        return self.asscalar().item()
+
+    def tolist(self) -> list:
+        """Return the elements as nested Python lists."""
+        return plain(self).tolist()
+
+    def to_torch(self) -> Tensor:
+        """Return a torch tensor that shares this array's memory.
+
+        >>> mx.nd.ones((2,)).to_torch()
+        tensor([1., 1.])
+        """
+        return plain(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = plain(self).cpu().numpy() if copy is False else self.asnumpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return plain(self).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return plain(self).__dlpack_device__()
+
+    def to_dlpack_for_read(self) -> Any:
+        """Return a DLPack capsule that shares memory, to be read."""
+        return torch.utils.dlpack.to_dlpack(plain(self))
+
+    def to_dlpack_for_write(self) -> Any:
+        """Return a DLPack capsule that shares memory, to be written."""
+        return torch.utils.dlpack.to_dlpack(writable(self))
+
+    def wait_to_read(self) -> None:
+        """Wait until pending work on this array is done."""
+        if plain(self).is_cuda:
+            torch.cuda.synchronize(plain(self).device)
+
+    wait_to_write = wait_to_read
+
+    # -- copies and conversions ---------------------------------------------------------------
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """Return the array in another data type; without `copy` perhaps the array itself.
+
+        >>> mx.nd.array([1.7]).astype('int32').asnumpy()
+        array([1], dtype=int32)
+        """
+        wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
+        if not copy and self._dtype is wanted:
+            return self
+        return _cast(self, wanted)
+
+    def copy(self) -> NDArray:
+        """Return a copy on the same device."""
+        return self.copyto(self.context)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copy into another array of the same shape, or to a new one on a context."""
+        if isinstance(other, NDArray):
+            if other is self:
+                return other
+            if other.stype != "default":
+                other[:] = self
+                return other
+            place = writable(other)
+            if place.shape != plain(self).shape:
+                raise MXNetError(
+                    f"copyto: the arrays have shapes {self.shape} and {other.shape}; "
+                    "they must be equal."
+                )
+            place.copy_(plain(self))
+            return other
+        if isinstance(other, Context):
+            device = torch_device(other)
+            tensor = current(self)
+            made = tensor.clone() if tensor.device == device else tensor.to(device)
+            return wrap(type(self), made, stored_context(other))
+        raise TypeError(f"copyto does not support type {type(other)}")
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """Return the array itself if it is on that context already, else a copy there."""
+        return self if self.context == context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return this memory as a legacy NDArray."""
+        return self
+
+    def as_np_ndarray(self) -> NDArray:
+        """Return this memory as an `mx.np.ndarray`."""
+        from ..numpy import ndarray  # lazy import: numpy builds on this module
+
+        return self._as(ndarray)
+
+    def _as(self, cls: type[NDArray]) -> NDArray:
+        """Return an array of another class around the same tensors."""
+        array = cls.__new__(cls)
+        array._data, array._tracked = self._data, self._tracked
+        array._session = getattr(self, "_session", None)
+        array._dtype, array._ctx, array._grad = self._dtype, self._ctx, self._grad
+        return array
+
+    def tostype(self, stype: str) -> NDArray:
+        """Return the array in another storage type ('default', 'row_sparse', 'csr')."""
+        if stype == "default":
+            return self
+        from .sparse import cast_storage
+
+        return cast_storage(self, stype)
+
+    def detach(self) -> NDArray:
+        """Return the same memory outside the recorded graph."""
+        return wrap_plain(type(self), plain(self), self._ctx)
+
+    # -- shape --------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Return a view of another shape; 0, -1, -2, -3, -4 have MXNet's special meanings.
+
+        >>> mx.nd.zeros((2, 3, 4)).reshape((-1, 0), reverse=True).shape
+        (6, 4)
+        """
+        sizes = shape[0] if len(shape) == 1 else None
+        if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
+            try:  # nothing to resolve
+                return wrap(type(self), current(self).reshape(sizes), self._ctx)
+            except RuntimeError:
+                pass
+        reverse = kwargs.pop("reverse", False)
+        if not shape:
+            shape = kwargs.pop("shape", None)
+            if shape is None:
+                raise InvalidValue("Shape must be provided.")
+        elif len(shape) == 1 and isinstance(shape[0], tuple | list):
+            shape = shape[0]
+        if kwargs:
+            raise TypeError(f"Got unknown keywords in reshape: {', '.join(kwargs)}.")
+        shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        tensor = current(self)
+        wanted = resolve_reshape(tuple(tensor.shape), shape, bool(reverse))
+        if wanted is None:
+            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
+        return wrap(type(self), tensor.reshape(wanted), self._ctx)
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """Return a copy (or, with `inplace`, a view) with a new axis of size 1."""
+        if inplace:
+            return wrap(type(self), current(self).unsqueeze(axis), self._ctx)
+        return _expand_dims(self, axis)
+
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+        """Return a copy (or, with `inplace`, a view) without axes of size 1."""
+        made = _squeeze(self, axis)
+        return self.reshape(made.shape) if inplace else made
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """Return a copy (or, with `inplace`, a view) with all axes but the first merged."""
+        if inplace:
+            return wrap(type(self), current(self).flatten(1), self._ctx)
+        return _flatten(self)
+
+    def broadcast_to(self, shape: Any) -> NDArray:
+        """Return a copy stretched to a shape; where it has 0, the size stays."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if self.ndim < len(shape):  # NumPy's rule, as MXNet's method has it
+            lifted = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
+            return _broadcast_to(lifted, shape)
+        return _broadcast_to(self, shape)
+
+    def split_v2(
+        self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
+    ) -> NDArray | list[NDArray]:
+        """Split into equal sections, or at the given indices."""
+        from .functions import split_v2
+
+        return split_v2(self, indices_or_sections, axis, squeeze_axis)
+
+    def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
+        """Return a copy with the axes permuted; without axes, reversed."""
+        if "axes" in kwargs:
+            axes = kwargs["axes"]
+        elif len(axes) == 1 and not isinstance(axes[0], int):
+            axes = axes[0]
+        return _transpose(self, tuple(axes)) if axes else _transpose(self)
+
+    def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any = None) -> NDArray:
+        """Write an array into the part [begin, end) and return this array."""
+        self[_slices(begin, end, step)] = rhs
+        return self
+
+    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any = None) -> NDArray:
+        """Write a number into the part [begin, end) and return this array."""
+        self[_slices(begin, end, step)] = value
+        return self
+
+    # -- elements -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if (
+            key is Ellipsis
+            or (type(key) is slice and key == _FULL)
+            or (type(key) is tuple and not key)
+        ):
+            return self
+        part = indexing.read(current(self), key, self._keep_scalar)
+        return wrap(type(self), part, self._ctx)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place = writable(self)
+        if type(key) is slice and key == _FULL and isinstance(value, NDArray):
+            source = plain(value)
+            if source.shape == place.shape:
+                if source is not place:
+                    place.copy_(source)
+                return
+        indexing.write(place, key, value)
+
+    def _at(self, idx: int) -> NDArray:
+        """Return the part at one index of the first axis; it shares memory."""
+        return self[operator.index(idx)]
+
+    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+        """Return the part [start, stop) of the first axis; it shares memory."""
+        return self[start:stop]
+
+    def _sync_copyfrom(self, source_array: Any) -> None:
+        """Fill the array from anything array-like of the same shape."""
+        source = np.asarray(source_array)
+        if source.shape != self.shape:
+            raise ValueError(f"Shape inconsistent: expected {source.shape} vs got {self.shape}")
+        self[:] = source
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size == 1:
+            return bool(plain(self).item())
+        raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+
+    __nonzero__ = __bool__
+    __hash__ = object.__hash__
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((plain(self) == value).any())
+
+    # -- gradients ----------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make a gradient array, and let recorded computations reach this array.
+
+        Parameters
+        ----------
+        grad_req : {'write', 'add', 'null'}
+            What backward does with the gradient array.
+
+        >>> x = mx.nd.array([3.0])
+        >>> x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad.asscalar()
+        np.float32(6.0)
+        """
+        attach(self, grad_req, stype=stype)
+
+    def backward(
+        self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True
+    ) -> None:
+        """Compute the gradients of this array with respect to all attached arrays.
+
+        `train_mode` is the mode in which gradients that users wrote run (`autograd.Function`);
+        operators keep that of the recording.
+        """
+        if train_mode == state.backward_training:
+            run_backward([self], None if out_grad is None else [out_grad], retain_graph)
+            return
+        with backward_mode(train_mode):
+            run_backward([self], None if out_grad is None else [out_grad], retain_graph)
+
+    # -- the rest -----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def __reduce__(self) -> tuple:
+        return type(self), (None,), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what MXNet pickles: the array as a record of a params file."""
+        if self._data is None and self._tracked is None:
+            return {"handle": None}
+        ctx = self.context
+        record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))
+        return {"handle": bytearray(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        NDArray.__init__(self, None)
+        if state["handle"] is None:
+            return
+        stored, place = params_file.load_record(state["handle"], "pickled array")
+        if not isinstance(stored, Tensor):
+            from .sparse import from_stored
+
+            stored = from_stored(stored)._dense()
+        ctx = Context(Context.devtype2str.get(place[0], "cpu"), place[1])
+        try:
+            device = torch_device(ctx)
+        except MXNetError:
+            ctx = cpu()
+            device = torch_device(ctx)
+        self._data, self._dtype = stored.to(device), stored.dtype
+        self._ctx = stored_context(ctx)
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict) -> NDArray:
+        made = wrap_plain(type(self), plain(self).clone(), self._ctx)
+        if self.grad is not None:
+            attach(made, self._grad.req)
+        return made
+
+
+def _operator(name: str) -> Callable:
+    return make_plain_function(registry.get(name), NDArray)
+
+
+_broadcast_to = _operator("broadcast_to")
+_cast = _operator("Cast")
+_expand_dims = _operator("expand_dims")
+_flatten = _operator("Flatten")
+_squeeze = _operator("squeeze")
+_transpose = _operator("transpose")
+
+
+def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
+    steps = step or (None,) * len(begin)
+    return tuple(slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=True))
+
+
+def from_host(values: np.ndarray) -> Tensor:
+    """Return a new tensor with the values of a NumPy array, bfloat16 bits included."""
+    if values.dtype == dtypes.bfloat16:
+        return torch.from_numpy(values.view(np.int16).copy()).view(torch.bfloat16)
+    values = np.ascontiguousarray(values)
+    return torch.from_numpy(values.copy())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from .ndarray import NDArray
 
 _HTML_ROWS, _HTML_COLUMNS = 12, 16
 

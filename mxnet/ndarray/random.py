@@ -11,10 +11,10 @@ from typing import Any
 from ..base import _Null, numeric_types
 from ..context import Context
 from ..error import AttributeConversionError
+from ..imperative.apply import apply, parse_context
 from ..ops import registry
-from .core import NDArray
-from .face import make_function
-from .invoke import invoke, parse_context
+from .codegen import make_function
+from .ndarray import NDArray
 
 _LIKE = (
     "exponential_like",
@@ -65,13 +65,13 @@ def _draw(
     if isinstance(values[0], NDArray):
         if shape is not _Null and shape is not None:
             kwargs["shape"] = shape
-        return invoke(registry.get(f"_sample_{name}"), values, kwargs, out, cls=NDArray)
+        return apply(registry.get(f"_sample_{name}"), values, kwargs, out, cls=NDArray)
     if shape is _Null or shape is None:
         shape = (1,) if out is None else out.shape
     if isinstance(ctx, str):
         ctx = parse_context(ctx)
     raw = {**parameters, **kwargs, "shape": shape}
-    return invoke(registry.get(f"_random_{name}"), (), raw, out, cls=NDArray, ctx=ctx)
+    return apply(registry.get(f"_random_{name}"), (), raw, out, cls=NDArray, ctx=ctx)
 
 
 def _check_kinds(values: list[Any]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..formats import params_file
-from .core import NDArray
+from ..imperative.handle import plain, wrap_plain
 from .creation import array, empty, zeros
-from .storage import plain, wrap_plain
+from .ndarray import NDArray
 
 __all__ = ["array", "empty", "load", "load_frombuffer", "loads", "save", "zeros"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import Context
+from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain
 from .custom import CustomOp, CustomOpProp, props
 
 _numbers = itertools.count()

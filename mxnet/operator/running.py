@@ -11,9 +11,9 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, context_of
 from ..error import MXNetError
+from ..imperative.handle import wrap_plain
+from ..imperative.state import state
 from ..ndarray import NDArray
-from ..ndarray.state import state
-from ..ndarray.storage import wrap_plain
 from ..ops.declare import Op, OpContext, op
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of

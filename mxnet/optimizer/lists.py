@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
-from ..ndarray.storage import plain, wrap_plain
 from .base import Index, Optimizer, is_half, warn_of_half
 from .plans import HALF, Batch, Group, Plan, by_kind, check_states, positions_by_place
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ..error import DTypeError, MXNetError, ShapeError
+from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain
 from .base import Index
 
 HALF = (torch.float16, torch.bfloat16)

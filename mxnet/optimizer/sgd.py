@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import env
+from ..imperative.handle import plain
 from ..ndarray import NDArray, random
-from ..ndarray.storage import plain
 from ..ops import registry
 from ..ops.training.list_steps import sgd_step_
 from .base import Index, Optimizer, register

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 
 from . import _internal, contrib, image, linalg, op, random, sparse
-from .face import add_methods, populate
-from .handle import Symbol
-from .methods import add_special_methods
-from .signs import add_signs
-from .symbol import (
+from . import functions as _functions
+from . import symbol as _symbol_module
+from .codegen import add_methods, populate
+from .functions import (
     Group,
     Variable,
     arange,
@@ -30,6 +29,9 @@ from .symbol import (
     var,
     zeros,
 )
+from .methods import add_special_methods
+from .operator_overloads import add_operator_overloads
+from .symbol import Symbol
 
 __all__ = [
     "Group",
@@ -61,6 +63,12 @@ __all__ = [
 ]
 
 
+# MXNet's `mxnet.symbol.symbol` holds these functions as well.
+for _name in _functions.__all__:
+    setattr(_symbol_module, _name, getattr(_functions, _name))
+_symbol_module.__all__ = list(_functions.__all__)
+
+
 def _fill_namespaces() -> None:
     populate(
         {
@@ -77,6 +85,6 @@ def _fill_namespaces() -> None:
     add_methods(Symbol)
 
 
-add_signs(Symbol)
+add_operator_overloads(Symbol)
 add_special_methods(Symbol)
 _fill_namespaces()

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from ..ops import registry
+from .codegen import call, entry_of
 from .control_flow import cond, foreach, while_loop
-from .face import call, entry_of
-from .handle import Symbol
+from .functions import full
 from .random import uniform
-from .symbol import full
+from .symbol import Symbol
 
 __all__ = [
     "adamw_update",

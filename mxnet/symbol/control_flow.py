@@ -12,9 +12,9 @@ from ..graph import Entry, Node
 from ..graph.subgraph import MARK, Cut, cut_out
 from ..name import NameManager
 from ..ops import registry
-from .face import apply_op
-from .handle import Symbol
-from .symbol import var
+from .codegen import make_node_symbol
+from .functions import var
+from .symbol import Symbol
 
 __all__ = ["cond", "foreach", "while_loop"]
 
@@ -188,7 +188,9 @@ def _heads(symbols: list[Symbol]) -> list[Entry]:
         entry = symbol._heads[0]
         node = entry.node
         if node.op is None or node in seen or node.extra.get(MARK) != scope:
-            entry = apply_op(Symbol, copy, "identity", {copy.inputs[0].name: entry}, {})._heads[0]
+            entry = make_node_symbol(
+                Symbol, copy, "identity", {copy.inputs[0].name: entry}, {}
+            )._heads[0]
         seen.add(entry.node)
         heads.append(entry)
     return heads
@@ -234,6 +236,6 @@ def _node(name: str, cuts: list[Cut], inputs: list[Entry], attrs: dict[str, Any]
     texts = {k: str(v) for k, v in attrs.items()}
     texts["num_args"] = str(len(inputs) + len(cuts))
     given = {f"arg{i}": e for i, e in enumerate(inputs)}
-    symbol = apply_op(Symbol, registry.get(name), name, given, texts, count=len(inputs))
+    symbol = make_node_symbol(Symbol, registry.get(name), name, given, texts, count=len(inputs))
     symbol._heads[0].node.subgraphs = tuple(cut.graph for cut in cuts)
     return list(symbol)

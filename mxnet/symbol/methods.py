@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ops import registry
-from .face import call, entry_of
-from .handle import Symbol
-from .symbol import split_v2
+from .codegen import call, entry_of
+from .functions import split_v2
+from .symbol import Symbol
 
 
 def _apply(self: Symbol, name: str, hint: str, attrs: dict[str, Any], kwargs: dict) -> Symbol:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..base import _Null, numeric_types
 from ..ops import registry
-from .face import call, entry_of
-from .handle import Symbol
+from .codegen import call, entry_of
+from .symbol import Symbol
 
 __all__ = [
     "exponential",

@@ -1,295 +1,435 @@
-"""The functions of `mx.sym` that are not operators: variables, groups, files, and helpers."""
+"""`Symbol`: a user's hold on some entries of a graph."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
+from ..context import Context, current_context
+from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
+from ..formats.atomic import replacing
+from ..formats.location import local_path
+from ..graph import Entry, Graph
+from ..graph.compose import compose
+from ..graph.describe import describe
+from ..graph.node import both_spellings
+from ..graph.passes.amp import without_casts
+from ..graph.symbol_json import dumps, loads
+from ..shape_mode import is_np_shape
+from . import inference
 
-from .. import dtypes
-from ..attribute import AttrScope
-from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
-from ..formats.location import existing_file
-from ..graph import Entry, variable
-from ..graph.node import stored_key
-from ..graph.symbol_json import loads
-from ..ops import registry
-from ..ops.attributes import to_string
-from .face import apply_op, call, entry_of
-from .handle import Symbol
-from .signs import with_number, with_symbol
+if TYPE_CHECKING:
+    from ..executor import Executor
 
-__all__ = [
-    "Group",
-    "Symbol",
-    "Variable",
-    "arange",
-    "eye",
-    "full",
-    "histogram",
-    "hypot",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "var",
-    "zeros",
-]
+__all__ = ["Symbol"]
 
-STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}
+# Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
+BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
 
-def var(
-    name: str,
-    attr: dict[str, str] | None = None,
-    shape: Any = None,
-    lr_mult: float | None = None,
-    wd_mult: float | None = None,
-    dtype: Any = None,
-    init: Any = None,
-    stype: str | None = None,
-    **kwargs: Any,
-) -> Symbol:
-    """Return a variable: an input of a graph.
+class Symbol:
+    """One or several outputs of a graph that is not computed yet.
 
-    Parameters
-    ----------
-    name : str
-    attr : dict of str, further attributes.
-    shape : tuple of int; sizes of 0 are unknown.
-    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
-    dtype : str or NumPy type
-    init : mx.init.Initializer or str, how the parameter is initialised.
-    stype : {'default', 'row_sparse', 'csr'}
-    kwargs : further attributes, of the form ``__name__``.
-
-    >>> mx.sym.var("w", shape=(2, 3), lr_mult=2.0).attr("lr_mult")
-    '2.0'
+    >>> x = mx.sym.Variable("x")
+    >>> y = mx.sym.FullyConnected(x, num_hidden=3, name="fc") * 2
+    >>> y.list_arguments(), y.infer_shape(x=(4, 5))[1]
+    (['x', 'fc_weight', 'fc_bias'], [(4, 3)])
     """
-    if not isinstance(name, str):
-        raise TypeError(f"Expect a string for variable `name`, got {name!r}.")
-    scope = AttrScope._current.value._attr
-    given = {**scope, **(attr or {})}
-    if not all(isinstance(value, str) for value in given.values()):
-        raise ValueError(f"Attributes of variable {name!r} need to be strings, got {given}.")
-    extra = {stored_key(key): value for key, value in given.items()}
-    if shape is not None:
-        extra["__shape__"] = to_string(shape)
-    if lr_mult is not None:
-        extra["__lr_mult__"] = to_string(lr_mult)
-    if wd_mult is not None:
-        extra["__wd_mult__"] = to_string(wd_mult)
-    if dtype is not None:
-        extra["__dtype__"] = str(dtypes.BY_TORCH[dtypes.to_torch(dtype)].code)
-    if init is not None:
-        extra["__init__"] = init if isinstance(init, str) else init.dumps()
-    if stype is not None:
-        if stype not in STORAGE_TYPES:
-            raise ValueError(f"Unknown stype {stype!r}; known are {', '.join(STORAGE_TYPES)}.")
-        extra["__storage_type__"] = str(STORAGE_TYPES[stype])
-    for key, value in kwargs.items():
-        if not (key.startswith("__") and key.endswith("__")):
-            raise ValueError(
-                f"Attribute name={key} is not supported. Additional attributes must start and end "
-                f"with double underscores, e.g, __{key}__"
+
+    __slots__ = ("__weakref__", "_cached_graph", "_heads")
+    # NumPy leaves arithmetic with symbols to the symbol.
+    __array_priority__: ClassVar[float] = 1000.0
+
+    def __init__(self, handle: Sequence[Entry]) -> None:
+        self._heads = tuple(handle)
+        self._cached_graph: Graph | None = None
+
+    @property
+    def _graph(self) -> Graph:
+        """The graph below this symbol."""
+        if self._cached_graph is None:
+            self._cached_graph = Graph(self._heads)
+        return self._cached_graph
+
+    @property
+    def handle(self) -> tuple[Entry, ...]:
+        """The outputs of the graph that this symbol holds; ``Symbol(s.handle)`` holds the same."""
+        return self._heads
+
+    @property
+    def name(self) -> str | None:
+        """The name of the node, or None for a group of several."""
+        first = self._heads[0].node if self._heads else None
+        if first is None or any(e.node is not first for e in self._heads):
+            return None
+        return first.name
+
+    def __repr__(self) -> str:
+        if self.name is not None:
+            return f"<Symbol {self.name}>"
+        return f"<Symbol group [{', '.join(str(s.name) for s in self)}]>"
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (type(self)((entry,)) for entry in self._heads)
+
+    def __getitem__(self, index: int | str | slice) -> Symbol:
+        if isinstance(index, str):
+            return self[self._index_of(index)]
+        if isinstance(index, slice):
+            heads = self._heads[index]
+            if not heads:
+                raise TypeError(f"{index} selects none of the {len(self)} outputs of {self!r}.")
+            return type(self)(heads)
+        if not hasattr(index, "__index__"):
+            raise TypeError(
+                "Symbol only support integer index to fetch i-th output, or the output's name; "
+                f"got {index!r}."
             )
-        extra[key] = to_string(value)
-    return Symbol((Entry(variable(name, extra)),))
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{self!r} has {len(self)} outputs, there is no number {index}.")
+        return type(self)((self._heads[index],))
+
+    def _index_of(self, name: str) -> int:
+        names = self.list_outputs()
+        found = [i for i, n in enumerate(names) if n == name]
+        if not found:
+            near = did_you_mean(name, names)
+            raise ValueError(f'Cannot find output that matches name "{name}". {near}'.rstrip())
+        if len(found) > 1:
+            raise ValueError(f'There are multiple outputs with name "{name}": use the number.')
+        return found[0]
+
+    def get_internals(self) -> Symbol:
+        """Return a group of all outputs inside the graph, in topological order.
+
+        >>> fc = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc")
+        >>> mx.sym.relu(fc).get_internals()["fc_output"]
+        <Symbol fc>
+        """
+        nodes = self._graph.nodes
+        # The version of a variable counts the operators that change it: auxiliary states have one.
+        return type(self)([Entry(n, i, n.version) for n in nodes for i in range(n.outputs)])
+
+    def get_children(self) -> Symbol | None:
+        """Return a group of the inputs of the head nodes, or None if they have none."""
+        heads, seen = [], set()
+        for entry in self._heads:
+            if entry.node not in seen:
+                seen.add(entry.node)
+                heads.extend(entry.node.inputs)
+        return type(self)(heads) if heads else None
+
+    def list_arguments(self) -> list[str]:
+        """Return the names of the inputs that are not auxiliary states."""
+        return [n.name for n in self._graph.arguments]
+
+    def list_outputs(self) -> list[str]:
+        """Return the names of the outputs: ``fc1_output``."""
+        return self._graph.output_names()
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Return the names of the inputs that operators keep and change, such as moving means."""
+        return [n.name for n in self._graph.auxiliary]
+
+    def list_inputs(self) -> list[str]:
+        """Return the names of arguments and auxiliary states together."""
+        return [n.name for n in self._graph.variables]
+
+    # -- attributes ---------------------------------------------------------------------------
+
+    def _node(self) -> Any:
+        first = self._heads[0].node
+        return first if all(e.node is first for e in self._heads) else None
+
+    def attr(self, key: str) -> str | None:
+        """Return one attribute of this node, or None; a group of several nodes has none."""
+        node = self._node()
+        if node is None:
+            return None
+        return self.list_attr().get(key, node.name if key == "name" else None)
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """Return the attributes of this node, or of the first one of a group."""
+        if recursive:
+            raise DeprecationWarning(
+                "Symbol.list_attr with recursive=True has been deprecated. Use attr_dict instead."
+            )
+        return both_spellings(self._heads[0].node.all_attributes())
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Return the attributes of all nodes that have some, by name."""
+        return {
+            n.name: both_spellings(n.all_attributes())
+            for n in self._graph.nodes
+            if n.attrs or n.extra
+        }
+
+    def _set_attr(self, **kwargs: str) -> None:
+        """Set attributes of this node; those of an operator are checked."""
+        node = self._node()
+        if node is None:
+            raise MXNetError("Attributes of a group cannot be set: take one of its symbols.")
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise ValueError(f"Set Attr only accepts string values, but {key} is {value!r}.")
+            node.set_attribute(key, value)
+
+    # -- composition --------------------------------------------------------------------------
+
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """Return a copy in which variables are replaced by other symbols, by name.
+
+        >>> net = mx.sym.relu(mx.sym.Variable("x"))
+        >>> net(x=mx.sym.Variable("data")).list_arguments()
+        ['data']
+        """
+        made = self.__copy__()
+        made._compose(*args, **kwargs)
+        return made
+
+    def _compose(self, *args: Symbol, **kwargs: Any) -> None:
+        name = kwargs.pop("name", None)
+        if args and kwargs:
+            raise TypeError(
+                "compose only accept input Symbols either as positional or keyword arguments, "
+                "not both"
+            )
+        for value in (*args, *kwargs.values()):
+            if not isinstance(value, Symbol):
+                raise TypeError(f"Compose expect `Symbol` as arguments, got {value!r}.")
+        if args:
+            raise MXNetError("General composition only support kwargs: net(data=symbol).")
+        candidates = self.list_inputs()
+        for key, value in kwargs.items():
+            if key not in candidates or self._heads[0].node.op is None:
+                known = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(candidates))
+                raise MXNetError(
+                    f"Symbol.ComposeKeyword argument name {key} not found.\n"
+                    f"Candidate arguments:\n{known}"
+                )
+            if len(value) != 1:
+                raise MXNetError(
+                    f"Keyword Argument {key} is a tuple, single value is required: {value!r} has "
+                    f"{len(value)} outputs."
+                )
+        self._heads = tuple(compose(self._graph, {k: v._heads[0] for k, v in kwargs.items()}))
+        self._cached_graph = None
+        if name is not None:
+            self._heads[0].node.name = name
+
+    def __copy__(self) -> Symbol:
+        return type(self)(compose(self._graph))
+
+    def __deepcopy__(self, memo: Any = None) -> Symbol:
+        return self.__copy__()
+
+    # -- inference ----------------------------------------------------------------------------
+
+    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
+        """Return the shapes of arguments, outputs and auxiliary states, from those of some.
+
+        What cannot be told gives a warning and ``(None, None, None)``.
+
+        >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
+        ([(4, 5), (3, 5), (3,)], [(4, 3)], [])
+        """
+        found = inference.shapes(self._graph, args, kwargs)
+        if found.complete:
+            return inference.shape_lists(found)
+        unknown = inference.unknown_arguments(found, inference.shown_shape)
+        warnings.warn(
+            "Cannot decide shape for the following arguments (0s in shape means unknown "
+            f"dimensions). Consider providing them as input:\n\t{unknown}",
+            stacklevel=2,
+        )
+        return None, None, None
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
+        """Return the shapes as far as they are known; unknown sizes are 0, unknown shapes ()."""
+        return inference.shape_lists(inference.shapes(self._graph, args, kwargs))
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
+        """Return the data types of arguments, outputs and auxiliary states, from those of some."""
+        found = inference.types(self._graph, args, kwargs)
+        if found.complete:
+            return inference.type_lists(found)
+        unknown = inference.unknown_arguments(found, lambda _: "None")
+        warnings.warn(
+            "Cannot decide type for the following arguments. Consider providing them as input:"
+            f"\n\t{unknown}",
+            stacklevel=2,
+        )
+        return None, None, None
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
+        """Return the data types as far as they are known, None where they are not."""
+        return inference.type_lists(inference.types(self._graph, args, kwargs))
+
+    # -- files and text -----------------------------------------------------------------------
+
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """Return MXNet's JSON text of the graph; casts put in by AMP are left out."""
+        heads = without_casts(self._graph) if remove_amp_cast else self._heads
+        return dumps(heads, np_shape=is_np_shape())
+
+    def save(self, fname: str, remove_amp_cast: bool = True) -> None:
+        """Write the JSON text to a file."""
+        with replacing(local_path(fname)) as file:
+            file.write(self.tojson(remove_amp_cast).encode("utf-8"))
+
+    def debug_str(self) -> str:
+        """Return the graph as text for people."""
+        return describe(self._graph)
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"handle": self.tojson(remove_amp_cast=False)}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self._heads = tuple(loads(state["handle"]))
+        self._cached_graph = None
+
+    def __reduce__(self) -> tuple:
+        return _empty, (type(self),), self.__getstate__()
+
+    # -- doors to the executor ----------------------------------------------------------------
+
+    def bind(
+        self,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Executor | None = None,
+    ) -> Executor:
+        """Return an executor of the graph on the given arrays."""
+        from ..executor import bind
+
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+
+    def simple_bind(
+        self,
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Executor | None = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Executor:
+        """Return an executor with new arrays, their shapes inferred from those given."""
+        from ..executor import simple_bind
+
+        return simple_bind(
+            self,
+            ctx,
+            grad_req,
+            type_dict,
+            stype_dict,
+            group2ctx,
+            shared_arg_names,
+            shared_exec,
+            shared_buffer,
+            **kwargs,
+        )
+
+    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list:
+        """Return the values of the outputs, given arrays for the arguments by name."""
+        return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
+
+    def gradient(self, wrt: Iterable[str]) -> Symbol:
+        """Refuse, as MXNet does: gradients are taken by executors."""
+        raise MXNetError(
+            "Symbol.gradient is not implemented. Bind the symbol with gradient arrays and call "
+            "backward() of the executor."
+        )
+
+    def optimize_for(
+        self,
+        backend: str,
+        args: Any = None,
+        aux: Any = None,
+        ctx: Context | None = None,
+        shape_dict: Any = None,
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
+        """Return the symbol itself: fusing is the executor's work, whatever the backend."""
+        if backend not in BUILT_IN_BACKENDS:
+            warnings.warn(
+                f"Error optimizing for backend '{backend}' cannot be found; the symbol is "
+                "returned unchanged.",
+                stacklevel=2,
+            )
+        return self
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """Return the symbol itself: fusing is the executor's work."""
+        if backend not in BUILT_IN_BACKENDS:
+            raise MXNetError(
+                f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "
+                f"{', '.join(BUILT_IN_BACKENDS)}."
+            )
+        return self
+
+    def as_nd_ndarray(self) -> Symbol:
+        """Return this symbol with the classic operators."""
+        return Symbol(self._heads)
+
+    def as_np_ndarray(self) -> Symbol:
+        """Return this symbol with NumPy's operators."""
+        from .numpy import _Symbol
+
+        return _Symbol(self._heads)
+
+    # -- what only arrays can do --------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol("__bool__", 'the operator "bool" on a value')
+
+    __nonzero__ = __bool__
+    __hash__ = None  # == makes a symbol, so symbols cannot be keys
+
+    def wait_to_read(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("wait_to_read")
+
+    def asnumpy(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("asnumpy")
+
+    def asscalar(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("asscalar")
+
+    def copy(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("copy")
+
+    def as_in_context(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("as_in_context")
+
+    def detach(self) -> None:
+        """Refuse: a symbol has no value; `BlockGrad` stops gradients in a graph."""
+        raise NotImplementedForSymbol("detach", "mx.sym.BlockGrad")
+
+    def backward(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("backward")
 
 
-Variable = var
-
-
-def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol) -> Symbol:
-    """Return one symbol with the outputs of several.
-
-    >>> mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]).list_outputs()
-    ['a', 'b']
-    """
-    symbols = list(symbols) if symbols is not None else []
-    if not symbols or any(not isinstance(s, Symbol) for s in symbols):
-        raise TypeError("Expected a list of symbols as input")
-    return create_fn([entry for s in symbols for entry in s._heads])
-
-
-def load(fname: str) -> Symbol:
-    """Read a symbol from a JSON file of any MXNet version."""
-    if not isinstance(fname, str | Path):
-        raise TypeError(f"fname need to be string, got {fname!r}.")
-    return load_json(_text(existing_file(fname).read_bytes()))
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="surrogateescape")
-
-
-def load_json(json_str: str | bytes) -> Symbol:
-    """Read a symbol from JSON text of any MXNet version.
-
-    >>> mx.sym.load_json(mx.sym.relu(mx.sym.var("x"), name="r").tojson())
-    <Symbol r>
-    """
-    if isinstance(json_str, bytes):
-        json_str = _text(json_str)
-    if not isinstance(json_str, str):
-        raise TypeError(f"json_str required to be string, got {type(json_str).__name__}.")
-    return Symbol(loads(json_str))
-
-
-fromjson = load_json
-
-
-def _create(name: str, attrs: dict[str, Any], kwargs: dict[str, Any]) -> Symbol:
-    return call(Symbol, registry.get(name), name, {}, {**attrs, **kwargs})
-
-
-def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol of zeros; sizes of 0 are completed by what it is used with.
-
-    >>> mx.sym.zeros((2, 3)).infer_shape()[1]
-    [(2, 3)]
-    """
-    return _create("_zeros", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
-
-
-def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol of ones."""
-    return _create("_ones", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
-
-
-def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol filled with one value."""
-    attrs = {"shape": shape, "dtype": dtype or "float32", "value": float(val)}
-    return _create("_full", attrs, kwargs)
-
-
-def arange(
-    start: float,
-    stop: float | None = None,
-    step: float = 1.0,
-    repeat: int = 1,
-    infer_range: bool = False,
-    name: str | None = None,
-    dtype: Any = None,
-) -> Symbol:
-    """Return evenly spaced values; one bound alone is the end of them."""
-    attrs = {
-        "start": start,
-        "stop": stop,
-        "step": step,
-        "repeat": repeat,
-        "infer_range": infer_range,
-        "dtype": dtype or "float32",
-    }
-    return _create("_arange", attrs, {"name": name})
-
-
-def linspace(
-    start: float,
-    stop: float,
-    num: int,
-    endpoint: bool = True,
-    name: str | None = None,
-    dtype: Any = None,
-) -> Symbol:
-    """Return `num` evenly spaced values from `start` to `stop`."""
-    attrs = {
-        "start": start,
-        "stop": stop,
-        "num": num,
-        "endpoint": endpoint,
-        "dtype": dtype or "float32",
-    }
-    return _create("_linspace", attrs, {"name": name})
-
-
-def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a matrix with ones on a diagonal."""
-    return _create("_eye", {"N": N, "M": M, "k": k, "dtype": dtype or "float32"}, kwargs)
-
-
-def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
-    """Return counts of values in bins, and the edges of the bins."""
-    given = {"data": entry_of(a, "data")}
-    if isinstance(bins, Symbol):
-        given["bins"] = entry_of(bins, "bins")
-        attrs = {}
-    elif isinstance(bins, integer_types):
-        if range is None:
-            raise ValueError("null range is not supported in symbol mode: give range=(low, high).")
-        attrs = {"bin_cnt": bins, "range": range}
-    else:
-        raise ValueError("bins argument should be either an integer or an NDArray (a Symbol here).")
-    return call(type(a), registry.get("_histogram"), "_histogram", given, {**attrs, **kwargs})
-
-
-def split_v2(
-    ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
-) -> Symbol:
-    """Split along an axis, into equal sections or at indices.
-
-    >>> len(mx.sym.split_v2(mx.sym.var("x"), (1, 3)))
-    3
-    """
-    if isinstance(indices_or_sections, integer_types):
-        indices, sections = [], int(indices_or_sections)
-        if sections == 0:
-            raise ValueError("Number of sections must be larger than 0")
-    elif isinstance(indices_or_sections, tuple | list | np.ndarray):
-        indices, sections = [0, *indices_or_sections], 0
-    else:
-        raise ValueError("indices_or_sections must be either int or tuple of ints")
-    attrs = {
-        "indices": to_string(indices),
-        "axis": to_string(axis),
-        "squeeze_axis": to_string(squeeze_axis),
-        "sections": to_string(sections),
-    }
-    given = {"data": entry_of(ary, "data")}
-    return apply_op(type(ary), registry.get("_split_v2"), "_split_v2", given, attrs)
-
-
-def _two(left: Any, right: Any, name: str, scalar: str, reverse: str, plain: Callable) -> Any:
-    """Choose the operator for symbols and numbers on either side; hints lose the underscores."""
-    if isinstance(left, Symbol) and isinstance(right, Symbol):
-        return with_symbol(name, name, left, right)
-    if isinstance(left, Symbol) and isinstance(right, numeric_types):
-        return with_number(scalar, "_" + scalar.replace("_", ""), left, right)
-    if isinstance(left, numeric_types) and isinstance(right, Symbol):
-        return with_number(reverse, "_" + reverse.replace("_", ""), right, left)
-    if isinstance(left, numeric_types) and isinstance(right, numeric_types):
-        return plain(left, right)
-    raise TypeError(f"types ({type(left)}, {type(right)}) not supported: use Symbols and numbers.")
-
-
-def pow(base: Any, exp: Any) -> Any:
-    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
-    return _two(base, exp, "_power", "_power_scalar", "_rpower_scalar", lambda x, y: x**y)
-
-
-def power(base: Any, exp: Any) -> Any:
-    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
-    return pow(base, exp)
-
-
-def maximum(left: Any, right: Any) -> Any:
-    """Return the larger of both, elementwise; two numbers give a number."""
-    return _two(left, right, "_maximum", "_maximum_scalar", "_maximum_scalar", max)
-
-
-def minimum(left: Any, right: Any) -> Any:
-    """Return the smaller of both, elementwise; two numbers give a number."""
-    return _two(left, right, "_minimum", "_minimum_scalar", "_minimum_scalar", min)
-
-
-def hypot(left: Any, right: Any) -> Any:
-    """Return the length of the hypotenuse, elementwise; two numbers give a number."""
-    return _two(left, right, "_hypot", "_hypot_scalar", "_hypot_scalar", math.hypot)
+def _empty(cls: type[Symbol]) -> Symbol:
+    """Return a symbol that unpickling fills."""
+    return cls(())

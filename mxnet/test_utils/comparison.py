@@ -11,8 +11,8 @@ import torch
 import mxnet as mx
 
 from .. import dtypes
+from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..ndarray.storage import plain
 from ..symbol import Symbol
 from .tolerances import Tolerance, get_atol, get_etol, get_rtol, get_tols
 

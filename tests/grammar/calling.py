@@ -8,7 +8,7 @@ import numpy as np
 
 import mxnet as mx
 from mxnet.ndarray import NDArray
-from mxnet.ndarray.face import make_function
+from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
 from tests.grammar.sampling import Row
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import mxnet as mx
 from mxnet.ops import registry
-from mxnet.symbol.face import make_function
+from mxnet.symbol.codegen import make_function
 from tests.grammar.calling import arrays_of, call, differentiable, run_backward
 from tests.grammar.laws import hold_for_all
 from tests.grammar.sampling import Row

@@ -91,7 +91,7 @@ def test_to_and_from_scipy():
 
 
 def test_writing_into_dense_memory_that_is_not_there_is_refused(array):
-    from mxnet.ndarray.storage import writable
+    from mxnet.imperative.handle import writable
 
     with pytest.raises(MXNetError, match="no dense memory"):
         writable(array)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mxnet as mx
-from mxnet.ndarray.face import make_function
+from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
 
 OPERATORS = ("relu", "dot", "broadcast_add", "_plus_scalar")

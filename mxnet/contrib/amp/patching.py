@@ -17,11 +17,11 @@ from ...graph import Entry
 from ...graph.node import Node, auxiliary_positions
 from ...name import NameManager
 from ...ndarray import NDArray
-from ...ndarray.operators import ARITHMETIC, COMPARISONS
+from ...ndarray.operator_overloads import ARITHMETIC, COMPARISONS
 from ...ops import registry
-from ...ops.presentation import home_of
+from ...ops.frontend import namespace_of
 from ...symbol import Symbol
-from ...symbol.signs import BINARY, REVERSED
+from ...symbol.operator_overloads import BINARY, REVERSED
 
 WIDEST = "widest"
 MIXED = ("bfloat16", "float16", "float32")
@@ -56,7 +56,7 @@ class Patch:
     # -- where --------------------------------------------------------------------------------
 
     def _wrap_function(self, root: ModuleType, name: str, wrap: Callable) -> None:
-        home, short = home_of(name)
+        home, short = namespace_of(name)
         module = getattr(root, home, None) if home is not None else None
         function = None if module is None else getattr(module, short, None)
         if getattr(function, "op", None) is None:

@@ -12,8 +12,8 @@ from ... import ndarray
 from ...context import current_context
 from ...dtypes import to_torch
 from ...error import DTypeError, MXNetError, ShapeError
+from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
-from ...ndarray.storage import plain, wrap_plain
 from ...util import is_np_array
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]

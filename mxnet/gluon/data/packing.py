@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
-from ...ndarray.storage import plain, wrap_plain
 
 SMALL = 1 << 16  # below this many bytes, shared memory costs more than it saves
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from ...context import Context
+from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
-from ...ndarray.storage import plain, wrap_plain
 
 
 def pinned(batch: Any, ctx: Context) -> Any:

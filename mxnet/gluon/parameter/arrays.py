@@ -8,9 +8,9 @@ from typing import Any
 from ... import dtypes, ndarray
 from ...context import Context, cpu, current_context
 from ...error import MXNetError
+from ...imperative.gradient import attach
+from ...imperative.handle import plain
 from ...ndarray import NDArray
-from ...ndarray.gradient import attach
-from ...ndarray.storage import plain
 from ...util import is_np_array
 
 

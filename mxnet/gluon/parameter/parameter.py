@@ -14,8 +14,8 @@ from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
 from ...context import Context, cpu, listed_contexts
 from ...error import MXNetError
+from ...imperative.handle import forget_writes
 from ...ndarray import NDArray
-from ...ndarray.storage import forget_writes
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known

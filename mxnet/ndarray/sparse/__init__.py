@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...base import integer_types, numeric_types
+from ...imperative.apply import apply
+from ...imperative.handle import current
 from ...ops import registry
-from ..core import NDArray
-from ..invoke import invoke
-from ..storage import current
+from ..ndarray import NDArray
 from . import maths, products, selection, updates
 from .arrays import CSRNDArray, RowSparseNDArray, from_stored
 from .base import BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, zeros
 from .dispatch import to_storage
-from .signs import add, divide, multiply, subtract
+from .operator_overloads import add, divide, multiply, subtract
 
 __all__ = [
     "BaseSparseNDArray",
@@ -46,7 +46,7 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
     op = registry.get("cast_storage")
     wanted = op.parse({"stype": stype})["stype"]
     if data.stype != "default" or wanted == "default" or out is not None:
-        return invoke(op, (data,), {"stype": stype}, out, cls=NDArray)
+        return apply(op, (data,), {"stype": stype}, out, cls=NDArray)
     if wanted == "csr" and data.ndim != 2:
         raise ValueError(
             "To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is "

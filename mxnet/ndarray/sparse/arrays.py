@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ...error import MXNetError
 from ...formats import params_file
-from ..core import NDArray
-from ..storage import wrap_plain
+from ...imperative.handle import wrap_plain
+from ..ndarray import NDArray
 from . import layout
 from .base import BaseSparseNDArray, make
 from .fallback import tell_copy

@@ -18,11 +18,11 @@ from ... import dtypes
 from ...context import Context, context_of, torch_device
 from ...error import MXNetError, ShapeError
 from ...formats import params_file
-from ..core import NDArray, from_host
-from ..gradient import Gradient, check_req
-from ..invoke import parse_context, stored_context
+from ...imperative.apply import parse_context, stored_context
+from ...imperative.gradient import Gradient, check_req
+from ...imperative.handle import new_object, plain, wrap_plain
+from ..ndarray import NDArray, from_host
 from ..printing import label
-from ..storage import new_object, plain, wrap_plain
 from .fallback import tell_copy
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from torch import Tensor
 from ... import dtypes
 from ...context import Context, current_context, torch_device
 from ...error import MXNetError
+from ...imperative.apply import stored_context
+from ...imperative.handle import plain
 from .. import creation
-from ..core import NDArray, from_host
-from ..invoke import stored_context
-from ..storage import plain
+from ..ndarray import NDArray, from_host
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make

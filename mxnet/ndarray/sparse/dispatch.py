@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
+from ...imperative.apply import KERNEL_ERRORS, assign
+from ...imperative.handle import current, plain, wrap
+from ...imperative.state import state
 from ...ops import registry
 from ...ops.declare import Op, OpContext, operator_error
-from ..core import NDArray
-from ..invoke import KERNEL_ERRORS, assign
-from ..state import state
-from ..storage import current, plain, wrap
+from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make
 from .fallback import tell_operator

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ...error import DTypeError, MXNetError, ShapeError
-from ..core import NDArray
-from ..storage import wrap, wrap_plain
+from ...imperative.handle import wrap, wrap_plain
+from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import BaseSparseNDArray, make

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...error import DTypeError, MXNetError, ShapeError
+from ...imperative.handle import plain, wrap
+from ...imperative.state import state
 from ...ops.tensor.products import dot_shape
-from ..core import NDArray
-from ..state import state
-from ..storage import plain, wrap
+from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError
-from ..core import NDArray
-from ..storage import plain, wrap_plain
+from ...imperative.handle import plain, wrap_plain
+from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError
-from ..core import NDArray
-from ..storage import wrap_plain, writable
+from ...imperative.handle import wrap_plain, writable
+from ..ndarray import NDArray
 from . import layout
 from .arrays import RowSparseNDArray
 from .base import make

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import InvalidValue, MXNetError, ShapeError
-from .spent import note
+from .freed_graphs import note
+from .handle import CONSTANT, plain, wrap, wrap_plain
 from .state import state
-from .storage import CONSTANT, plain, wrap, wrap_plain
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from ..ndarray.ndarray import NDArray
 
 GRAD_REQS = ("write", "add", "null")
 # Called with (heads, head gradients, keep graph, create graph, inputs, allow unreachable inputs):
@@ -87,7 +87,7 @@ def attach(
     data = plain(array)
     owned = target is None
     if owned and stype not in (None, "default"):
-        from .sparse import zeros as sparse_zeros
+        from ..ndarray.sparse import zeros as sparse_zeros
 
         target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
     elif owned:
@@ -255,6 +255,6 @@ def gradient_array(variable: NDArray, found: Tensor) -> NDArray:
     """Return a gradient as an array: row_sparse if torch made it sparse."""
     if found.layout is torch.strided and variable.stype == "default":
         return wrap(type(variable), found, variable._ctx)
-    from .sparse.dispatch import sparse_gradient
+    from ..ndarray.sparse.dispatch import sparse_gradient
 
     return sparse_gradient(variable, found)

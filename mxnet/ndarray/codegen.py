@@ -7,23 +7,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..error import InvalidType, MXNetError
+from ..imperative.apply import apply
+from ..imperative.call_cache import of_any_number, of_floats, of_many, of_one, of_two
+from ..imperative.handle import Handle
 from ..ops import registry
 from ..ops.declare import Op
-from ..ops.presentation import as_method, dress, show_all
-from .invoke import invoke
-from .short_calls import of_any_number, of_floats, of_many, of_one, of_two
-from .storage import Handle
+from ..ops.frontend import as_method, populate_namespaces, set_metadata
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from .ndarray import NDArray
 
 
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
     """Return the eager function of an operator, with a real signature and docstring."""
-    return dress(plain_function(op, cls), op, name, "mxnet.ndarray.op", "NDArray")
+    return set_metadata(make_plain_function(op, cls), op, name, "mxnet.ndarray.op", "NDArray")
 
 
-def plain_function(op: Op, cls: type[NDArray]) -> Callable:
+def make_plain_function(op: Op, cls: type[NDArray]) -> Callable:
     """Return the eager function of an operator, for use inside the house."""
     return _variadic(op, cls) if op.variadic is not None else _fixed(op, cls)
 
@@ -63,7 +63,7 @@ def _general(op: Op, cls: type[NDArray]) -> Callable:
         for key, array in zip(inputs, arrays, strict=True):
             if array is not None and not isinstance(array, Handle):
                 raise _not_an_array(key, array)
-        return invoke(op, arrays, kwargs, out, cls=cls)
+        return apply(op, arrays, kwargs, out, cls=cls)
 
     return function
 
@@ -82,7 +82,7 @@ def _variadic(op: Op, cls: type[NDArray]) -> Callable:
                 raise _not_an_array(op.variadic, array)
         if op.count is not None:
             _check_count(op, kwargs, len(args))
-        return invoke(op, args, kwargs, out, cls=cls)
+        return apply(op, args, kwargs, out, cls=cls)
 
     return of_any_number(op, cls, general)
 
@@ -115,7 +115,7 @@ def _not_an_array(key: str, value: Any) -> InvalidType:
 
 def populate(modules: dict[str, ModuleType], cls: type[NDArray]) -> None:
     """Put a function for every registered name into its namespace module."""
-    show_all(modules, "ndarray", lambda op, name: make_function(op, name, cls))
+    populate_namespaces(modules, "ndarray", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[NDArray]) -> None:

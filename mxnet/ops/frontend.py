@@ -25,10 +25,10 @@ NAMESPACES = (
 )
 
 
-def home_of(name: str) -> tuple[str | None, str]:
+def namespace_of(name: str) -> tuple[str | None, str]:
     """Return the namespace and the short name of a registered name.
 
-    >>> home_of("_contrib_box_nms"), home_of("relu"), home_of("_npi_add")
+    >>> namespace_of("_contrib_box_nms"), namespace_of("relu"), namespace_of("_npi_add")
     (('contrib', 'box_nms'), ('op', 'relu'), (None, '_npi_add'))
     """
     for prefix, home in NAMESPACES:
@@ -69,7 +69,7 @@ def docstring(op: Op, array: str, extras: tuple[str, ...]) -> str:
     return "\n".join([*lines, *extras])
 
 
-def dress(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
+def set_metadata(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
     """Give a derived function its name, signature and docstring."""
     eager = array == "NDArray"
     extras = ("out", "name") if eager else ("name", "attr", "out")
@@ -86,7 +86,7 @@ def dress(function: Callable, op: Op, name: str, module: str, array: str) -> Cal
     return function
 
 
-def show_all(
+def populate_namespaces(
     modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
 ) -> None:
     """Let modules show a function for every registered name.
@@ -109,7 +109,7 @@ def show_all(
     homes["op"].append(modules[root])
 
     def list_name(name: str, op: Op) -> None:
-        home, short = home_of(name)
+        home, short = namespace_of(name)
         for module in homes.get(home, ()):
             module.__all__.append(short)
             if home != "_internal":

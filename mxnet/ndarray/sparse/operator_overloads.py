@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...imperative.apply import apply
 from ...ops import registry
-from ..core import NDArray
-from ..invoke import invoke
-from ..operators import ARITHMETIC, COMPARISONS, NUMBERS
+from ..ndarray import NDArray
+from ..operator_overloads import ARITHMETIC, COMPARISONS, NUMBERS
 from .base import BaseSparseNDArray
 
 _SAME_SHAPE = {"add": "elemwise_add", "sub": "elemwise_sub", "mul": "elemwise_mul"}
@@ -29,10 +29,10 @@ def _sign(sign: str, array_op: str, scalar_op: str, in_place: bool = False) -> C
         out = self if in_place else None
         if isinstance(other, NDArray):
             op = _array_op(sign, array_op, self, other)
-            return invoke(op, (self, other), None, out, cls=NDArray)
+            return apply(op, (self, other), None, out, cls=NDArray)
         if isinstance(other, NUMBERS):
             op = registry.get(scalar_op)
-            return invoke(op, (self,), {"scalar": other}, out, cls=NDArray)
+            return apply(op, (self,), {"scalar": other}, out, cls=NDArray)
         raise _refuse(other)
 
     return method
@@ -41,9 +41,9 @@ def _sign(sign: str, array_op: str, scalar_op: str, in_place: bool = False) -> C
 def _reversed_sign(array_op: str, scalar_op: str) -> Callable:
     def method(self: BaseSparseNDArray, other: Any) -> NDArray:
         if isinstance(other, NDArray):
-            return invoke(registry.get(array_op), (other, self), None, cls=NDArray)
+            return apply(registry.get(array_op), (other, self), None, cls=NDArray)
         if isinstance(other, NUMBERS):
-            return invoke(registry.get(scalar_op), (self,), {"scalar": other}, cls=NDArray)
+            return apply(registry.get(scalar_op), (self,), {"scalar": other}, cls=NDArray)
         raise _refuse(other)
 
     return method
@@ -72,11 +72,11 @@ def _two_sided(name: str, sign: str, same: str, sentence: str) -> Callable:
     def function(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, NDArray) and isinstance(rhs, NDArray):
             op = registry.get(same if lhs.shape == rhs.shape else default)
-            return invoke(op, (lhs, rhs), None, cls=NDArray)
+            return apply(op, (lhs, rhs), None, cls=NDArray)
         if isinstance(lhs, NDArray) and isinstance(rhs, NUMBERS):
-            return invoke(registry.get(with_number), (lhs,), {"scalar": rhs}, cls=NDArray)
+            return apply(registry.get(with_number), (lhs,), {"scalar": rhs}, cls=NDArray)
         if isinstance(lhs, NUMBERS) and isinstance(rhs, NDArray):
-            return invoke(registry.get(number_first), (rhs,), {"scalar": lhs}, cls=NDArray)
+            return apply(registry.get(number_first), (rhs,), {"scalar": lhs}, cls=NDArray)
         raise _refuse(rhs if isinstance(lhs, NDArray) else lhs)
 
     function.__name__ = function.__qualname__ = name

@@ -17,7 +17,7 @@ from torch import Tensor
 from .state import Session, state
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from ..ndarray.ndarray import NDArray
 
 
 def note(heads: Sequence[NDArray]) -> None:
@@ -35,7 +35,7 @@ def note(heads: Sequence[NDArray]) -> None:
             state.session = Session()
 
 
-def revisit(array: NDArray, session: Session) -> Tensor:
+def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
     """Return the tensor that stands for an array of an earlier session in this one."""
     starts = _ends_of(array._session)
     if starts and _is_used_up(array._tracked.grad_fn, starts):

@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..imperative.apply import KERNEL_ERRORS, apply
+from ..imperative.freed_graphs import reuse_across_sessions
+from ..imperative.handle import Handle, new_object, wrap_recorded, writable
+from ..imperative.state import recording_scopes, state
 from ..ops import registry
 from ..ops.families import BOOL, known_numbers
-from .face import make_function
-from .invoke import KERNEL_ERRORS, invoke
-from .spent import revisit
-from .state import recording_scopes, state
-from .storage import Handle, new_object, wrap_recorded, writable
+from .codegen import make_function
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from .ndarray import NDArray
 
 # sign: (array with array, array with number, number with array)
 ARITHMETIC = {
@@ -72,7 +72,7 @@ def _scalar(value: float) -> float | str:
     return value if value or math.copysign(1, value) > 0 else "-0.0"
 
 
-def in_own_type(compare: Callable) -> Callable:
+def cast_to_operand_dtype(compare: Callable) -> Callable:
     """Return a comparison that answers in the first operand's dtype, at once where it can."""
 
     def compared(x: Tensor, y: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def in_own_type(compare: Callable) -> Callable:
     return compared
 
 
-def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
+def binary_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     """Return the method for ``array <sign> other``.
 
     It repeats what `invoke` does for two dense arrays of one dtype, or for an array and a number
@@ -100,7 +100,10 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
         kernel = plain_kernel if op.gradient_rule is None else op.kernel
         number_kernel = plain_number_kernel if with_number.gradient_rule is None else None
         if compares:
-            plain_kernel, plain_number_kernel = in_own_type(kernel), in_own_type(number_kernel)
+            plain_kernel, plain_number_kernel = (
+                cast_to_operand_dtype(kernel),
+                cast_to_operand_dtype(number_kernel),
+            )
 
     op.follow(take_kernels)
     with_number.follow(take_kernels)
@@ -108,9 +111,9 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     def any_operand(self: NDArray, other: Any) -> NDArray:
         """Do what `sign` does, with whatever stands on the right."""
         if isinstance(other, Handle):
-            return invoke(op, (self, other), None, cls=cls)
+            return apply(op, (self, other), None, cls=cls)
         if isinstance(other, NUMBERS):
-            return invoke(with_number, (self,), {"scalar": _scalar(other)}, cls=cls)
+            return apply(with_number, (self,), {"scalar": _scalar(other)}, cls=cls)
         raise _refuse(other)
 
     def recorded_sign(self: NDArray, other: Any) -> NDArray:
@@ -122,14 +125,14 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
         if x is None:
             x = self._data
         elif self._session is not session and self._session is not None:
-            x = revisit(self, session)
+            x = reuse_across_sessions(self, session)
         kind = type(other)
         if kind is cls:
             y = other._tracked
             if y is None:
                 y = other._data
             elif other._session is not session and other._session is not None:
-                y = revisit(other, session)
+                y = reuse_across_sessions(other, session)
             if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
                 return any_operand(self, other)
             try:
@@ -180,7 +183,7 @@ def binary_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     return sign
 
 
-def in_place_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
+def in_place_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
     """Return the method for ``array <sign>= other``: the result goes into the array's memory."""
     op, with_number = registry.get(array_op), registry.get(scalar_op)
     kernel = number_kernel = None
@@ -213,23 +216,23 @@ def in_place_sign(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable
                 return self
         writable(self)  # refuses members of a graph before anything is computed
         if isinstance(other, Handle):
-            return invoke(op, (self, other), None, self, cls=cls)
+            return apply(op, (self, other), None, self, cls=cls)
         if isinstance(other, NUMBERS):
-            return invoke(with_number, (self,), {"scalar": _scalar(other)}, self, cls=cls)
+            return apply(with_number, (self,), {"scalar": _scalar(other)}, self, cls=cls)
         raise _refuse(other)
 
     return sign
 
 
-def add_signs(cls: type[NDArray]) -> None:
+def add_operator_overloads(cls: type[NDArray]) -> None:
     """Give a class its arithmetic and comparison methods."""
     for sign, (array_op, scalar_op, reversed_op) in ARITHMETIC.items():
-        _set(cls, f"__{sign}__", binary_sign(cls, array_op, scalar_op))
-        _set(cls, f"__r{sign}__", binary_sign(cls, array_op, reversed_op))
+        _set(cls, f"__{sign}__", binary_overload(cls, array_op, scalar_op))
+        _set(cls, f"__r{sign}__", binary_overload(cls, array_op, reversed_op))
         if sign != "pow":
-            _set(cls, f"__i{sign}__", in_place_sign(cls, array_op, scalar_op))
+            _set(cls, f"__i{sign}__", in_place_overload(cls, array_op, scalar_op))
     for sign, (array_op, scalar_op) in COMPARISONS.items():
-        _set(cls, f"__{sign}__", binary_sign(cls, array_op, scalar_op))
+        _set(cls, f"__{sign}__", binary_overload(cls, array_op, scalar_op))
     for sign, name in (("neg", "negative"), ("abs", "abs")):
         _set(cls, f"__{sign}__", make_function(registry.get(name), name, cls))
     for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError
-from .spent import revisit
+from .freed_graphs import reuse_across_sessions
 from .state import Session, state
 
 if TYPE_CHECKING:
     from ..context import Context
-    from .core import NDArray
+    from ..ndarray.ndarray import NDArray
 
 new_object = object.__new__
 
@@ -71,7 +71,7 @@ def current(array: Any) -> Tensor:
             made_in = array._session
             if made_in is session or made_in is None:
                 return tracked
-            return revisit(array, session)
+            return reuse_across_sessions(array, session)
     data = array._data
     if data is not None:
         return data

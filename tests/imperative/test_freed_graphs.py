@@ -9,7 +9,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet.ndarray.state import Session
+from mxnet.imperative.state import Session
 
 
 def leaf(values):

@@ -16,8 +16,8 @@ from ..name import NameManager
 from ..ops import registry
 from ..ops.attributes import to_string
 from ..ops.declare import Op
-from ..ops.presentation import as_method, dress, show_all
-from .handle import Symbol
+from ..ops.frontend import as_method, populate_namespaces, set_metadata
+from .symbol import Symbol
 
 # Methods that every Symbol has, whatever their operators say of themselves.
 # fmt: off
@@ -58,7 +58,7 @@ def entry_of(symbol: Any, key: str) -> Entry:
     )
 
 
-def apply_op(
+def make_node_symbol(
     cls: type[Symbol],
     op: Op,
     hint: str,
@@ -134,7 +134,7 @@ def call(
         _place(op, key, value, attrs, extra)
     if op.count is not None:
         count = _count(op, attrs, max(count, len(given)))
-    return apply_op(cls, op, hint, given, attrs, extra, name, count)
+    return make_node_symbol(cls, op, hint, given, attrs, extra, name, count)
 
 
 def _count(op: Op, attrs: dict[str, str], given: int) -> int:
@@ -158,7 +158,7 @@ MAX_INPUTS = 1_000_000
 def make_function(op: Op, name: str, cls: type[Symbol] = Symbol) -> Callable:
     """Return the function of an operator, with a real signature and docstring."""
     function = _variadic(op, name.lower(), cls) if op.variadic else _fixed(op, name.lower(), cls)
-    return dress(function, op, name, "mxnet.symbol.op", "Symbol")
+    return set_metadata(function, op, name, "mxnet.symbol.op", "Symbol")
 
 
 def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
@@ -213,7 +213,7 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
 
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:
     """Put a function for every registered name into its namespace module."""
-    show_all(modules, "symbol", lambda op, name: make_function(op, name, cls))
+    populate_namespaces(modules, "symbol", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[Symbol]) -> None:

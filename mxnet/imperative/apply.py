@@ -1,4 +1,4 @@
-"""The one door from a call to an operator: inputs, attributes, recording, `out=`, errors."""
+"""`apply`: the single path from an eager call to an operator's kernel."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
+from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 from .state import state
-from .storage import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from ..ndarray.ndarray import NDArray
 
 _NO_ATTRS: dict[str, Any] = {}
 
 
-def invoke(
+def apply(
     op: Op,
     inputs: Sequence[NDArray | None],
     raw: Mapping[str, Any] | None,
@@ -50,7 +50,7 @@ def invoke(
     except SparseOperand:
         tensors = None
     if tensors is None:
-        from .sparse.dispatch import run  # the door to the room above
+        from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
 
         return run(op, inputs, attrs, out, cls)
     result_ctx = _context_of(inputs, ctx, attrs)
@@ -175,7 +175,7 @@ def _write_out(op: Op, result: Any, out: Any) -> Any:
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
     """Write an operator's result into an array that the user gave."""
     if target._data is None and target._tracked is None:
-        from .sparse.dispatch import assign_dense
+        from ..ndarray.sparse.dispatch import assign_dense
 
         assign_dense(name, target, tensor)
         return
@@ -197,4 +197,4 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
         target._tracked, target._session = tensor, state.session
 
 
-__all__ = ["KERNEL_ERRORS", "assign", "invoke", "parse_context", "plain", "stored_context"]
+__all__ = ["KERNEL_ERRORS", "apply", "assign", "parse_context", "plain", "stored_context"]

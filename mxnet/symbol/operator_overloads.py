@@ -11,8 +11,8 @@ import numpy as np
 from ..error import NotImplementedForSymbol
 from ..ops import registry
 from ..ops.attributes import to_string
-from .face import apply_op, entry_of
-from .handle import Symbol
+from .codegen import entry_of, make_node_symbol
+from .symbol import Symbol
 
 # sign: (operator, its hint, operator with a number, its hint)
 BINARY = {
@@ -44,13 +44,15 @@ NUMBERS = (int, float, np.generic, Number)
 def with_symbol(name: str, hint: str, lhs: Symbol, rhs: Symbol) -> Symbol:
     """Return a strict elementwise operator on two symbols."""
     given = {"lhs": entry_of(lhs, "lhs"), "rhs": entry_of(rhs, "rhs")}
-    return apply_op(type(lhs), registry.get(name), hint, given, {})
+    return make_node_symbol(type(lhs), registry.get(name), hint, given, {})
 
 
 def with_number(name: str, hint: str, data: Symbol, number: Any) -> Symbol:
     """Return an operator on a symbol and a number."""
     given = {"data": entry_of(data, "data")}
-    return apply_op(type(data), registry.get(name), hint, given, {"scalar": to_string(number)})
+    return make_node_symbol(
+        type(data), registry.get(name), hint, given, {"scalar": to_string(number)}
+    )
 
 
 def _binary(name: str, hint: str, scalar_name: str, scalar_hint: str) -> Callable:
@@ -86,10 +88,10 @@ def _negate(self: Symbol) -> Symbol:
 
 def _absolute(self: Symbol) -> Symbol:
     given = {"data": entry_of(self, "data")}
-    return apply_op(type(self), registry.get("abs"), "abs", given, {})
+    return make_node_symbol(type(self), registry.get("abs"), "abs", given, {})
 
 
-def add_signs(cls: type[Symbol]) -> None:
+def add_operator_overloads(cls: type[Symbol]) -> None:
     """Give a class its arithmetic and comparison methods."""
     for sign, names in BINARY.items():
         _set(cls, f"__{sign}__", _binary(*names))

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext, operator_error
+from .handle import Handle, current, new_object, wrap_plain, wrap_recorded
 from .state import recording_scopes, state
-from .storage import Handle, current, new_object, wrap_plain, wrap_recorded
 
 if TYPE_CHECKING:
-    from .core import NDArray
+    from ..ndarray.ndarray import NDArray
 
 FLOATING = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 _CPU = torch.device("cpu")

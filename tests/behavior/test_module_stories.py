@@ -230,7 +230,7 @@ def test_two_contexts_resume_too(tmp_path):
 STORY = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from tests.behaviour.test_module_stories import run, np
+from tests.behavior.test_module_stories import run, np
 params, *_ = run(sys.argv[1] + "/r", every=1, epochs=12)
 np.savez(sys.argv[1] + "/done.npz", **params)
 """
@@ -266,7 +266,7 @@ def test_a_process_killed_at_any_moment_continues(tmp_path):
 FIFTY_KILLS = """
 import os, random, signal, sys, time
 sys.path.insert(0, sys.argv[2])
-from tests.behaviour.test_module_stories import run, np
+from tests.behavior.test_module_stories import run, np
 
 def begin(prefix):
     child = os.fork()

@@ -1,0 +1,1 @@
+"""Eager execution: array handles, operator calls, recording and gradients."""

@@ -1,0 +1,295 @@
+"""The functions of `mx.sym` that are not operators: variables, groups, files, and helpers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..attribute import AttrScope
+from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
+from ..formats.location import existing_file
+from ..graph import Entry, variable
+from ..graph.node import stored_key
+from ..graph.symbol_json import loads
+from ..ops import registry
+from ..ops.attributes import to_string
+from .codegen import call, entry_of, make_node_symbol
+from .operator_overloads import with_number, with_symbol
+from .symbol import Symbol
+
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "eye",
+    "full",
+    "histogram",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "var",
+    "zeros",
+]
+
+STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}
+
+
+def var(
+    name: str,
+    attr: dict[str, str] | None = None,
+    shape: Any = None,
+    lr_mult: float | None = None,
+    wd_mult: float | None = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Return a variable: an input of a graph.
+
+    Parameters
+    ----------
+    name : str
+    attr : dict of str, further attributes.
+    shape : tuple of int; sizes of 0 are unknown.
+    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
+    dtype : str or NumPy type
+    init : mx.init.Initializer or str, how the parameter is initialised.
+    stype : {'default', 'row_sparse', 'csr'}
+    kwargs : further attributes, of the form ``__name__``.
+
+    >>> mx.sym.var("w", shape=(2, 3), lr_mult=2.0).attr("lr_mult")
+    '2.0'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"Expect a string for variable `name`, got {name!r}.")
+    scope = AttrScope._current.value._attr
+    given = {**scope, **(attr or {})}
+    if not all(isinstance(value, str) for value in given.values()):
+        raise ValueError(f"Attributes of variable {name!r} need to be strings, got {given}.")
+    extra = {stored_key(key): value for key, value in given.items()}
+    if shape is not None:
+        extra["__shape__"] = to_string(shape)
+    if lr_mult is not None:
+        extra["__lr_mult__"] = to_string(lr_mult)
+    if wd_mult is not None:
+        extra["__wd_mult__"] = to_string(wd_mult)
+    if dtype is not None:
+        extra["__dtype__"] = str(dtypes.BY_TORCH[dtypes.to_torch(dtype)].code)
+    if init is not None:
+        extra["__init__"] = init if isinstance(init, str) else init.dumps()
+    if stype is not None:
+        if stype not in STORAGE_TYPES:
+            raise ValueError(f"Unknown stype {stype!r}; known are {', '.join(STORAGE_TYPES)}.")
+        extra["__storage_type__"] = str(STORAGE_TYPES[stype])
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise ValueError(
+                f"Attribute name={key} is not supported. Additional attributes must start and end "
+                f"with double underscores, e.g, __{key}__"
+            )
+        extra[key] = to_string(value)
+    return Symbol((Entry(variable(name, extra)),))
+
+
+Variable = var
+
+
+def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol) -> Symbol:
+    """Return one symbol with the outputs of several.
+
+    >>> mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]).list_outputs()
+    ['a', 'b']
+    """
+    symbols = list(symbols) if symbols is not None else []
+    if not symbols or any(not isinstance(s, Symbol) for s in symbols):
+        raise TypeError("Expected a list of symbols as input")
+    return create_fn([entry for s in symbols for entry in s._heads])
+
+
+def load(fname: str) -> Symbol:
+    """Read a symbol from a JSON file of any MXNet version."""
+    if not isinstance(fname, str | Path):
+        raise TypeError(f"fname need to be string, got {fname!r}.")
+    return load_json(_text(existing_file(fname).read_bytes()))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="surrogateescape")
+
+
+def load_json(json_str: str | bytes) -> Symbol:
+    """Read a symbol from JSON text of any MXNet version.
+
+    >>> mx.sym.load_json(mx.sym.relu(mx.sym.var("x"), name="r").tojson())
+    <Symbol r>
+    """
+    if isinstance(json_str, bytes):
+        json_str = _text(json_str)
+    if not isinstance(json_str, str):
+        raise TypeError(f"json_str required to be string, got {type(json_str).__name__}.")
+    return Symbol(loads(json_str))
+
+
+fromjson = load_json
+
+
+def _create(name: str, attrs: dict[str, Any], kwargs: dict[str, Any]) -> Symbol:
+    return call(Symbol, registry.get(name), name, {}, {**attrs, **kwargs})
+
+
+def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Return a symbol of zeros; sizes of 0 are completed by what it is used with.
+
+    >>> mx.sym.zeros((2, 3)).infer_shape()[1]
+    [(2, 3)]
+    """
+    return _create("_zeros", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
+
+
+def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Return a symbol of ones."""
+    return _create("_ones", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
+
+
+def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Return a symbol filled with one value."""
+    attrs = {"shape": shape, "dtype": dtype or "float32", "value": float(val)}
+    return _create("_full", attrs, kwargs)
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool = False,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Return evenly spaced values; one bound alone is the end of them."""
+    attrs = {
+        "start": start,
+        "stop": stop,
+        "step": step,
+        "repeat": repeat,
+        "infer_range": infer_range,
+        "dtype": dtype or "float32",
+    }
+    return _create("_arange", attrs, {"name": name})
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Return `num` evenly spaced values from `start` to `stop`."""
+    attrs = {
+        "start": start,
+        "stop": stop,
+        "num": num,
+        "endpoint": endpoint,
+        "dtype": dtype or "float32",
+    }
+    return _create("_linspace", attrs, {"name": name})
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
+    """Return a matrix with ones on a diagonal."""
+    return _create("_eye", {"N": N, "M": M, "k": k, "dtype": dtype or "float32"}, kwargs)
+
+
+def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
+    """Return counts of values in bins, and the edges of the bins."""
+    given = {"data": entry_of(a, "data")}
+    if isinstance(bins, Symbol):
+        given["bins"] = entry_of(bins, "bins")
+        attrs = {}
+    elif isinstance(bins, integer_types):
+        if range is None:
+            raise ValueError("null range is not supported in symbol mode: give range=(low, high).")
+        attrs = {"bin_cnt": bins, "range": range}
+    else:
+        raise ValueError("bins argument should be either an integer or an NDArray (a Symbol here).")
+    return call(type(a), registry.get("_histogram"), "_histogram", given, {**attrs, **kwargs})
+
+
+def split_v2(
+    ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
+) -> Symbol:
+    """Split along an axis, into equal sections or at indices.
+
+    >>> len(mx.sym.split_v2(mx.sym.var("x"), (1, 3)))
+    3
+    """
+    if isinstance(indices_or_sections, integer_types):
+        indices, sections = [], int(indices_or_sections)
+        if sections == 0:
+            raise ValueError("Number of sections must be larger than 0")
+    elif isinstance(indices_or_sections, tuple | list | np.ndarray):
+        indices, sections = [0, *indices_or_sections], 0
+    else:
+        raise ValueError("indices_or_sections must be either int or tuple of ints")
+    attrs = {
+        "indices": to_string(indices),
+        "axis": to_string(axis),
+        "squeeze_axis": to_string(squeeze_axis),
+        "sections": to_string(sections),
+    }
+    given = {"data": entry_of(ary, "data")}
+    return make_node_symbol(type(ary), registry.get("_split_v2"), "_split_v2", given, attrs)
+
+
+def _two(left: Any, right: Any, name: str, scalar: str, reverse: str, plain: Callable) -> Any:
+    """Choose the operator for symbols and numbers on either side; hints lose the underscores."""
+    if isinstance(left, Symbol) and isinstance(right, Symbol):
+        return with_symbol(name, name, left, right)
+    if isinstance(left, Symbol) and isinstance(right, numeric_types):
+        return with_number(scalar, "_" + scalar.replace("_", ""), left, right)
+    if isinstance(left, numeric_types) and isinstance(right, Symbol):
+        return with_number(reverse, "_" + reverse.replace("_", ""), right, left)
+    if isinstance(left, numeric_types) and isinstance(right, numeric_types):
+        return plain(left, right)
+    raise TypeError(f"types ({type(left)}, {type(right)}) not supported: use Symbols and numbers.")
+
+
+def pow(base: Any, exp: Any) -> Any:
+    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
+    return _two(base, exp, "_power", "_power_scalar", "_rpower_scalar", lambda x, y: x**y)
+
+
+def power(base: Any, exp: Any) -> Any:
+    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
+    return pow(base, exp)
+
+
+def maximum(left: Any, right: Any) -> Any:
+    """Return the larger of both, elementwise; two numbers give a number."""
+    return _two(left, right, "_maximum", "_maximum_scalar", "_maximum_scalar", max)
+
+
+def minimum(left: Any, right: Any) -> Any:
+    """Return the smaller of both, elementwise; two numbers give a number."""
+    return _two(left, right, "_minimum", "_minimum_scalar", "_minimum_scalar", min)
+
+
+def hypot(left: Any, right: Any) -> Any:
+    """Return the length of the hypotenuse, elementwise; two numbers give a number."""
+    return _two(left, right, "_hypot", "_hypot_scalar", "_hypot_scalar", math.hypot)
