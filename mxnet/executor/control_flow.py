@@ -59,7 +59,7 @@ def _picked(tensors: Sequence[Tensor], places: Sequence[int]) -> list[Tensor]:
     return [tensors[i] for i in places]
 
 
-@op("_foreach", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs)
+@op("_foreach", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs, random=True)
 def foreach(
     *data: Tensor,
     num_outputs: int,
@@ -110,7 +110,13 @@ def _run_foreach(bodies: list[Body], attrs: dict) -> Callable:
     return kernel
 
 
-@op("_while_loop", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs)
+@op(
+    "_while_loop",
+    count="num_args",
+    outputs=lambda a: a["num_outputs"],
+    cls=_HoldsGraphs,
+    random=True,
+)
 def while_loop(
     *data: Tensor,
     num_outputs: int,
@@ -164,7 +170,7 @@ def _padded(column: Sequence[Tensor], limit: int) -> Tensor:
     return torch.stack([*column, *[torch.zeros_like(column[0])] * rest])
 
 
-@op("_cond", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs)
+@op("_cond", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs, random=True)
 def cond(
     *data: Tensor,
     num_outputs: int,

@@ -20,9 +20,6 @@ from .utils import _indent
 
 __all__ = ["SymbolBlock"]
 
-# In half precision these operators keep their statistics and scales in float32.
-_FULL_PRECISION = ("BatchNorm", "SyncBatchNorm", "BatchNorm_v1")
-
 
 class SymbolBlock(HybridBlock):
     """A block whose forward is a given graph; its other variables are the parameters.
@@ -165,7 +162,7 @@ class SymbolBlock(HybridBlock):
         half = dtypes.to_name(dtypes.to_torch(dtype)) in ("float16", "bfloat16")
         kept = set()
         for node in self._cached_graph[1]._graph.nodes if half else ():
-            if node.op is not None and node.op.name in _FULL_PRECISION:
+            if node.op is not None and node.op.facts.full_precision_inputs:
                 kept.update(entry.node.name for entry in node.inputs[1:])
         for name, param in self.params.items():
             param.cast("float32" if name in kept else dtype)

@@ -217,6 +217,8 @@ _custom_op = op(
     ],
     shape=_custom_shapes,
     cls=_CustomOperator,
+    random=True,  # user code may draw
+    precision="full",
 )(_custom)
 _custom_op.has_aux = True
 _custom_op.type_pattern = _CustomTypes(None)

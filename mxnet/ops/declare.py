@@ -1,7 +1,7 @@
-"""`@op`: an operator is told once, as a plain function on torch tensors.
+"""`@op`: declare an operator once, as a plain function on torch tensors.
 
-Positional parameters are tensors, keyword-only parameters are attributes, and annotations
-carry the rest. `README.md` beside this file shows every form.
+Positional parameters are tensors, keyword-only parameters are attributes, annotations carry the
+rest, and every fact about the operator is on its record. `README.md` beside this file shows how.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..error import (
 )
 from . import registry
 from .attributes import Attribute, attribute_type, is_hidden, to_string
+from .facts import Facts
 from .gradients import with_gradient_rule
 from .shapes import Shapes, TypePattern, infer_by_rules
 
@@ -61,7 +62,7 @@ class Input(NamedTuple):
 
 
 class Op:
-    """An operator: its function, and all that faces, graphs and files derive from it.
+    """An operator record: its function, and the facts that everything else is derived from.
 
     Calling an `Op` runs it on torch tensors; attributes must be typed already (see `parse`).
     """
@@ -82,6 +83,7 @@ class Op:
         mutates: tuple[str, ...],
         input_names: Callable[[Attrs], list[str]] | None,
         value_dependent: bool,
+        facts: Facts,
     ) -> None:
         self.function = function
         self.kernel = function
@@ -91,6 +93,7 @@ class Op:
         self.auto_inputs = auto_inputs
         self.mutates = mutates
         self.value_dependent = value_dependent
+        self.facts = facts
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
@@ -355,6 +358,7 @@ def op(
     input_names: Callable[[Attrs], list[str]] | None = None,
     value_dependent: bool = False,
     cls: type[Op] = Op,
+    **facts: Any,
 ) -> Callable[[Callable], Op]:
     """Declare an operator under its MXNet name and aliases.
 
@@ -363,18 +367,21 @@ def op(
     names : the registry name first, then its aliases.
     optional : input name -> whether it is there, given the complete attributes.
     outputs : what the function returns: how many, their names, or a function of the attributes
-        that tells either. Without names MXNet's rule names them (see `Node.output_names`).
+        that returns either. Without names MXNet's rule names them (see `Node.output_names`).
     total : how many MXNet counts in model files, where it hides some.
-    count : for variadic operators, the attribute that tells how many inputs there are.
+    count : for variadic operators, the attribute that says how many inputs there are.
     types : dtype pattern such as ``"T I -> T"``; by default all are equal.
-    shape : a rule of `shapes`; by default companion rules or torch's meta tensors tell.
+    shape : a rule of `shapes`; by default companion rules or torch's meta tensors decide.
     method : whether NDArray and Symbol have it as a method.
     auto_inputs : whether a Symbol makes variables for inputs that are not given.
     mutates : inputs that are changed in place, besides auxiliary states.
     input_names : names of the inputs as a function of the attributes, for irregular operators.
-    value_dependent : whether the output shape depends on values, so that no rule can tell it.
+    value_dependent : whether the output shape depends on values, so that no rule can infer it.
     cls : the class of the record, for operators whose facts come from user code.
+    facts : fields of `Facts`, such as ``random=True`` or ``precision="full"``.
     """
+    if mutates:
+        facts.setdefault("precision", "own")  # weights and states keep their types
 
     def declare(function: Callable) -> Op:
         made = cls(
@@ -391,6 +398,7 @@ def op(
             mutates=mutates,
             input_names=input_names,
             value_dependent=value_dependent,
+            facts=Facts(**facts),
         )
         registry.register(made, *names)
         return made

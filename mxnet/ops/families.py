@@ -1,7 +1,7 @@
 """Operators by the row: unary maths, binary arithmetic with its scalar forms, reductions.
 
-Each member keeps its bare kernel as `raw`: it is right for every dtype but bool, and the array
-signs call it without passing through the operator.
+Each member keeps its bare kernel as `raw`: it is right for every dtype but bool, and operator
+overloads call it directly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ axes_of = lru_cache(maxsize=4096)(reduced_axes)
 
 
 def _whole(value: float, dtype: torch.dtype) -> int:
-    """Return the whole part as x86 converts it: what does not fit becomes the least integer."""
+    """Return the integer part as x86 converts it: what does not fit becomes the least integer."""
     bits = 63 if dtype is torch.int64 else 31
     fits = math.isfinite(value) and -(2**bits) <= int(value) < 2**bits
     return int(value) if fits else -(2**bits)
@@ -119,6 +119,7 @@ def unary(
     method: bool = True,
     exact: bool = False,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare an elementwise function of one array; the result keeps the array's dtype.
 
@@ -131,7 +132,9 @@ def unary(
             return kernel(data)
         return in_floating_point(name, kernel, data)
 
-    made = op(name, *aliases, shape=same, method=method)(document(function, name, doc, example))
+    facts.setdefault("pointwise", True)
+    declare = op(name, *aliases, shape=same, method=method, **facts)
+    made = declare(document(function, name, doc, example))
     made.raw = kernel
     if gradient is not None:
         made.gradient(gradient)
@@ -145,6 +148,7 @@ def binary(
     doc: str,
     example: str | None = None,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a broadcasting function of two arrays of one dtype, which the result has too.
 
@@ -162,7 +166,8 @@ def binary(
             raise _unbroadcastable(name, lhs, rhs, error) from None
         return out if out.dtype is dtype else out.to(dtype)
 
-    made = op(name, *aliases, shape=broadcast)(document(function, name, doc, example))
+    facts = {"pointwise": True, "precision": "widest", **facts}
+    made = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
     made.raw = kernel
     if gradient is not None:
         made.gradient(_summed_to_operands(gradient))
@@ -187,6 +192,7 @@ def elementwise(
     doc: str,
     example: str | None = None,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a function of two arrays that must agree in shape and dtype."""
 
@@ -203,7 +209,8 @@ def elementwise(
         out = kernel(lhs, rhs)
         return out if out.dtype is dtype else out.to(dtype)
 
-    made = op(name, *aliases, shape=same)(document(function, name, doc, example))
+    facts = {"pointwise": True, "precision": "widest", **facts}
+    made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw = kernel
     if gradient is not None:
         made.gradient(gradient)
@@ -214,7 +221,7 @@ class ScalarTypes(TypePattern):
     """Dtypes of an array with a number: the array's, or the wider one that bool needs."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell the output by the input; the input by the output only among floating types."""
+        """Infer the output from the input, and the input from a floating-point output."""
         given = ins[0]
         if given is not None:
             return ins, [scalar_dtype(given, attrs.get("is_int", True))]
@@ -243,6 +250,7 @@ def scalar(
     example: str | None = None,
     swapped: bool = False,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a function of an array and a number; `swapped` puts the number first.
 
@@ -258,7 +266,8 @@ def scalar(
         out = kernel(value, data) if swapped else kernel(data, value)
         return out if out.dtype is dtype else out.to(dtype)
 
-    made = op(name, *aliases, shape=same)(document(function, name, doc, example))
+    facts.setdefault("pointwise", True)
+    made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw, made.swapped = kernel, swapped
     made.type_pattern = ScalarTypes(None)
     if gradient is not None:
@@ -279,6 +288,7 @@ def reduction(
     example: str | None = None,
     method: bool = True,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a reduction: ``kernel(data, axes, keepdims)`` with axes non-negative and sorted.
 
@@ -296,7 +306,8 @@ def reduction(
             out = out.to(data.dtype)
         return out if out.ndim else as_vector(out)
 
-    made = op(name, *aliases, shape=reduced, method=method)(document(function, name, doc, example))
+    declare = op(name, *aliases, shape=reduced, method=method, **facts)
+    made = declare(document(function, name, doc, example))
     if gradient is not None:
 
         def rule(

@@ -20,7 +20,7 @@ ACTIVATIONS = {
 }
 
 
-@op("Activation", "_npx_activation", shape=same)
+@op("Activation", "_npx_activation", shape=same, full_precision_when={"act_type": ("softrelu",)})
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
 ) -> Tensor:
@@ -85,6 +85,8 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     optional={"gamma": lambda a: a["act_type"] == "prelu"},
     outputs=lambda a: ("output", "mask") if a["act_type"] == "rrelu" else ("output",),
     shape=_leaky_shapes,
+    full_precision_when={"act_type": ("elu", "selu")},
+    random=True,
 )
 def leaky_relu(
     data: Tensor,

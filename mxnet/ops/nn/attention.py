@@ -35,7 +35,7 @@ def _attended(attention: Tensor, values: Tensor, heads: int) -> Tensor:
     return out.reshape(length, -1, heads * size)
 
 
-@op("_contrib_interleaved_matmul_selfatt_qk")
+@op("_contrib_interleaved_matmul_selfatt_qk", precision="widest")
 def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) -> Tensor:
     """Scaled scores ``Q K^T / sqrt(size)`` of each head, as ``(batch * heads, length, length)``.
 
@@ -49,7 +49,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
     return _scores(qkv[:, :, 0], qkv[:, :, 1])
 
 
-@op("_contrib_interleaved_matmul_selfatt_valatt")
+@op("_contrib_interleaved_matmul_selfatt_valatt", precision="widest")
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:
@@ -64,7 +64,7 @@ def interleaved_matmul_selfatt_valatt(
     return _attended(attention, qkv[:, :, 2], heads)
 
 
-@op("_contrib_interleaved_matmul_encdec_qk")
+@op("_contrib_interleaved_matmul_encdec_qk", precision="widest")
 def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads: int) -> Tensor:
     """Scaled scores of the decoder's queries against the encoder's keys.
 
@@ -77,7 +77,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
     return _scores(q[:, :, 0], kv[:, :, 0])
 
 
-@op("_contrib_interleaved_matmul_encdec_valatt")
+@op("_contrib_interleaved_matmul_encdec_valatt", precision="widest")
 def interleaved_matmul_encdec_valatt(
     keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:

@@ -107,7 +107,15 @@ def _visible(attrs: dict) -> tuple[str, ...]:
     return ("output", "mean", "var") if attrs["output_mean_var"] else ("output",)
 
 
-@op("BatchNorm", "_npx_batch_norm", outputs=_visible, total=3, shape=_channel_shapes)
+@op(
+    "BatchNorm",
+    "_npx_batch_norm",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    bfloat16="any",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+)
 def batch_norm(
     data: Tensor,
     gamma: Tensor,
@@ -146,7 +154,13 @@ def batch_norm(
     return out
 
 
-@op("BatchNorm_v1", outputs=_visible, total=3, shape=_channel_shapes)
+@op(
+    "BatchNorm_v1",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+)
 def batch_norm_v1(
     data: Tensor,
     gamma: Tensor,
@@ -177,7 +191,14 @@ def batch_norm_v1(
     return out
 
 
-@op("_contrib_SyncBatchNorm", outputs=_visible, total=3, shape=_channel_shapes)
+@op(
+    "_contrib_SyncBatchNorm",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    precision="full",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+)
 def sync_batch_norm(
     data: Tensor,
     gamma: Tensor,

@@ -86,6 +86,7 @@ def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes,
     "Convolution_v1",
     optional={"bias": lambda a: not a["no_bias"]},
     shape=_convolution_shapes,
+    precision="half",
 )
 def convolution(
     data: Tensor,

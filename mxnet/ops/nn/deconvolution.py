@@ -52,7 +52,13 @@ def _crop_to_target(
     return tuple((s + 1) // 2 for s in surplus), tuple(s % 2 for s in surplus)
 
 
-@op("Deconvolution", "_npx_deconvolution", optional={"bias": lambda a: not a["no_bias"]})
+@op(
+    "Deconvolution",
+    "_npx_deconvolution",
+    optional={"bias": lambda a: not a["no_bias"]},
+    precision="half",
+    bfloat16="full",
+)
 def deconvolution(
     data: Tensor,
     weight: Tensor,

@@ -30,6 +30,7 @@ def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     "_sparse_FullyConnected",
     optional={"bias": lambda a: not a["no_bias"]},
     shape=_dense_shapes,
+    precision="half",
 )
 def fully_connected(
     data: Tensor,

@@ -13,7 +13,7 @@ from ..declare import OpContext, op
 from ..shapes import same
 
 
-@op("Dropout", "_npx_dropout", outputs=("output",), total=2, shape=same)
+@op("Dropout", "_npx_dropout", outputs=("output",), total=2, shape=same, random=True)
 def dropout(
     data: Tensor,
     *,

@@ -70,7 +70,14 @@ def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
     return [data, label], outs
 
 
-@op("SoftmaxOutput", "Softmax", shape=_softmax_output_shapes)
+@op(
+    "SoftmaxOutput",
+    "Softmax",
+    shape=_softmax_output_shapes,
+    precision="full",
+    loss=True,
+    scales_loss=True,
+)
 def softmax_output(
     data: Tensor,
     label: Tensor,
@@ -184,7 +191,8 @@ def _regression(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}\n\n    >>> {example}\n    "
-    made = op(name, f"_sparse_{name}", shape=_regression_shapes)(function)
+    facts = {"precision": "full", "loss": True, "scales_loss": True}
+    made = op(name, f"_sparse_{name}", shape=_regression_shapes, **facts)(function)
 
     @made.gradient
     def rule(
@@ -242,7 +250,7 @@ def _svm_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
     return [data, label], outs
 
 
-@op("SVMOutput", shape=_svm_shapes)
+@op("SVMOutput", shape=_svm_shapes, precision="full", loss=True)
 def svm_output(
     data: Tensor,
     label: Tensor,
@@ -284,7 +292,7 @@ def svm_output_gradient(
     return direction * missing.clamp_min(0) * (2 * regularization_coefficient), None
 
 
-@op("MakeLoss", shape=same)
+@op("MakeLoss", shape=same, precision="full", loss=True)
 def make_loss(
     data: Tensor,
     *,
@@ -329,7 +337,7 @@ def _scalar_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
     return [data, label], [(1,)]
 
 
-@op("softmax_cross_entropy", shape=_scalar_shapes)
+@op("softmax_cross_entropy", shape=_scalar_shapes, precision="full")
 def softmax_cross_entropy(data: Tensor, label: Tensor) -> Tensor:
     """Return the cross entropy of softmax against class labels, summed over the batch.
 
@@ -361,7 +369,7 @@ def _sparseness_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
     return [data, *([data[1:2]] if data is not None else ins[1:])], outs
 
 
-@op("IdentityAttachKLSparseReg", shape=_sparseness_shapes)
+@op("IdentityAttachKLSparseReg", shape=_sparseness_shapes, precision="full")
 def identity_attach_kl_sparse_reg(
     data: Tensor,
     moving_avg: ZeroAux,

@@ -29,7 +29,9 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     return [data, *rest], [data, *[kept] * (len(outs) - 1)]
 
 
-@op("LayerNorm", "_npx_layer_norm", outputs=_visible, total=3, shape=_layer_shapes)
+@op(
+    "LayerNorm", "_npx_layer_norm", outputs=_visible, total=3, shape=_layer_shapes, precision="full"
+)
 def layer_norm(
     data: Tensor,
     gamma: Tensor,
@@ -66,7 +68,7 @@ def _group_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     return [data, *rest], [data, *[(data[0], groups)] * (len(outs) - 1)]
 
 
-@op("GroupNorm", outputs=_visible, total=3, shape=_group_shapes)
+@op("GroupNorm", outputs=_visible, total=3, shape=_group_shapes, precision="full")
 def group_norm(
     data: Tensor,
     gamma: Tensor,
@@ -111,7 +113,7 @@ def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
     return [data, *rest], [data]
 
 
-@op("InstanceNorm", outputs=("output",), total=3, shape=_instance_shapes)
+@op("InstanceNorm", outputs=("output",), total=3, shape=_instance_shapes, precision="full")
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
     """Normalize each channel of each sample over its spatial axes.
 
@@ -132,7 +134,7 @@ def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
     return (1,) if mode == "channel" else tuple(range(2, ndim))
 
 
-@op("L2Normalization", outputs=("output",), total=2, shape=same)
+@op("L2Normalization", outputs=("output",), total=2, shape=same, precision="full")
 def l2_normalization(
     data: Tensor,
     *,
@@ -150,7 +152,7 @@ def l2_normalization(
     return data / (data * data).sum(axes, keepdim=True).add(eps).sqrt()
 
 
-@op("LRN", outputs=("output",), total=2, shape=same)
+@op("LRN", outputs=("output",), total=2, shape=same, precision="full", bfloat16="any")
 def lrn(
     data: Tensor,
     *,

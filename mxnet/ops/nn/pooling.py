@@ -179,7 +179,7 @@ def _counts_index(attrs: dict) -> int:
     return 2 if attrs["pool_type"] == "max" and attrs["layout"] not in CHANNELS_LAST else 1
 
 
-@op("Pooling", "_npx_pooling", outputs=("output",), total=_counts_index)
+@op("Pooling", "_npx_pooling", outputs=("output",), total=_counts_index, bfloat16="any")
 def pooling(
     data: Tensor,
     *,

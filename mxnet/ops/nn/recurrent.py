@@ -38,6 +38,9 @@ def _outputs(attrs: dict) -> tuple[str, ...]:
         "sequence_length": lambda a: a["use_sequence_length"],
     },
     outputs=_outputs,
+    precision="half",
+    bfloat16="full",
+    random=True,
 )
 def rnn(
     data: Tensor,

@@ -11,7 +11,7 @@ from ..declare import op
 from ..shapes import UNKNOWN
 
 
-@op("_contrib_fft")
+@op("_contrib_fft", precision="full")
 def fft(data: Tensor, *, compute_size: int = 128) -> Tensor:
     """Fourier transform of the last axis; real and imaginary parts take turns in the result.
 
@@ -52,7 +52,7 @@ def ifft_shape(data: Shape | None, **_: object) -> Shape | None:
     return (*data[:-1], UNKNOWN if data[-1] == UNKNOWN else data[-1] // 2)
 
 
-@op("_contrib_count_sketch")
+@op("_contrib_count_sketch", precision="full")
 def count_sketch(
     data: Tensor, h: Tensor, s: Tensor, *, out_dim: int, processing_batch_size: int = 32
 ) -> Tensor:
@@ -81,7 +81,12 @@ def count_sketch_shape(
     return None if data is None else (*data[:-1], out_dim)
 
 
-@op("_contrib_hawkesll", outputs=("output", "out_state"), types="T T T T T I T -> T")
+@op(
+    "_contrib_hawkesll",
+    outputs=("output", "out_state"),
+    types="T T T T T I T -> T",
+    precision="full",
+)
 def hawkesll(
     lda: Tensor,
     alpha: Tensor,

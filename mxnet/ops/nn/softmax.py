@@ -48,6 +48,7 @@ def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     optional={"length": lambda a: bool(a["use_length"])},
     types="T L -> @dtype",
     method=True,
+    precision="full",
 )
 def softmax(
     data: Tensor,
@@ -90,7 +91,14 @@ def softmax_output(data: Shape | None, length: Shape | None, **_: object) -> Sha
     return data
 
 
-@op("log_softmax", "_npx_log_softmax", shape=same, types="T -> @dtype", method=True)
+@op(
+    "log_softmax",
+    "_npx_log_softmax",
+    shape=same,
+    types="T -> @dtype",
+    method=True,
+    precision="full",
+)
 def log_softmax(
     data: Tensor,
     *,
@@ -107,7 +115,7 @@ def log_softmax(
     return _along_axis(torch.log_softmax, data, axis, temperature, dtype)
 
 
-@op("softmin", shape=same, types="T -> @dtype", method=True)
+@op("softmin", shape=same, types="T -> @dtype", method=True, precision="full")
 def softmin(
     data: Tensor,
     *,
@@ -124,7 +132,7 @@ def softmin(
     return _along_axis(torch.softmax, -data, axis, temperature, dtype)
 
 
-@op("SoftmaxActivation", shape=same)
+@op("SoftmaxActivation", shape=same, precision="full")
 def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,16 +100,17 @@ def forms(
     given: tuple[str, str],
     result: str,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> None:
     """Declare the broadcasting and the same-shape form, each by its names."""
     lhs, rhs = (f"mx.nd.array({x})" for x in given)
     name, twin = broadcasting[0], same_shape[0]
     example = shown(f"mx.nd.{name}({lhs}, {rhs})", result)
-    binary(*_named(broadcasting, kernel), doc=doc, example=example, gradient=gradient)
+    binary(*_named(broadcasting, kernel), doc=doc, example=example, gradient=gradient, **facts)
     home = "mx.nd._internal." if twin.startswith("_") else "mx.nd."
     example = shown(f"{home}{twin}({lhs}, {rhs})", result)
     doc = f"{doc} Both arrays have one shape."
-    elementwise(*_named(same_shape, kernel), doc=doc, example=example, gradient=gradient)
+    elementwise(*_named(same_shape, kernel), doc=doc, example=example, gradient=gradient, **facts)
 
 
 def _named(names: tuple[str, ...], kernel: Kernel) -> tuple:
@@ -124,10 +126,20 @@ def with_number(
     result: str,
     swapped: bool = False,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> None:
     """Declare the form with a number."""
     example = shown(f"mx.nd._internal.{name}(mx.nd.array([1, -2, 5]), scalar={number})", result)
-    scalar(name, kernel, *aliases, doc=doc, example=example, swapped=swapped, gradient=gradient)
+    scalar(
+        name,
+        kernel,
+        *aliases,
+        doc=doc,
+        example=example,
+        swapped=swapped,
+        gradient=gradient,
+        **facts,
+    )
 
 
 PAIR = ("[1, -2, 5]", "[4, 2, 5]")
@@ -180,6 +192,7 @@ forms(
     "Power: ``lhs ** rhs``.",
     PAIR,
     "[1.000e+00, 4.000e+00, 3.125e+03]",
+    precision="full",
 )
 forms(
     ("broadcast_maximum", "_npi_maximum"),
@@ -204,6 +217,7 @@ forms(
     "Hypotenuse: ``sqrt(lhs^2 + rhs^2)``.",
     ("[3, 5]", "[4, 12]"),
     "[ 5., 13.]",
+    precision="full",
 )
 
 with_number(
@@ -238,6 +252,7 @@ with_number(
     doc="Array times number.",
     number="2",
     result="[ 2., -4., 10.]",
+    keeps_zeros=True,
 )
 with_number(
     "_div_scalar",
@@ -246,6 +261,7 @@ with_number(
     doc="Array divided by number.",
     number="2",
     result="[ 0.5, -1. ,  2.5]",
+    keeps_zeros=True,
 )
 with_number(
     "_rdiv_scalar",
@@ -255,6 +271,7 @@ with_number(
     number="10",
     result="[10., -5.,  2.]",
     swapped=True,
+    precision="full",
 )
 with_number(
     "_mod_scalar",
@@ -282,6 +299,7 @@ with_number(
     doc="Array to the power of a number.",
     number="2",
     result="[ 1.,  4., 25.]",
+    precision="full",
 )
 with_number(
     "_rpower_scalar",
@@ -291,6 +309,7 @@ with_number(
     number="2",
     result="[ 2.  ,  0.25, 32.  ]",
     swapped=True,
+    precision="full",
 )
 with_number(
     "_maximum_scalar",
@@ -318,6 +337,7 @@ with_number(
     doc="Hypotenuse of element and number.",
     number="0",
     result="[1., 2., 5.]",
+    precision="full",
 )
 with_number(
     "_scatter_plus_scalar",
@@ -341,11 +361,13 @@ elementwise(
         "mx.nd._internal._scatter_elemwise_div(mx.nd.array([1, 6]), mx.nd.array([2, 3]))",
         "[0.5, 2. ]",
     ),
+    precision="widest",
 )
 elementwise(
     "_grad_add",
     torch.add,
     doc="Sum of two gradients of one shape.",
+    precision="any",
     example=shown(
         "mx.nd._internal._grad_add(mx.nd.array([1, 2]), mx.nd.array([3, 4]))", "[4., 6.]"
     ),
@@ -359,6 +381,7 @@ elementwise(
     "_sparse_ElementWiseSum",
     count="num_args",
     shape=same,
+    precision="widest",
 )
 def add_n(*args: Tensor) -> Tensor:
     """Sum of any number of arrays of one shape and dtype.

@@ -231,7 +231,7 @@ def arange_like_shape(data: Shape | None, *, axis: int | None, **_: object) -> S
     return (data[axis_within(axis, len(data), "_contrib_arange_like")],)
 
 
-@op("_copyto", "_npi_copyto", shape=same)
+@op("_copyto", "_npi_copyto", shape=same, precision="own")
 def copyto(data: Tensor) -> Tensor:
     """Return a copy, to be written elsewhere with ``out=``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from ..families import BOOL, Kernel, in_floating_point, number, refuse_bool, sho
 from ..shapes import same
 
 
-def maths(name: str, kernel: Kernel, doc: str, given: str, result: str, **options: bool) -> Op:
+def maths(name: str, kernel: Kernel, doc: str, given: str, result: str, **options: Any) -> Op:
     """Declare a function that MXNet also registered for sparse arrays."""
     example = shown(f"mx.nd.{name}(mx.nd.array({given}))", result)
     return unary(name, kernel, f"_sparse_{name}", doc=doc, example=example, **options)
@@ -27,38 +28,137 @@ maths(
     "[-2, 0, 3]",
     "[2., 0., 3.]",
     exact=True,
+    bfloat16="any",
+    keeps_zeros=True,
 )
-maths("sign", torch.sign, "Sign: -1, 0 or 1.", "[-2, 0, 3]", "[-1.,  0.,  1.]", exact=True)
-maths("square", torch.square, "Square: ``x * x``.", "[2, 3]", "[4., 9.]", exact=True)
 maths(
-    "relu", torch.relu, "Rectified linear unit: ``max(x, 0)``.", "[-1, 2]", "[0., 2.]", exact=True
+    "sign",
+    torch.sign,
+    "Sign: -1, 0 or 1.",
+    "[-2, 0, 3]",
+    "[-1.,  0.,  1.]",
+    exact=True,
+    keeps_zeros=True,
 )
-maths("sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]")
-maths("rsqrt", torch.rsqrt, "Reciprocal square root: ``1 / sqrt(x)``.", "[4, 16]", "[0.5 , 0.25]")
-maths("exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]")
-maths("expm1", torch.expm1, "``e^x - 1``, exact near 0.", "[0, 2]", "[0.      , 6.389056]")
-maths("log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]")
-maths("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]")
-maths("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]")
-maths("log1p", torch.log1p, "``log(1 + x)``, exact near 0.", "[0, 1]", "[0.       , 0.6931472]")
-maths("sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]")
+maths(
+    "square",
+    torch.square,
+    "Square: ``x * x``.",
+    "[2, 3]",
+    "[4., 9.]",
+    exact=True,
+    precision="full",
+    bfloat16="any",
+    keeps_zeros=True,
+)
+maths(
+    "relu",
+    torch.relu,
+    "Rectified linear unit: ``max(x, 0)``.",
+    "[-1, 2]",
+    "[0., 2.]",
+    exact=True,
+    bfloat16="any",
+    keeps_zeros=True,
+)
+maths("sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True)
+maths(
+    "rsqrt",
+    torch.rsqrt,
+    "Reciprocal square root: ``1 / sqrt(x)``.",
+    "[4, 16]",
+    "[0.5 , 0.25]",
+    precision="full",
+)
+maths(
+    "exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]", precision="full"
+)
+maths(
+    "expm1",
+    torch.expm1,
+    "``e^x - 1``, exact near 0.",
+    "[0, 2]",
+    "[0.      , 6.389056]",
+    precision="full",
+    keeps_zeros=True,
+)
+maths("log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]", precision="full")
+maths("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]", precision="full")
+maths("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]", precision="full")
+maths(
+    "log1p",
+    torch.log1p,
+    "``log(1 + x)``, exact near 0.",
+    "[0, 1]",
+    "[0.       , 0.6931472]",
+    precision="full",
+    keeps_zeros=True,
+)
+maths("sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]", keeps_zeros=True)
 maths("cos", torch.cos, "Cosine of radians.", "[0, 3.1415927]", "[ 1., -1.]")
-maths("tan", torch.tan, "Tangent of radians.", "[0, 1]", "[0.       , 1.5574077]")
 maths(
-    "arcsin", torch.asin, "Inverse sine, in ``[-pi/2, pi/2]``.", "[0, 1]", "[0.       , 1.5707964]"
+    "tan",
+    torch.tan,
+    "Tangent of radians.",
+    "[0, 1]",
+    "[0.       , 1.5574077]",
+    precision="full",
+    keeps_zeros=True,
 )
-maths("arccos", torch.acos, "Inverse cosine, in ``[0, pi]``.", "[0, 1]", "[1.5707964, 0.       ]")
+maths(
+    "arcsin",
+    torch.asin,
+    "Inverse sine, in ``[-pi/2, pi/2]``.",
+    "[0, 1]",
+    "[0.       , 1.5707964]",
+    precision="full",
+    keeps_zeros=True,
+)
+maths(
+    "arccos",
+    torch.acos,
+    "Inverse cosine, in ``[0, pi]``.",
+    "[0, 1]",
+    "[1.5707964, 0.       ]",
+    precision="full",
+)
 maths(
     "arctan",
     torch.atan,
     "Inverse tangent, in ``[-pi/2, pi/2]``.",
     "[0, 1]",
     "[0.       , 0.7853982]",
+    keeps_zeros=True,
 )
-maths("sinh", torch.sinh, "Hyperbolic sine.", "[0, 1]", "[0.       , 1.1752012]")
-maths("cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]")
-maths("tanh", torch.tanh, "Hyperbolic tangent.", "[0, 1]", "[0.       , 0.7615942]")
-maths("arcsinh", torch.asinh, "Inverse hyperbolic sine.", "[0, 1]", "[0.       , 0.8813736]")
+maths(
+    "sinh",
+    torch.sinh,
+    "Hyperbolic sine.",
+    "[0, 1]",
+    "[0.       , 1.1752012]",
+    precision="full",
+    keeps_zeros=True,
+)
+maths(
+    "cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]", precision="full"
+)
+maths(
+    "tanh",
+    torch.tanh,
+    "Hyperbolic tangent.",
+    "[0, 1]",
+    "[0.       , 0.7615942]",
+    bfloat16="any",
+    keeps_zeros=True,
+)
+maths(
+    "arcsinh",
+    torch.asinh,
+    "Inverse hyperbolic sine.",
+    "[0, 1]",
+    "[0.       , 0.8813736]",
+    keeps_zeros=True,
+)
 maths(
     "arccosh",
     torch.acosh,
@@ -72,9 +172,25 @@ maths(
     "Inverse hyperbolic tangent, for ``|x| < 1``.",
     "[0, 0.5]",
     "[0.        , 0.54930615]",
+    precision="full",
+    keeps_zeros=True,
 )
-maths("degrees", torch.rad2deg, "Radians to degrees.", "[0, 3.1415927]", "[  0., 180.]")
-maths("radians", torch.deg2rad, "Degrees to radians.", "[0, 180]", "[0.       , 3.1415927]")
+maths(
+    "degrees",
+    torch.rad2deg,
+    "Radians to degrees.",
+    "[0, 3.1415927]",
+    "[  0., 180.]",
+    keeps_zeros=True,
+)
+maths(
+    "radians",
+    torch.deg2rad,
+    "Degrees to radians.",
+    "[0, 180]",
+    "[0.       , 3.1415927]",
+    keeps_zeros=True,
+)
 maths(
     "sigmoid",
     torch.sigmoid,
@@ -82,13 +198,56 @@ maths(
     "[0, 2]",
     "[0.5     , 0.880797]",
 )
-maths("floor", torch.floor, "Largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]", exact=True)
-maths("ceil", torch.ceil, "Smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]", exact=True)
 maths(
-    "trunc", torch.trunc, "Nearest integer towards zero.", "[-1.5, 1.5]", "[-1.,  1.]", exact=True
+    "floor",
+    torch.floor,
+    "Largest integer not above.",
+    "[-1.5, 1.5]",
+    "[-2.,  1.]",
+    exact=True,
+    head_gradient=False,
+    keeps_zeros=True,
 )
-maths("fix", torch.trunc, "Nearest integer towards zero.", "[-1.5, 1.5]", "[-1.,  1.]", exact=True)
-maths("negative", torch.neg, "Change of sign.", "[-1, 2]", "[ 1., -2.]", exact=True, method=False)
+maths(
+    "ceil",
+    torch.ceil,
+    "Smallest integer not below.",
+    "[-1.5, 1.5]",
+    "[-1.,  2.]",
+    exact=True,
+    head_gradient=False,
+    keeps_zeros=True,
+)
+maths(
+    "trunc",
+    torch.trunc,
+    "Nearest integer towards zero.",
+    "[-1.5, 1.5]",
+    "[-1.,  1.]",
+    exact=True,
+    head_gradient=False,
+    keeps_zeros=True,
+)
+maths(
+    "fix",
+    torch.trunc,
+    "Nearest integer towards zero.",
+    "[-1.5, 1.5]",
+    "[-1.,  1.]",
+    exact=True,
+    head_gradient=False,
+    keeps_zeros=True,
+)
+maths(
+    "negative",
+    torch.neg,
+    "Change of sign.",
+    "[-1, 2]",
+    "[ 1., -2.]",
+    exact=True,
+    method=False,
+    keeps_zeros=True,
+)
 
 
 def round_away(x: Tensor) -> Tensor:
@@ -110,6 +269,8 @@ maths(
     "Nearest integer; halves go away from zero.",
     "[-2.5, -0.5, 0.5, 1.5]",
     "[-3., -1.,  1.,  2.]",
+    head_gradient=False,
+    keeps_zeros=True,
 )
 maths(
     "rint",
@@ -117,6 +278,8 @@ maths(
     "Nearest integer; halves go down.",
     "[-2.5, -0.5, 0.5, 1.5]",
     "[-3., -1.,  0.,  1.]",
+    head_gradient=False,
+    keeps_zeros=True,
 )
 
 
@@ -155,6 +318,7 @@ unary(
     doc="Cube root.",
     example=shown("mx.nd.cbrt(mx.nd.array([-8, 27]))", "[-2.,  3.]"),
     gradient=lambda grad, out, data: grad / (3 * out * out),
+    keeps_zeros=True,
 )
 unary(
     "rcbrt",
@@ -162,12 +326,14 @@ unary(
     doc="Reciprocal cube root: ``1 / cbrt(x)``.",
     example=shown("mx.nd.rcbrt(mx.nd.array([-8, 1]))", "[-0.5,  1. ]"),
     gradient=lambda grad, out, data: -grad * out / (3 * data),
+    precision="full",
 )
 unary(
     "reciprocal",
     torch.reciprocal,
     doc="Reciprocal: ``1 / x``.",
     example=shown("mx.nd.reciprocal(mx.nd.array([2, 4]))", "[0.5 , 0.25]"),
+    precision="full",
 )
 unary(
     "softsign",
@@ -191,6 +357,7 @@ unary(
     doc="Inverse of the Gauss error function, for ``|x| < 1``.",
     example=shown("mx.nd.erfinv(mx.nd.array([0, 0.5]))", "[0.        , 0.47693628]"),
     method=False,
+    precision="full",
 )
 unary(
     "gamma",
@@ -200,6 +367,7 @@ unary(
     doc="Gamma function: ``gamma(n) = (n - 1)!``.",
     example=shown("mx.nd.gamma(mx.nd.array([1, 5]))", "[ 1., 24.]"),
     method=False,
+    precision="full",
 )
 unary(
     "gammaln",
@@ -209,6 +377,7 @@ unary(
     doc="Logarithm of the absolute value of the gamma function.",
     example=shown("mx.nd.gammaln(mx.nd.array([1, 4]))", "[0.       , 1.7917595]"),
     method=False,
+    precision="full",
 )
 unary(
     "logical_not",
@@ -220,7 +389,7 @@ unary(
 )
 
 
-@op("clip", "_npi_clip", "_sparse_clip", shape=same, method=True)
+@op("clip", "_npi_clip", "_sparse_clip", shape=same, method=True, bfloat16="any")
 def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them.
 
@@ -274,7 +443,7 @@ def hard_sigmoid_gradient(
     return torch.where((out > 0) & (out < 1), grad * alpha, 0)
 
 
-@op("smooth_l1", "_npx_smooth_l1", shape=same)
+@op("smooth_l1", "_npx_smooth_l1", shape=same, precision="full")
 def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
     """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``.
 

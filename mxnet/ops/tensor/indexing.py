@@ -289,7 +289,7 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
     return (*data[:at], UNKNOWN, *data[at + 1 :])
 
 
-@op("where", "_sparse_where", types="C T T -> T")
+@op("where", "_sparse_where", types="C T T -> T", precision="widest")
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.
 

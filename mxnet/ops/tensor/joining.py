@@ -55,7 +55,7 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     return torch.cat(data, dim)
 
 
-@op("Concat", "_sparse_concat", "concat", count="num_args", shape=_concatenated)
+@op("Concat", "_sparse_concat", "concat", count="num_args", shape=_concatenated, precision="widest")
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join arrays along an axis.
 
@@ -105,7 +105,7 @@ def _stacked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return [part] * len(ins), [unify(out, outs[0], "stack: the output")]
 
 
-@op("stack", count="num_args", shape=_stacked)
+@op("stack", count="num_args", shape=_stacked, precision="widest")
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis.
 
@@ -251,7 +251,7 @@ def split_v2_shapes(
     return [(*before, b - a, *after) for a, b in _bounds(data[at], indices)]
 
 
-@op("khatri_rao", count="num_args")
+@op("khatri_rao", count="num_args", precision="full")
 def khatri_rao(*args: Tensor) -> Tensor:
     """Return the columnwise Kronecker product of matrices.
 

@@ -18,7 +18,7 @@ from .linalg_checks import SOLVABLE, check_float, check_square
 _SMALLEST_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
 
 
-@op("_linalg_potrf", "linalg_potrf", shape=same)
+@op("_linalg_potrf", "linalg_potrf", shape=same, precision="full")
 def linalg_potrf(A: Tensor) -> Tensor:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``.
 
@@ -30,7 +30,7 @@ def linalg_potrf(A: Tensor) -> Tensor:
     return torch.linalg.cholesky(A)
 
 
-@op("_linalg_potri", "linalg_potri", shape=same)
+@op("_linalg_potri", "linalg_potri", shape=same, precision="full")
 def linalg_potri(A: Tensor) -> Tensor:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A.
 
@@ -42,7 +42,7 @@ def linalg_potri(A: Tensor) -> Tensor:
     return torch.cholesky_inverse(A.tril())
 
 
-@op("_linalg_gelqf", "linalg_gelqf", outputs=2)
+@op("_linalg_gelqf", "linalg_gelqf", outputs=2, precision="full")
 def linalg_gelqf(A: Tensor) -> tuple[Tensor, Tensor]:
     """Factor ``A = L Q`` with lower triangular L and orthonormal rows in Q; return Q and L.
 
@@ -66,7 +66,7 @@ def _gelqf_shape(a: Shape | None) -> list | None:
     return None if a is None else [a, (*a[:-1], a[-2])]
 
 
-@op("_linalg_syevd", outputs=2)
+@op("_linalg_syevd", outputs=2, precision="full")
 def linalg_syevd(A: Tensor) -> tuple[Tensor, Tensor]:
     """Find eigenvectors (rows of U) and ascending eigenvalues L: ``A = U^T diag(L) U``.
 
@@ -105,7 +105,7 @@ def _syevd_shape(a: Shape | None) -> list | None:
 # -- inverse and determinant --------------------------------------------------------------------
 
 
-@op("_linalg_inverse", "linalg_inverse", "_npi_inv", shape=same)
+@op("_linalg_inverse", "linalg_inverse", "_npi_inv", shape=same, precision="full")
 def linalg_inverse(A: Tensor) -> Tensor:
     """Invert matrices; a singular one is an error.
 
@@ -133,7 +133,7 @@ def _inverse_transposed(A: Tensor, factor: Tensor, regular: Tensor) -> Tensor:
     return torch.where(regular.reshape(batch), found, torch.zeros_like(found))
 
 
-@op("_linalg_det", "linalg_det", "_npi_det", total=3)
+@op("_linalg_det", "linalg_det", "_npi_det", total=3, precision="full")
 def linalg_det(A: Tensor) -> Tensor:
     """Compute determinants; one matrix gives shape (1,).
 
@@ -152,7 +152,7 @@ def _det_gradient(grad: Tensor, out: Tensor, A: Tensor) -> Tensor:
 linalg_det.infer_outputs(_matrix_free)
 
 
-@op("_linalg_slogdet", "linalg_slogdet", "_npi_slogdet", outputs=2, total=4)
+@op("_linalg_slogdet", "linalg_slogdet", "_npi_slogdet", outputs=2, total=4, precision="full")
 def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the sign of determinants and the logarithm of their absolute values.
 
@@ -173,7 +173,7 @@ def _slogdet_gradient(grads: tuple, outs: tuple, A: Tensor) -> Tensor:
 linalg_slogdet.infer_outputs(_matrix_free)
 
 
-@op("_linalg_sumlogdiag", "linalg_sumlogdiag")
+@op("_linalg_sumlogdiag", "linalg_sumlogdiag", precision="full")
 def linalg_sumlogdiag(A: Tensor) -> Tensor:
     """Sum the logarithms of the diagonal; one matrix gives shape (1,).
 

@@ -22,7 +22,7 @@ def _check_offset(name: str, a: Tensor, offset: int) -> None:
         raise ShapeError(f"{name}: offset {offset} lies outside of {a.shape[-1]} rows.")
 
 
-@op("_linalg_extractdiag", "linalg_extractdiag")
+@op("_linalg_extractdiag", "linalg_extractdiag", precision="full")
 def linalg_extractdiag(A: Tensor, *, offset: int = 0) -> Tensor:
     """Take a diagonal: the main one, or one above (`offset` > 0) or below it.
 
@@ -40,7 +40,7 @@ def _extractdiag_shape(a: Shape | None, *, offset: int) -> Shape | None:
     return (*a[:-2], a[-1] if a[-1] == UNKNOWN else a[-1] - abs(offset))
 
 
-@op("_linalg_makediag", "linalg_makediag")
+@op("_linalg_makediag", "linalg_makediag", precision="full")
 def linalg_makediag(A: Tensor, *, offset: int = 0) -> Tensor:
     """Make matrices that are zero but on one diagonal.
 
@@ -76,7 +76,7 @@ def _side_of(count: int) -> int:
     return side if side * (side + 1) // 2 == count else -1
 
 
-@op("_linalg_extracttrian", "linalg_extracttrian")
+@op("_linalg_extracttrian", "linalg_extracttrian", precision="full")
 def linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tensor:
     """Flatten a lower triangle row by row, or an upper one column by column.
 
@@ -98,7 +98,7 @@ def _extracttrian_shape(a: Shape | None, *, offset: int, **_: Any) -> Shape | No
     return (*a[:-2], UNKNOWN if a[-1] == UNKNOWN else side * (side + 1) // 2)
 
 
-@op("_linalg_maketrian", "linalg_maketrian")
+@op("_linalg_maketrian", "linalg_maketrian", precision="full")
 def linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tensor:
     """Make triangular matrices from their elements in the order of `extracttrian`.
 

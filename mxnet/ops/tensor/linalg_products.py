@@ -36,7 +36,7 @@ def _rows_back(x: Tensor, axis: int) -> Tensor:
     return x if axis in (-2, x.ndim - 2) else x.movedim(-2, axis)
 
 
-@op("_linalg_gemm", "linalg_gemm")
+@op("_linalg_gemm", "linalg_gemm", precision="full")
 def linalg_gemm(
     A: Tensor,
     B: Tensor,
@@ -67,7 +67,7 @@ def linalg_gemm(
     return product * alpha + C * beta
 
 
-@op("_linalg_gemm2", "linalg_gemm2")
+@op("_linalg_gemm2", "linalg_gemm2", precision="full")
 def linalg_gemm2(
     A: Tensor,
     B: Tensor,
@@ -149,7 +149,7 @@ def _gemm_addend(
     return {"C": _product_shape(a, b, transpose_a, transpose_b, axis)}
 
 
-@op("_linalg_syrk", "linalg_syrk")
+@op("_linalg_syrk", "linalg_syrk", precision="full")
 def linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0) -> Tensor:
     """Multiply a matrix by its own transpose: ``alpha A A^T``, or ``alpha A^T A``.
 
@@ -194,7 +194,7 @@ def _shape_of_b(a: Shape | None, b: Shape | None, **_: Any) -> Shape | None:
     return b
 
 
-@op("_linalg_trmm", "linalg_trmm")
+@op("_linalg_trmm", "linalg_trmm", precision="full")
 def linalg_trmm(
     A: Tensor,
     B: Tensor,
@@ -218,7 +218,7 @@ def linalg_trmm(
     return product if alpha == 1.0 else product * alpha
 
 
-@op("_linalg_trsm", "linalg_trsm")
+@op("_linalg_trsm", "linalg_trsm", precision="full")
 def linalg_trsm(
     A: Tensor,
     B: Tensor,

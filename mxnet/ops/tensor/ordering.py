@@ -40,7 +40,7 @@ def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> Tens
     return _sorted(data, axis, is_ascend, "sort")[0]
 
 
-@op("argsort", "_npi_argsort", types="T -> @dtype", method=True)
+@op("argsort", "_npi_argsort", types="T -> @dtype", method=True, precision="full")
 def argsort(
     data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = torch.float32
 ) -> Tensor:
@@ -86,6 +86,7 @@ def _count(size: int, k: int) -> int:
     outputs=lambda a: 2 if a["ret_typ"] == "both" else 1,
     total=lambda a: 2 if a["ret_typ"] in ("both", "value") else 1,
     method=True,
+    precision="full",
 )
 def topk(
     data: Tensor,

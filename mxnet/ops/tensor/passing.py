@@ -42,7 +42,7 @@ def block_grad(data: Tensor) -> Tensor:
     return data.detach().clone()
 
 
-@op("make_loss", "_sparse_make_loss", outputs=("loss",), shape=same)
+@op("make_loss", "_sparse_make_loss", outputs=("loss",), shape=same, precision="full", loss=True)
 def make_loss(data: Tensor) -> Tensor:
     """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
 
@@ -88,6 +88,7 @@ unary(
     example=shown("mx.nd.contrib.round_ste(mx.nd.array([-1.5, 0.4]))", "[-2.,  0.]"),
     method=False,
     gradient=lambda grad, out, data: grad,
+    keeps_zeros=True,
 )
 unary(
     "_contrib_sign_ste",
@@ -98,6 +99,7 @@ unary(
     method=False,
     exact=True,
     gradient=lambda grad, out, data: grad,
+    keeps_zeros=True,
 )
 
 
@@ -138,7 +140,7 @@ def ones_like(data: Tensor) -> Tensor:
     return torch.ones_like(data)
 
 
-@op("Cast", "cast", "_npi_cast", "_npx_cast", shape=same, types="T -> @dtype")
+@op("Cast", "cast", "_npi_cast", "_npx_cast", shape=same, types="T -> @dtype", precision="own")
 def cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert to another data type; fractions are cut, non-zero is True.
 
@@ -159,7 +161,7 @@ class AmpTypes(TypePattern):
         return ins, [attrs["dtype"] if given.is_floating_point else given]
 
 
-@op("amp_cast", shape=same)
+@op("amp_cast", shape=same, precision="own")
 def amp_cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert floating-point arrays for mixed precision; others pass unchanged.
 
@@ -209,6 +211,7 @@ def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
     outputs=lambda a: a["num_outputs"],
     shape=pairwise_same,
     input_names=lambda a: [f"data_{i}" for i in range(a["num_outputs"])],
+    precision="own",
 )
 def amp_multicast(
     *data: Tensor, num_outputs: int, cast_narrow: bool = False

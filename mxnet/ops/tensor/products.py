@@ -16,7 +16,7 @@ Storage = Literal["default", "row_sparse", "csr"]
 _mm, _bmm = torch.mm, torch.bmm
 
 
-@op("dot", "_sparse_dot")
+@op("dot", "_sparse_dot", precision="widest")
 def dot(
     lhs: Tensor,
     rhs: Tensor,
@@ -64,7 +64,7 @@ def dot_shape(
     return (*left, *right) or (1,)
 
 
-@op("batch_dot", "_npx_batch_dot")
+@op("batch_dot", "_npx_batch_dot", precision="widest")
 def batch_dot(
     lhs: Tensor,
     rhs: Tensor,

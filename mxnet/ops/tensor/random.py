@@ -270,7 +270,7 @@ def _scalar_operator(row: Distribution) -> Op:
     >>> mx.nd.random_{row.name}(shape=(2, 3)).shape
     (2, 3)
     """
-    declare = op(name, f"random_{row.name}", *row.aliases, types="-> @dtype")
+    declare = op(name, f"random_{row.name}", *row.aliases, types="-> @dtype", random=True)
     made = declare(_signed(function, name, doc, (), attributes))
     made.infer_outputs(as_told)
     return made
@@ -292,7 +292,7 @@ def _like_operator(row: Distribution) -> Op:
     >>> mx.nd.random.{row.name}_like(nd.ones((2, 3))).shape
     (2, 3)
     """
-    made = op(name, shape=same)(_signed(function, name, doc, ("data",), numbers))
+    made = op(name, shape=same, random=True)(_signed(function, name, doc, ("data",), numbers))
     made.gradient(_no_gradient)
     return made
 
@@ -325,7 +325,13 @@ def _array_operator(row: Distribution) -> Op:
     >>> mx.nd.sample_{row.name}({", ".join(["half"] * len(row.arrays))}, shape=3).shape
     (2, 3)
     """
-    declare = op(name, f"sample_{row.name}", types="float32 -> @dtype")
+    declare = op(
+        name,
+        f"sample_{row.name}",
+        types="float32 -> @dtype",
+        random=True,
+        head_gradient=len(row.arrays) > 1,  # as in MXNet, of one parameter nothing flows back
+    )
     made = declare(_signed(function, name, doc, row.arrays, attributes))
     made.gradient(_no_gradient)
 

@@ -16,7 +16,7 @@ from ..shapes import TypePattern, same
 from .random import as_told, float_type, needed_shape
 
 
-@op("_random_randint", "random_randint", "_npi_random_randint")
+@op("_random_randint", "random_randint", "_npi_random_randint", random=True)
 def random_randint(
     *,
     low: int,
@@ -70,6 +70,7 @@ def _precise(device: torch.device) -> torch.dtype:
     "sample_multinomial",
     outputs=lambda a: 2 if a["get_prob"] else 1,
     types="T -> @dtype T",
+    random=True,
 )
 def sample_multinomial(
     data: Tensor, *, shape: Shape = (), get_prob: bool = False, dtype: DType = torch.int32
@@ -111,7 +112,7 @@ def _multinomial_shape(data: Shape | None, *, shape: Shape, **_: Any) -> Shape |
     return None if data is None else (*data[:-1], *shape) or (1,)
 
 
-@op("_shuffle", "shuffle", "_npi_shuffle", shape=same)
+@op("_shuffle", "shuffle", "_npi_shuffle", shape=same, bfloat16="any", random=True)
 def shuffle(data: Tensor) -> Tensor:
     """Put the entries along the first axis into random order.
 
@@ -124,7 +125,7 @@ def shuffle(data: Tensor) -> Tensor:
 # -- unique samples of Zipf's law ---------------------------------------------------------------
 
 
-@op("_sample_unique_zipfian", outputs=2, types="-> int64")
+@op("_sample_unique_zipfian", outputs=2, types="-> int64", random=True)
 def sample_unique_zipfian(
     *, range_max: int, shape: Shape | None = None, run: OpContext
 ) -> tuple[Tensor, Tensor]:

@@ -89,7 +89,7 @@ def _density(
         found = logarithm(x, *(p.reshape(aligned) for p in given))
         return found if is_log else found.exp()
 
-    made = op(full, full[1:])(_signed(function, full, doc, example, parameters))
+    made = op(full, full[1:], precision="widest")(_signed(function, full, doc, example, parameters))
 
     def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
         known = None
@@ -189,7 +189,7 @@ _density(
 )
 
 
-@op("_random_pdf_dirichlet", "random_pdf_dirichlet")
+@op("_random_pdf_dirichlet", "random_pdf_dirichlet", precision="widest")
 def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False) -> Tensor:
     """Give the density of a Dirichlet distribution, whose samples lie on the last axis.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,10 +73,11 @@ def over_axes(
     given: str,
     result: str,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a reduction with an example along axis 1."""
     example = shown(f"mx.nd.{name}(mx.nd.array({given}), axis=1)", result)
-    return reduction(name, kernel, *aliases, doc=doc, example=example, gradient=gradient)
+    return reduction(name, kernel, *aliases, doc=doc, example=example, gradient=gradient, **facts)
 
 
 TABLE = "[[1, 2], [3, 4]]"
@@ -88,15 +90,27 @@ over_axes(
     doc="Sum over axes; without axes over all, with the shape ``(1,)``.",
     given=TABLE,
     result="[3., 7.]",
+    precision="full",
 )
-over_axes("mean", average, "_sparse_mean", doc="Mean over axes.", given=TABLE, result="[1.5, 3.5]")
-over_axes("prod", product, doc="Product over axes.", given=TABLE, result="[ 2., 12.]")
+over_axes(
+    "mean",
+    average,
+    "_sparse_mean",
+    doc="Mean over axes.",
+    given=TABLE,
+    result="[1.5, 3.5]",
+    precision="full",
+)
+over_axes(
+    "prod", product, doc="Product over axes.", given=TABLE, result="[ 2., 12.]", precision="full"
+)
 over_axes(
     "nansum",
     nan_total,
     doc="Sum over axes with NaN as 0.",
     given="[[1, np.nan], [3, 4]]",
     result="[1., 7.]",
+    precision="full",
 )
 over_axes(
     "nanprod",
@@ -104,6 +118,7 @@ over_axes(
     doc="Product over axes with NaN as 1.",
     given="[[1, np.nan], [3, 4]]",
     result="[ 1., 12.]",
+    precision="full",
 )
 over_axes(
     "max",
@@ -129,10 +144,11 @@ reduction(
     doc="Sum of squares over axes.",
     example=shown("mx.nd._internal._square_sum(mx.nd.array([[1, 2]]), axis=1)", "[5.]"),
     method=False,
+    precision="full",
 )
 
 
-@op("norm", "_sparse_norm", shape=reduced, method=True, types="T -> @out_dtype")
+@op("norm", "_sparse_norm", shape=reduced, method=True, types="T -> @out_dtype", precision="full")
 def norm(
     data: Tensor,
     *,
@@ -204,7 +220,7 @@ def argmax_channel_outputs(data: tuple | None) -> tuple | None:
     return None if data is None else data[:1] + data[2:]
 
 
-@op("moments", outputs=2)
+@op("moments", outputs=2, precision="full")
 def moments(
     data: Tensor, *, axes: Shape | None = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from ..shapes import same
 from .indexing import EmbeddingTypes, embedding, embedding_inputs, embedding_shape
 
 
-@op("cast_storage", "_sparse_cast_storage", shape=same)
+@op("cast_storage", "_sparse_cast_storage", shape=same, precision="own")
 def cast_storage(data: Tensor, *, stype: Literal["csr", "default", "row_sparse"]) -> Tensor:
     """Convert an array to a storage type; a dense tensor keeps its values.
 

@@ -17,7 +17,13 @@ from .suppression import best_first, keep_greedily, pairwise_iou, to_centres, to
 Format = Literal["center", "corner"]
 
 
-@op("_contrib_box_nms", "_contrib_box_non_maximum_suppression", total=2, shape=same)
+@op(
+    "_contrib_box_nms",
+    "_contrib_box_non_maximum_suppression",
+    total=2,
+    shape=same,
+    precision="widest",
+)
 def box_nms(
     data: Tensor,
     *,
@@ -93,7 +99,7 @@ def no_gradient(grad: Tensor, out: Tensor, *inputs: Tensor, **_: object) -> tupl
     return tuple(torch.zeros_like(t) for t in inputs)
 
 
-@op("_contrib_box_iou")
+@op("_contrib_box_iou", precision="widest")
 def box_iou(lhs: Tensor, rhs: Tensor, *, format: Format = "corner") -> Tensor:
     """Intersection over union of every box of one array with every box of the other.
 

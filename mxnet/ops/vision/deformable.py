@@ -85,7 +85,11 @@ def _check(
         )
 
 
-@op("_contrib_DeformableConvolution", optional={"bias": lambda a: not a["no_bias"]})
+@op(
+    "_contrib_DeformableConvolution",
+    optional={"bias": lambda a: not a["no_bias"]},
+    precision="full",
+)
 def deformable_convolution(
     data: Tensor,
     offset: Tensor,

@@ -220,7 +220,7 @@ def flip_top_bottom(data: Tensor) -> Tensor:
     return data.flip(0)
 
 
-@op("_image_random_flip_left_right", "_npx__image_random_flip_left_right", shape=same)
+@op("_image_random_flip_left_right", "_npx__image_random_flip_left_right", shape=same, random=True)
 def random_flip_left_right(data: Tensor) -> Tensor:
     """Mirror an image from left to right, or leave it, with equal chance.
 
@@ -231,7 +231,7 @@ def random_flip_left_right(data: Tensor) -> Tensor:
     return data.flip(1) if _drawn(0, 1) < 0.5 else data.clone()
 
 
-@op("_image_random_flip_top_bottom", "_npx__image_random_flip_top_bottom", shape=same)
+@op("_image_random_flip_top_bottom", "_npx__image_random_flip_top_bottom", shape=same, random=True)
 def random_flip_top_bottom(data: Tensor) -> Tensor:
     """Turn an image upside down, or leave it, with equal chance.
 
@@ -304,7 +304,7 @@ def _lit(data: Tensor, alpha: Floats | list[float]) -> Tensor:
     return _to_dtype(image + image.new_tensor(EIGENVECTORS) @ strength, data.dtype)
 
 
-@op("_image_random_brightness", "_npx__image_random_brightness", shape=same)
+@op("_image_random_brightness", "_npx__image_random_brightness", shape=same, random=True)
 def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """Multiply an image by a random factor.
 
@@ -316,7 +316,7 @@ def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> 
     return _to_dtype(_brightened(_working(data), factor), data.dtype)
 
 
-@op("_image_random_contrast", "_npx__image_random_contrast", shape=same)
+@op("_image_random_contrast", "_npx__image_random_contrast", shape=same, random=True)
 def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """Move an image away from, or towards, its mean gray by a random factor.
 
@@ -328,7 +328,7 @@ def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Te
     return _to_dtype(_contrasted(_working(data), factor), data.dtype)
 
 
-@op("_image_random_saturation", "_npx__image_random_saturation", shape=same)
+@op("_image_random_saturation", "_npx__image_random_saturation", shape=same, random=True)
 def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """Move each pixel away from, or towards, the blue part of its gray by a random factor.
 
@@ -340,7 +340,7 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
     return _to_dtype(_saturated(_working(data), factor), data.dtype)
 
 
-@op("_image_random_hue", "_npx__image_random_hue", shape=same)
+@op("_image_random_hue", "_npx__image_random_hue", shape=same, random=True)
 def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """Turn the hue by a random part of the colour circle.
 
@@ -352,7 +352,7 @@ def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     return _to_dtype(_hue_shifted(_working(data), factor), data.dtype)
 
 
-@op("_image_random_color_jitter", "_npx__image_random_color_jitter", shape=same)
+@op("_image_random_color_jitter", "_npx__image_random_color_jitter", shape=same, random=True)
 def random_color_jitter(
     data: Tensor, *, brightness: float, contrast: float, saturation: float, hue: float
 ) -> Tensor:
@@ -390,7 +390,7 @@ def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
     return _lit(data, alpha)
 
 
-@op("_image_random_lighting", "_npx__image_random_lighting", shape=same)
+@op("_image_random_lighting", "_npx__image_random_lighting", shape=same, random=True)
 def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
     """Add the principal colours of natural images in normally distributed amounts.
 

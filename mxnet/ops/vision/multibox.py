@@ -15,7 +15,7 @@ from .boxes import match_greedily, no_gradient
 from .suppression import best_first, keep_greedily, pairwise_iou, to_centres
 
 
-@op("_contrib_MultiBoxPrior", "_npx_multibox_prior")
+@op("_contrib_MultiBoxPrior", "_npx_multibox_prior", precision="full")
 def multi_box_prior(
     data: Tensor,
     *,
@@ -83,6 +83,7 @@ def multi_box_prior_shape(
     "_contrib_MultiBoxTarget",
     "_npx_multibox_target",
     outputs=("loc_target", "loc_mask", "cls_target"),
+    precision="full",
 )
 def multi_box_target(
     anchor: Tensor,
@@ -172,7 +173,7 @@ def multi_box_target_shape(
     return [(label[0], flat), (label[0], flat), (label[0], count)]
 
 
-@op("_contrib_MultiBoxDetection", "_npx_multibox_detection")
+@op("_contrib_MultiBoxDetection", "_npx_multibox_detection", precision="full")
 def multi_box_detection(
     cls_prob: Tensor,
     loc_pred: Tensor,

@@ -108,7 +108,7 @@ def _propose(
     return rois.reshape(-1, 5), score.gather(1, place).reshape(-1, 1)
 
 
-@op("_contrib_Proposal", outputs=_outputs, total=2)
+@op("_contrib_Proposal", outputs=_outputs, total=2, precision="widest")
 def proposal(
     cls_prob: Tensor,
     bbox_pred: Tensor,
@@ -143,7 +143,7 @@ def proposal(
     return (rois, score) if output_score else rois
 
 
-@op("_contrib_MultiProposal", outputs=_outputs, total=2)
+@op("_contrib_MultiProposal", outputs=_outputs, total=2, precision="widest")
 def multi_proposal(
     cls_prob: Tensor,
     bbox_pred: Tensor,

@@ -151,7 +151,7 @@ def _assembled(
 roi_pooling.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_ROIAlign")
+@op("_contrib_ROIAlign", precision="widest")
 def roi_align(
     data: Tensor,
     rois: Tensor,
@@ -320,7 +320,7 @@ def corner_pixels(
 rroi_align.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_PSROIPooling")
+@op("_contrib_PSROIPooling", precision="widest")
 def psroi_pooling(
     data: Tensor,
     rois: Tensor,
@@ -398,6 +398,7 @@ def psroi_pooling_shape(
     outputs=("output",),
     total=2,
     optional={"trans": lambda a: not a["no_trans"]},
+    precision="full",
 )
 def deformable_psroi_pooling(
     data: Tensor,
