@@ -1,1 +1,1 @@
-"""Programs: `mx im2rec`, `mx rec`, `mx info`; also run as ``python -m mxnet.tools.im2rec``."""
+"""The commands of `mx`, one module each; their arguments are declared in `mxnext_cli`."""

@@ -1,0 +1,146 @@
+"""What each layer of a graph costs: parameters, multiply-adds, memory of its results, time."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..error import MXNetError, ShapeError
+from ..graph.interpret import interpret
+from ..graph.node import Node, auxiliary_positions
+from ..graph.passes.infer import Inferred, infer_shapes, infer_types
+from ..ops.shapes import is_known, run_on_meta
+from ..symbol import Symbol
+
+__all__ = ["LayerCost", "layer_costs", "layer_times"]
+
+Shape = tuple[int, ...]
+# Operators call the inputs that are trained by these names.
+TRAINED_ROLES = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
+
+
+class LayerCost(NamedTuple):
+    """One operator of a graph, and what it costs to run it once.
+
+    `multiply_adds` counts matrix products and convolutions, as is usual; None where it is not
+    known, which is so of operators that run graphs or programs of the user.
+    """
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    output_shapes: tuple[Shape, ...]
+    dtype: str
+    parameters: int
+    states: int
+    multiply_adds: int | None
+    activation_bytes: int
+
+
+def layer_costs(
+    symbol: Symbol, shapes: Mapping[str, Shape], dtypes: Mapping[str, Any] | None = None
+) -> list[LayerCost]:
+    """Return the cost of each operator, for inputs of these shapes.
+
+    A parameter that several layers share is counted for the first of them.
+
+    >>> x = mx.sym.FullyConnected(mx.sym.Variable('data'), num_hidden=4)
+    >>> cost, = layer_costs(x, {'data': (2, 3)})
+    >>> cost.parameters, cost.multiply_adds, cost.activation_bytes
+    (16, 24, 32)
+    """
+    graph = symbol._graph
+    known_shapes = infer_shapes(graph, shapes)
+    unknown = [n.name for n in graph.nodes if not all(map(is_known, known_shapes.values[n]))]
+    if unknown:
+        raise ShapeError(
+            f"The shapes of {', '.join(unknown[:5])} do not follow from {dict(shapes)}. Give the "
+            "shapes of all inputs."
+        )
+    known_types = infer_types(graph, dtypes or {}, default=torch.float32)
+    counted: set[Node] = set()
+    return [
+        _cost(node, known_shapes, known_types, counted)
+        for node in graph.nodes
+        if node.op is not None
+    ]
+
+
+def _cost(node: Node, shapes: Inferred, types: Inferred, counted: set[Node]) -> LayerCost:
+    outputs = tuple(tuple(s) for s in shapes.values[node])
+    kinds = [t or torch.float32 for t in types.values[node]]
+    states = {node.inputs[i].node for i in auxiliary_positions(node)}
+    trained = [
+        e.node
+        for e, role in zip(node.inputs, node.input_names, strict=True)
+        if e.node.op is None and role in TRAINED_ROLES
+    ]
+    fresh = [n for n in dict.fromkeys(trained) if n not in counted]
+    counted.update(fresh)
+    return LayerCost(
+        node.name,
+        node.op.name,
+        tuple(e.node.name for e in node.inputs if e.node.op is not None or e.node not in trained),
+        outputs,
+        str(kinds[0]).removeprefix("torch."),
+        sum(math.prod(shapes.values[n][0]) for n in fresh),
+        sum(math.prod(shapes.values[n][0]) for n in states if n.op is None),
+        _multiply_adds(node, shapes, types),
+        sum(math.prod(s) * t.itemsize for s, t in zip(outputs, kinds, strict=True)),
+    )
+
+
+def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
+    """Run the operator on tensors without data, and let torch count its products."""
+    if node.subgraphs:
+        return None
+    ins = [shapes.of(e) for e in node.inputs]
+    kinds = [types.of(e) for e in node.inputs]
+    try:
+        with FlopCounterMode(display=False) as counter:
+            run_on_meta(node.op, ins, kinds, node.typed)
+    except (MXNetError, RuntimeError, NotImplementedError):
+        return None  # its kernel needs values
+    return counter.get_total_flops() // 2
+
+
+def layer_times(
+    symbol: Symbol, feed: Mapping[str, Tensor], *, runs: int = 10, warmup: int = 2
+) -> dict[str, float]:
+    """Return the median seconds that each operator takes, run one by one in prediction mode."""
+    graph = symbol._graph
+    kernels = {n: n.op.instantiate(n.typed, n.subgraphs) for n in graph.nodes if n.op is not None}
+    measured: dict[Node, list[float]] = {node: [] for node in kernels}
+
+    def apply(node: Node, inputs: list[Tensor]) -> Sequence[Tensor]:
+        call = _prepared_call(node, kernels[node], inputs)
+        start = time.perf_counter()
+        made = call()
+        if inputs and inputs[0].is_cuda:
+            torch.cuda.synchronize()
+        measured[node].append(time.perf_counter() - start)
+        return made if isinstance(made, tuple | list) else (made,)
+
+    with torch.no_grad():
+        for _ in range(warmup + runs):
+            interpret(graph, lambda node: feed[node.name], apply)
+    return {node.name: statistics.median(times[warmup:]) for node, times in measured.items()}
+
+
+def _prepared_call(node: Node, kernel: Callable, inputs: list[Tensor]) -> Callable[[], Any]:
+    """Return the call of a kernel, with None for optional inputs that are absent."""
+    op = node.op
+    arguments: list[Tensor | None] = list(inputs)
+    if op.variadic is None and len(inputs) < len(op.inputs):
+        by_name = dict(zip(node.input_names, inputs, strict=True))
+        arguments = [by_name.get(i.name) for i in op.inputs]
+    device = inputs[0].device if inputs else torch.device("cpu")
+    attrs = {**node.typed, **op.context_for(False, device)}
+    return lambda: kernel(*arguments, **attrs)

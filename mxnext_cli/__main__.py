@@ -1,0 +1,7 @@
+"""Run `mx` as ``python -m mxnext_cli``."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

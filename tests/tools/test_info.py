@@ -1,0 +1,189 @@
+"""`mx info` says what files are, which MXNet wrote them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnext_cli import main
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+OLD_JSON = {  # as MXNet 0.8 wrote it: "param" beside "attr", no version
+    "nodes": [
+        {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1},
+        {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
+        {"op": "null", "param": {}, "name": "fc_bias", "inputs": [], "backward_source_id": -1},
+        {
+            "op": "FullyConnected",
+            "param": {"no_bias": "False", "num_hidden": "3"},
+            "name": "fc",
+            "inputs": [[0, 0], [1, 0], [2, 0]],
+            "backward_source_id": -1,
+            "attr": {"lr_mult": "0.5"},
+        },
+    ],
+    "arg_nodes": [0, 1, 2],
+    "heads": [[3, 0]],
+}
+
+
+def facts(capsys, *files, code=0):
+    assert main(["info", "--json", *map(str, files)]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_gluon_export(capsys):
+    symbol, params = facts(
+        capsys, GOLDEN / "gluon/convolution-symbol.json", GOLDEN / "gluon/convolution-0000.params"
+    )
+    assert symbol["written_by"] == "MXNet 1.9.1"
+    assert symbol["inputs"] == ["data"]
+    assert symbol["layers"] == 6
+    assert symbol["operators"]["Convolution"] == 1
+    assert symbol["parameters"] == params["parameters"] == 153
+    assert params["kind"] == "checkpoint"
+    assert params["dtypes"] == {"float32": 8}
+
+
+def test_a_module_checkpoint(tmp_path, capsys):
+    out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="sm")
+    module = mx.mod.Module(out, label_names=["sm_label"])
+    module.bind([("data", (4, 3))], [("sm_label", (4,))])
+    module.init_params()
+    module.save_checkpoint(str(tmp_path / "net"), 7)
+    (symbol,) = facts(capsys, tmp_path / "net-symbol.json")
+    assert (symbol["inputs"], symbol["labels"]) == (["data"], ["sm_label"])
+    assert symbol["parameters_file"].endswith("net-0007.params")
+    assert symbol["parameters"] == 8
+
+
+def test_a_symbol_of_the_year_2016(tmp_path, capsys):
+    path = tmp_path / "old-symbol.json"
+    path.write_text(json.dumps(OLD_JSON))
+    (found,) = facts(capsys, path)
+    assert found["written_by"] == "MXNet 0.8 or older"
+    assert found["inputs"] == ["data"]
+
+
+def test_parameters_of_old_versions_name_their_version(tmp_path, capsys):
+    head = struct.pack("<QQQ", 0x112, 0, 1)
+    oldest = struct.pack("<IIiii", 1, 2, 1, 0, 0)
+    (tmp_path / "v0.params").write_bytes(head + oldest + b"\0" * 8 + struct.pack("<Q", 0))
+    (found,) = facts(capsys, tmp_path / "v0.params")
+    assert found["written_by"] == "MXNet 0.8 or older"
+    assert found["kind"] == "list of arrays"
+
+
+def test_optimizer_states(capsys):
+    (found,) = facts(capsys, GOLDEN / "states/adam-optimizer.states")
+    assert (found["kind"], found["optimizer"], found["states"]) == ("optimizer states", "Adam", 3)
+
+
+def test_records_index_and_list(tmp_path, capsys):
+    for suffix in (".rec", ".idx"):
+        shutil.copy(GOLDEN / f"records/images{suffix}", tmp_path)
+    (tmp_path / "images.lst").write_text("0\t1.0\ta.png\n1\t2.0\tb.png\n")
+    rec, idx, lst = facts(capsys, *(tmp_path / f"images{s}" for s in (".rec", ".idx", ".lst")))
+    assert (rec["records"], rec["contents"]) == (7, {".png": 7})
+    assert idx["keys"] == 7
+    assert (lst["images"], lst["classes"]) == (2, 2)
+
+
+def test_damage_in_records_is_a_problem(tmp_path, capsys):
+    raw = bytearray((GOLDEN / "records/images.rec").read_bytes())
+    raw[1600] ^= 255
+    raw[0] ^= 1
+    (tmp_path / "x.rec").write_bytes(raw)
+    (found,) = facts(capsys, tmp_path / "x.rec", code=1)
+    assert "damaged" in found["problems"][0]
+
+
+def test_safetensors(tmp_path, capsys):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    path = tmp_path / "x.safetensors"
+    numpy_files.save_file({"w": np.zeros((2, 3), np.float32)}, path)
+    (found,) = facts(capsys, path)
+    assert (found["arrays"], found["parameters"]) == (1, 6)
+    path.write_bytes(path.read_bytes()[:-4])
+    (found,) = facts(capsys, path, code=1)
+    assert found["problems"] == ["4 bytes are missing at its end"]
+
+
+def test_onnx(tmp_path, capsys):
+    onnx = pytest.importorskip("onnx")
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [value("x", onnx.TensorProto.FLOAT, ["N", 3])],
+        [value("y", onnx.TensorProto.FLOAT, ["N", 3])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets), tmp_path / "x.onnx")
+    (found,) = facts(capsys, tmp_path / "x.onnx")
+    assert found["inputs"] == ["x(N, 3)"]
+    assert found["operators"] == {"Relu": 1}
+
+
+def test_not_a_number_in_parameters_is_a_problem(tmp_path, capsys):
+    mx.nd.save(str(tmp_path / "x.params"), {"w": mx.nd.array([1, float("nan")])})
+    (found,) = facts(capsys, tmp_path / "x.params", code=1)
+    assert found["problems"] == ["w holds NaN or infinite values"]
+
+
+def test_parameters_that_do_not_fit_are_a_problem(tmp_path, capsys):
+    shutil.copy(GOLDEN / "gluon/dense-symbol.json", tmp_path)
+    params = mx.nd.load(str(GOLDEN / "gluon/dense-0000.params"))
+    name = next(n for n in params if n.endswith("weight"))
+    params[name] = mx.nd.zeros((9, 9))
+    mx.nd.save(str(tmp_path / "dense-0000.params"), params)
+    (found,) = facts(capsys, tmp_path / "dense-symbol.json", code=1)
+    assert "do not fit the graph" in found["problems"][0]
+
+
+def test_unknown_operators_are_all_named(tmp_path, capsys):
+    text = (GOLDEN / "gluon/convolution-symbol.json").read_text()
+    text = text.replace('"Pooling"', '"PoolingOfMine"').replace('"Flatten"', '"FlattenOfMine"')
+    (tmp_path / "x-symbol.json").write_text(text)
+    (found,) = facts(capsys, tmp_path / "x-symbol.json", code=1)
+    assert [p.split()[1] for p in found["problems"]] == ["FlattenOfMine", "PoolingOfMine"]
+
+
+class Evil:
+    def __reduce__(self):
+        return (Path.touch, (Path("/tmp/mxnext-evil"),))
+
+
+def test_hostile_files_do_nothing_and_fail(tmp_path, capsys):
+    (tmp_path / "x.states").write_bytes(pickle.dumps({0: Evil()}))
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", 2**63) + b"{}")
+    (tmp_path / "y.safetensors").write_bytes(struct.pack("<Q", 2) + b"[]")
+    (tmp_path / "x.onnx").write_bytes(b"\xff" * 100)
+    (tmp_path / "x.idx").write_bytes(b"\xff" * 100)
+    (tmp_path / "x.rec").write_bytes(b"\xff" * 100)
+    (tmp_path / "x.lst").write_bytes(b"\xff" * 100)
+    files = sorted(tmp_path.iterdir())
+    found = facts(capsys, *files, tmp_path, tmp_path / "absent.params", code=1)
+    assert [f["file"] for f in found if "error" not in f] == []
+    assert not Path("/tmp/mxnext-evil").exists()
+
+
+def test_printed_facts(capsys):
+    assert main(["info", str(GOLDEN / "gluon/dense-symbol.json")]) == 0
+    said = capsys.readouterr().out
+    assert "written by       MXNet 1.9.1" in said
+    assert main(["info", "--all", str(GOLDEN / "gluon/dense-symbol.json")]) == 0
+    assert "num_hidden" in capsys.readouterr().out
+
+
+def test_without_files_it_describes_the_installation(capsys):
+    main(["info"])
+    assert "MXNext" in capsys.readouterr().out
