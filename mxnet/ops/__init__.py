@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from . import nn, tensor, training, vision
+from . import nn, numpy, tensor, training, vision
