@@ -31,22 +31,36 @@ def function(name):
     return getattr(mx.nd._internal, name)
 
 
-def answer(row):
+def numpy_function(name):
+    """Return the eager function of a registry name that takes NumPy-like arrays."""
+    from mxnet.ndarray import numpy, numpy_extension
+
+    for prefix, home in (
+        ("_npi_", numpy._internal),
+        ("_npx_", numpy_extension),
+        ("_np_", numpy._op),
+    ):
+        if name.startswith(prefix):
+            return getattr(home, name[len(prefix) :])
+    raise ValueError("%s is not an operator on NumPy-like arrays" % name)
+
+
+def answer(row, is_numpy):
     """Return {part: array} for one row."""
-    arrays = [mx.nd.array(a, dtype=a.dtype) for a in row.arrays()]
+    find, array = (numpy_function, mx.np.array) if is_numpy else (function, mx.nd.array)
+    arrays = [array(a, dtype=a.dtype) for a in row.arrays()]
     found = {}
-    wanted = [i for i, a in enumerate(arrays) if row.grad and "float" in str(a.dtype)]
+    has_grad = row.grad and not row.derived
+    wanted = [i for i, a in enumerate(arrays) if has_grad and "float" in str(a.dtype)]
     for i in wanted:
         arrays[i].attach_grad()
     with mx.autograd.record(train_mode=row.train):
-        out = function(row.op)(*arrays, **row.attrs)
+        out = find(row.op)(*arrays, **row.attrs)
         outs = out if isinstance(out, (list, tuple)) else [out]
     for i, o in enumerate(outs):
         found["out%d" % i] = o.asnumpy()
-    if row.grad:
-        heads = [
-            mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)
-        ]
+    if has_grad:
+        heads = [array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)]
         mx.autograd.backward(outs, heads, train_mode=row.train)
         for i in wanted:
             found["grad%d" % i] = arrays[i].grad.asnumpy()
@@ -57,9 +71,11 @@ def main(chosen):
     """Write one compressed file a family."""
     for family in chosen or families():
         stored = {}
+        is_numpy = family.startswith("numpy_")
+        mx.npx.set_np(is_numpy, is_numpy)
         for row in rows_of(family):
             try:
-                for part, value in answer(row).items():
+                for part, value in answer(row, is_numpy).items():
                     stored["%s/%s" % (row.key, part)] = value
             except Exception as error:
                 print("%s %s: %s" % (row.key, row.attrs, str(error).strip()[-300:]))

@@ -81,6 +81,7 @@ class Row:
     inputs: dict[str, Any]
     attrs: dict[str, Any]
     grad: bool = True  # record and compare gradients
+    derived: bool = False  # MXNet has no gradient or a wrong one: finite differences judge alone
     numeric: bool = True  # compare gradients with numeric ones too (false at kinks and outputs)
     train: bool = False  # run in training mode
     rtol: float = 1e-4
@@ -114,6 +115,7 @@ def sample(
     op: str,
     *inputs: Any,
     grad: bool = True,
+    derived: bool = False,
     numeric: bool = True,
     train: bool = False,
     rtol: float = 1e-4,
@@ -129,7 +131,7 @@ def sample(
     for combination in itertools.product(*(named[k].values for k in names)):
         attrs = {**named, **dict(zip(names, combination, strict=True))}
         numbered = {f"in{i}": v for i, v in enumerate(inputs)}
-        _collecting.append(Row(op, numbered, attrs, grad, numeric, train, rtol, atol))
+        _collecting.append(Row(op, numbered, attrs, grad, derived, numeric, train, rtol, atol))
 
 
 def families() -> list[str]:

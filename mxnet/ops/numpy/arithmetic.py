@@ -279,4 +279,3 @@ scalar_quotient(
         "_npi_rtrue_divide_scalar", "mx.nd.array([1, -2, 5]), scalar=10", "[10., -5.,  2.]"
     ),
 )
-

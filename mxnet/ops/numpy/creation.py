@@ -69,9 +69,7 @@ def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpCo
 
 
 @op("_npi_full_like", shape=same)
-def full_like(
-    a: Tensor, *, fill_value: float, ctx: str = "", dtype: DType | None = None
-) -> Tensor:
+def full_like(a: Tensor, *, fill_value: float, ctx: str = "", dtype: DType | None = None) -> Tensor:
     """Make an array of one number in the shape of another; it carries no gradient.
 
     >>> mx.nd._internal._npi_full_like(mx.nd.array([1, 2]), fill_value=3).asnumpy()

@@ -125,7 +125,9 @@ def around(x: Tensor, *, decimals: int = 0) -> Tensor:
         return torch.round(x * scale) / scale
     if x.dtype.is_floating_point:
         return torch.round(x / scale) * scale
-    return cut(torch.round(torch.div(x, int(scale), rounding_mode="trunc").double()) * scale, x.dtype)
+    return cut(
+        torch.round(torch.div(x, int(scale), rounding_mode="trunc").double()) * scale, x.dtype
+    )
 
 
 @op("_npi_nan_to_num", shape=same)

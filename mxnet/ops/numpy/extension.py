@@ -156,6 +156,12 @@ def nonzero(x: Tensor) -> Tensor:
     return torch.nonzero(x.detach())
 
 
+@nonzero.infer_outputs
+def nonzero_shape(x: Shape | None) -> Shape | None:
+    """One column for each axis; how many rows is known only when it runs."""
+    return None if x is None else (UNKNOWN, len(x))
+
+
 @op("_npx_constraint_check", types="bool -> bool")
 def constraint_check(input: Tensor, *, msg: str = "Constraint violated.") -> Tensor:
     """Return True if all elements are, else raise an error with the message.

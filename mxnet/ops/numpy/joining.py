@@ -11,7 +11,7 @@ from ...error import InvalidValue, MXNetError, ShapeError
 from ..attributes import Shape
 from ..declare import Op, op
 from ..families import document
-from ..shapes import UNKNOWN, Shapes, is_known
+from ..shapes import UNKNOWN, Shapes, TypePattern, is_known
 from ..tensor.joining import _concatenated, _stacked, split_v2, split_v2_shapes
 from ..tensor.memory import may_share
 from .promotion import PromotedTypes, promote
@@ -137,6 +137,15 @@ stacking(
 )
 
 
+class OwnTypes(TypePattern):
+    """Each output has the dtype of the input at its place."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer in both directions."""
+        found = [i or o for i, o in zip(ins, outs, strict=True)]
+        return found, list(found)
+
+
 def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op:
     """Declare the operator that gives arrays at least so many axes."""
     name = f"_np_atleast_{dimensions}d"
@@ -155,10 +164,11 @@ def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op
         name,
         count="num_args",
         shape=shapes,
-        types="A B C D E F G H -> A B C D E F G H",
         outputs=lambda a: tuple(f"output{i}" for i in range(a["num_args"])),
     )
-    return may_share(declare(function))
+    made = may_share(declare(function))
+    made.type_pattern = OwnTypes(None)
+    return made
 
 
 at_least(1, _at_least_1d, "(2,)")
@@ -181,7 +191,12 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
         return axis_of(ndim)
 
     def function(
-        data: Tensor, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False, sections: int = 0
+        data: Tensor,
+        *,
+        indices: Shape,
+        axis: int = 1,
+        squeeze_axis: bool = False,
+        sections: int = 0,
     ) -> tuple[Tensor, ...]:
         return split_v2.shared(
             data,

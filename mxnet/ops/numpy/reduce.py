@@ -173,6 +173,8 @@ def spread(
         out = data - data
     else:
         average = data.mean(axes, keepdim=True) if axes else data
+        if not a.dtype.is_floating_point:
+            average = average.trunc()  # MXNet keeps the mean in the array's own dtype
         count = math.prod(a.shape[i] for i in axes) - ddof
         out = torch.square(data - average).sum(axes, keepdim=keepdims) / count
         out = torch.where(out < 0, math.inf, out) if count < 0 else out
@@ -325,8 +327,8 @@ def _average_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
         return ins, outs
     axes = axes_over(attrs["axis"], len(ins[0]))
     shape = reduced_shape(ins[0], axes, False)
-    is_vector = len(ins) == 1 or len(ins[1]) != len(ins[0])
-    return ins, [unify(s, o) for s, o in zip((shape, () if is_vector else shape), outs)]
+    shapes = (shape, () if len(ins) == 1 or len(ins[1]) != len(ins[0]) else shape)
+    return ins, [unify(s, o) for s, o in zip(shapes, outs, strict=False)]
 
 
 @op(
@@ -372,7 +374,9 @@ def _aligned_weights(a: Tensor, weights: Tensor, axis: Shape | None) -> Tensor:
     if weights.shape == a.shape:
         return weights
     if axis is None:
-        raise ShapeError("_npi_average: axis must be specified when shapes of a and weights differ.")
+        raise ShapeError(
+            "_npi_average: axis must be specified when shapes of a and weights differ."
+        )
     axes = axes_over(axis, a.ndim)
     if len(axes) != 1 or weights.ndim != 1 or weights.shape[0] != a.shape[axes[0]]:
         raise ShapeError(

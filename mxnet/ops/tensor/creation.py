@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ... import dtypes
 from ...error import DTypeError, MXNetError, ShapeError
+from ...shape_mode import is_np_shape
 from ..attributes import Count, DType, Shape
 from ..declare import OpContext, op
 from ..families import number
@@ -23,12 +24,13 @@ _F32 = torch.float32
 
 def _told(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """The shape is the attribute; sizes that it leaves open may come from the graph."""
-    shape = attrs["shape"] or None
+    shape = attrs["shape"]
+    shape = shape if shape or (is_np_shape() and shape is not None) else None
     return ins, [unify(shape, outs[0], "the output")]
 
 
 def _known(name: str, shape: Shape | None) -> Shape:
-    if not shape:
+    if shape is None or not (shape or is_np_shape()):
         raise ShapeError(f"{name}: shape must be given, but is {shape}.")
     return shape
 

@@ -198,6 +198,16 @@ def _bounds(size: int, indices: Shape) -> list[tuple[int, int]]:
     return bounds
 
 
+def _section_starts(size: int, sections: int) -> Shape:
+    """Return where sections begin; the first ones are longer by 1 where the size does not fit.
+
+    >>> _section_starts(7, 3)
+    (0, 3, 5)
+    """
+    least, longer = divmod(size, sections)
+    return tuple(i * least + min(i, longer) for i in range(sections))
+
+
 @may_share
 @op(
     "_split_v2",
@@ -212,16 +222,15 @@ def split_v2(
     squeeze_axis: bool = False,
     sections: int = 0,
 ) -> tuple[Tensor, ...]:
-    """Split an axis into equal sections, or before each of the indices (the first being 0).
+    """Split an axis into sections, or before each of the indices (the first being 0).
 
     >>> x = mx.nd.array([[1, 2, 3]])
     >>> [p.shape for p in mx.nd._internal._split_v2(x, indices=(0, 1), axis=1)]
     [(1, 1), (1, 2)]
     """
-    if sections > 0:
-        parts = _split_evenly(data, sections, axis, squeeze_axis, "_split_v2")
-        return tuple(parts) if len(parts) > 1 else parts[0]
     at = axis_within(axis, data.ndim, "_split_v2")
+    if sections > 0:
+        indices = _section_starts(data.shape[at], sections)
     parts = [data.narrow(at, a, b - a) for a, b in _bounds(data.shape[at], indices)]
     if squeeze_axis:
         if any(p.shape[at] != 1 for p in parts):
@@ -240,14 +249,14 @@ def split_v2_shapes(
     """Tell the shape of each part."""
     if data is None:
         return None
-    if sections > 0:
-        return [_even_part(data, sections, axis, squeeze_axis, "_split_v2")] * sections
     at = axis_within(axis, len(data), "_split_v2")
-    if data[at] == UNKNOWN:
-        return None
     before, after = data[:at], data[at + 1 :]
     if squeeze_axis:
-        return [before + after] * len(indices)
+        return [before + after] * (sections if sections > 0 else len(indices))
+    if data[at] == UNKNOWN:
+        return None
+    if sections > 0:
+        indices = _section_starts(data[at], sections)
     return [(*before, b - a, *after) for a, b in _bounds(data[at], indices)]
 
 
