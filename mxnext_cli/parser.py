@@ -43,6 +43,11 @@ COMMANDS = {
         "mxnet.tools.summary:run",
         arguments.summary,
     ),
+    "view": Command(
+        "write a model as an HTML page to explore it in a browser",
+        "mxnet.tools.view:run",
+        arguments.view,
+    ),
     "doctor": Command(
         "report on this installation and find common problems",
         "mxnet.tools.doctor:run",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..symbol import Symbol
 from .network import plot_network
+from .page import render_html
 from .summary import print_summary
 from .svg import render_svg
 
-__all__ = ["Symbol", "plot_network", "print_summary", "render_svg"]
+__all__ = ["Symbol", "plot_network", "print_summary", "render_html", "render_svg"]

@@ -34,7 +34,7 @@ def plot_network(
     save_format : str
         The format of that file.
     shape, dtype : dict, optional
-        Shapes and types of the inputs; then the arrows tell those of the data.
+        Shapes and types of the inputs; then arrows show those of the data.
     node_attrs : dict, optional
         Graphviz attributes of all nodes, such as ``{"fixedsize": "false"}``.
     hide_weights : bool
@@ -58,7 +58,7 @@ def plot_network(
     }
     for box in shown.boxes:
         own = {"shape": "oval"} if box.is_input and "shape" not in (node_attrs or {}) else {}
-        drawing.node(box.key, box.label, **{**style, **own, "fillcolor": box.colour})
+        drawing.node(box.key, box.label, **{**style, **own, "fillcolor": box.color})
     for arrow in shown.arrows:
         label = {"label": arrow.label} if arrow.label else {}
         drawing.edge(arrow.target, arrow.source, dir="back", arrowtail="open", **label)

@@ -1,4 +1,4 @@
-"""What a drawing of a network shows, whoever draws it: boxes, colours, labels, arrows."""
+"""What a drawing of a network shows, whoever draws it: boxes, colors, labels, arrows."""
 
 from __future__ import annotations
 
@@ -10,30 +10,19 @@ import numpy as np
 from ..graph.node import Node
 from ..symbol import Symbol
 
-INPUT_COLOUR = "#d9e8f5"
-PLAIN_COLOUR = "#eceff1"
-# One colour for each kind of work.
-COLOURS = {
-    "#f6b26b": ("Convolution", "Deconvolution", "FullyConnected", "dot", "batch_dot", "Embedding"),
-    "#93c47d": ("Activation", "LeakyReLU", "relu", "sigmoid", "tanh", "softsign", "hard_sigmoid"),
-    "#8e7cc3": ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN"),
-    "#6fa8dc": ("Pooling", "UpSampling", "ROIPooling", "BilinearResize2D", "Crop"),
-    "#ffd966": ("Concat", "stack", "SliceChannel", "Flatten", "Reshape", "transpose", "slice_axis"),
-    "#c27ba0": ("RNN", "SequenceMask", "SequenceLast", "SequenceReverse"),
-    "#76a5af": ("elemwise_add", "broadcast_add", "elemwise_mul", "broadcast_mul", "add_n"),
-    "#e06666": (
-        "SoftmaxOutput",
-        "LinearRegressionOutput",
-        "LogisticRegressionOutput",
-        "MAERegressionOutput",
-        "MakeLoss",
-        "softmax",
-        "log_softmax",
-        "SVMOutput",
-        "CTCLoss",
-    ),
+INPUT_COLOR = "#d9e8f5"
+OTHER_COLOR = "#eceff1"
+# One color for each kind of work, by the module of `mxnet.ops` that holds the operator.
+COLORS = {
+    "#f6b26b": ("convolution", "deconvolution", "dense", "products", "linalg_products"),
+    "#93c47d": ("activation", "families", "elementwise", "arithmetic"),
+    "#8e7cc3": ("batch_norm", "normalization"),
+    "#6fa8dc": ("pooling", "roi", "spatial_transform", "image"),
+    "#ffd966": ("joining", "shape_changing", "slicing", "indexing", "broadcasting"),
+    "#c27ba0": ("recurrent", "sequence", "attention"),
+    "#e06666": ("loss_outputs", "softmax", "ctc"),
 }
-_COLOUR_OF = {name: colour for colour, names in COLOURS.items() for name in names}
+_COLOR_OF = {module: color for color, modules in COLORS.items() for module in modules}
 # Variables with these endings are parameters and states rather than data.
 HIDDEN_ENDINGS = (
     "_weight",
@@ -56,7 +45,7 @@ class Box(NamedTuple):
 
     key: str
     label: str
-    colour: str
+    color: str
     is_input: bool
 
 
@@ -84,10 +73,10 @@ def picture(
     """Return what to draw of a symbol; shapes and types of inputs put labels on the arrows."""
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be a Symbol")
-    nodes = [n for n in symbol._graph.nodes if not (hide_weights and _is_parameter(n))]
+    nodes = [n for n in symbol._graph.nodes if not (hide_weights and is_parameter(n))]
     keys = _keys(nodes)
     labels = _arrow_labels(symbol, shape, dtype)
-    boxes = [Box(keys[n], _label(n), _colour(n), n.op is None) for n in nodes]
+    boxes = [Box(keys[n], _label(n), node_color(n), n.op is None) for n in nodes]
     arrows = [
         Arrow(keys[e.node], keys[n], labels(e.node, e.index))
         for n in nodes
@@ -97,7 +86,8 @@ def picture(
     return Picture(boxes, arrows)
 
 
-def _is_parameter(node: Node) -> bool:
+def is_parameter(node: Node) -> bool:
+    """Return whether a variable's name ends as those of parameters and states do."""
     return node.op is None and node.name.endswith(HIDDEN_ENDINGS)
 
 
@@ -111,19 +101,26 @@ def _keys(nodes: list[Node]) -> dict[Node, str]:
     return keys
 
 
-def _colour(node: Node) -> str:
+def node_color(node: Node) -> str:
+    """Return the color of a node: what kind of work its operator does."""
     if node.op is None:
-        return INPUT_COLOUR
-    return _COLOUR_OF.get(node.op.name, PLAIN_COLOUR)
+        return INPUT_COLOR
+    return _COLOR_OF.get(node.op.function.__module__.rpartition(".")[2], OTHER_COLOR)
 
 
 def _label(node: Node) -> str:
     if node.op is None:
         return node.name
-    describe = _DETAILS.get(node.op.name)
-    if describe is None:
+    detail = node_detail(node)
+    if not detail:
         return node.op.name if node.name.lower().startswith(node.op.name.lower()) else node.name
-    return f"{node.op.name}\n{describe(node.typed)}"
+    return f"{node.op.name}\n{detail}"
+
+
+def node_detail(node: Node) -> str:
+    """Return what distinguishes a layer from others of its operator, such as ``3x3/2, 64``."""
+    typed = node.typed
+    return next((show(typed) for key, show in _DETAILS.items() if typed.get(key)), "")
 
 
 def _sizes(values: tuple[int, ...]) -> str:
@@ -131,25 +128,24 @@ def _sizes(values: tuple[int, ...]) -> str:
 
 
 def _window(attrs: Mapping[str, Any]) -> str:
-    kernel = _sizes(attrs["kernel"])
+    kernel = _sizes(attrs.get("kernel") or ())
     stride = attrs.get("stride") or ()
     return f"{kernel}/{_sizes(stride)}" if any(s != 1 for s in stride) else kernel
 
 
+# The first of these attributes that an operator has says most about it.
 _DETAILS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "Convolution": lambda a: f"{_window(a)}, {a['num_filter']}",
-    "Deconvolution": lambda a: f"{_window(a)}, {a['num_filter']}",
-    "FullyConnected": lambda a: str(a["num_hidden"]),
-    "Activation": lambda a: a["act_type"],
-    "LeakyReLU": lambda a: a["act_type"],
-    "Pooling": lambda a: (
-        f"{a['pool_type']}, global" if a["global_pool"] else f"{a['pool_type']}, {_window(a)}"
+    "num_filter": lambda a: f"{_window(a)}, {a['num_filter']}",
+    "num_hidden": lambda a: str(a["num_hidden"]),
+    "pool_type": lambda a: (
+        f"{a['pool_type']}, global" if a.get("global_pool") else f"{a['pool_type']}, {_window(a)}"
     ),
-    "Embedding": lambda a: f"{a['input_dim']} → {a['output_dim']}",
-    "Dropout": lambda a: f"p={a['p']:g}",
-    "RNN": lambda a: f"{a['mode']}, {a['num_layers']} x {a['state_size']}",
-    "Concat": lambda a: f"axis {a['dim']}",
-    "Reshape": lambda a: str(tuple(a["shape"])) if a.get("shape") else "",
+    "act_type": lambda a: a["act_type"],
+    "output_dim": lambda a: f"{a.get('input_dim')} → {a['output_dim']}",
+    "state_size": lambda a: f"{a.get('mode')}, {a.get('num_layers')} x {a['state_size']}",
+    "p": lambda a: f"p={a['p']}",
+    "dim": lambda a: f"axis {a['dim']}",
+    "shape": lambda a: str(tuple(a["shape"])),
 }
 
 
@@ -158,7 +154,7 @@ def _arrow_labels(
     shape: Mapping[str, tuple[int, ...]] | None,
     dtype: Mapping[str, Any] | None,
 ) -> Callable[[Node, int], str]:
-    """Return a function that tells what is written on the arrow from an output of a node."""
+    """Return a function that says what is written on the arrow from an output of a node."""
     internals = symbol.get_internals()
     places = {(e.node, e.index): i for i, e in enumerate(internals._heads)}
     shapes = types = None

@@ -41,7 +41,7 @@ def render_svg(
     symbol : Symbol
     path : the file to write.
     shape, dtype : dict, optional
-        Shapes and types of the inputs; then the arrows tell those of the data.
+        Shapes and types of the inputs; then arrows show those of the data.
     hide_weights : whether to leave out weights, biases and the like.
     """
     text = svg_text(picture(symbol, shape, dtype, hide_weights))
@@ -74,7 +74,7 @@ def _width(box: Box) -> float:
 def _box(layout: Layout, box: Box, width: float) -> str:
     x, top = layout.x[box.key] + MARGIN, layout.layer[box.key] * STEP + MARGIN
     middle = top + BOX_HEIGHT / 2
-    look = f'fill="{box.colour}" stroke="#555"'
+    look = f'fill="{box.color}" stroke="#555"'
     if box.is_input:
         form = (
             f'<ellipse cx="{x:.1f}" cy="{middle:.1f}" rx="{width / 2:.1f}" '

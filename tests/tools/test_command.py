@@ -203,4 +203,5 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
 READING_MODELS = [
     ["info", "{model}-symbol.json", "{model}-0000.params"],
     ["summary", "{model}"],
+    ["view", "{model}", "--output", "{folder}/out.html"],
 ]

@@ -1,0 +1,225 @@
+"""`render_html`: a network as one HTML page that needs nothing else to explore it."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..formats.atomic import replacing
+from ..graph.node import Node
+from ..graph.passes.infer import infer_shapes
+from ..ndarray import NDArray
+from ..ops.shapes import is_known
+from ..symbol import Symbol
+from .costs import LayerCost, layer_costs
+from .picture import is_parameter, node_color, node_detail
+
+__all__ = ["page_text", "render_html"]
+
+Shape = tuple[int, ...]
+BINS = 48
+FEWEST_IN_BLOCK = 2
+
+
+def render_html(
+    symbol: Symbol,
+    path: str | Path,
+    shape: Mapping[str, Shape] | None = None,
+    params: Mapping[str, NDArray] | None = None,
+    title: str | None = None,
+) -> str:
+    """Write the network as an HTML page and return its path.
+
+    The page zooms, searches, folds blocks, and shows attributes, shapes, costs and histograms of
+    weights. It loads nothing from anywhere.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    path : the file to write.
+    shape : dict of str to tuple, optional
+        Shapes of the inputs; with them the page shows those of all results, and costs.
+    params : dict of str to NDArray, optional
+        Parameters and auxiliary states, for their histograms.
+    title : str, optional
+        What stands above the drawing; the name of the file by default.
+    """
+    text = page_text(symbol, shape, params, title or Path(path).stem)
+    with replacing(Path(path)) as file:
+        file.write(text.encode("utf-8"))
+    return str(path)
+
+
+def page_text(
+    symbol: Symbol,
+    shape: Mapping[str, Shape] | None = None,
+    params: Mapping[str, NDArray] | None = None,
+    title: str = "model",
+) -> str:
+    """Return the text of the page."""
+    if not isinstance(symbol, Symbol):
+        raise TypeError("symbol must be a Symbol")
+    model = page_data(symbol, shape or {}, params or {}, title)
+    # "<" cannot begin a tag inside of JSON that has none.
+    data = json.dumps(model, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    parts = {
+        "{title}": html.escape(title),
+        "{style}": _asset("page.css"),
+        "{model}": data,
+        "{layout}": _asset("layout.js"),
+        "{script}": _asset("page.js"),
+    }
+    text = _asset("page.html")
+    for place, part in parts.items():
+        before, _, after = text.partition(place)
+        text = before + part + after
+    return text
+
+
+def _asset(name: str) -> str:
+    place = resources.files(__package__).joinpath("assets", name)
+    return place.read_text(encoding="utf-8").rstrip("\n")
+
+
+def page_data(
+    symbol: Symbol, shape: Mapping[str, Shape], params: Mapping[str, NDArray], title: str
+) -> dict[str, Any]:
+    """Return what the page shows, as plain containers."""
+    graph = symbol._graph
+    known = {**{name: array.shape for name, array in params.items()}, **shape}
+    shapes = infer_shapes(graph, known)
+    costs = {c.name: c for c in layer_costs(symbol, known)} if shapes.complete else {}
+    hidden = {n for n in graph.variables if n.name in params or is_parameter(n)}
+    shown = [n for n in graph.nodes if n not in hidden]
+    position = {node: i for i, node in enumerate(shown)}
+    blocks, block_of = find_blocks([n.name if n.op is not None else "" for n in shown])
+    rows = [
+        {
+            "name": node.name,
+            "short": _short_name(node.name, blocks, block_of[i]),
+            "operator": "" if node.op is None else node.op.name,
+            "detail": "" if node.op is None else node_detail(node),
+            "color": node_color(node),
+            "block": block_of[i],
+            "attributes": node.all_attributes(),
+            "inputs": [[position[e.node], e.index] for e in node.inputs if e.node in position],
+            "outputs": [_shape_text(s) for s in shapes.values[node]],
+            "costs": _cost_facts(costs.get(node.name)),
+            "weights": [
+                _weight(e.node, params.get(e.node.name), shapes.values[e.node][0])
+                for e in node.inputs
+                if e.node in hidden
+            ],
+        }
+        for i, node in enumerate(shown)
+    ]
+    return {
+        "title": title,
+        "facts": _facts(shown, costs.values(), params),
+        "nodes": rows,
+        "blocks": blocks,
+    }
+
+
+def _short_name(name: str, blocks: list[dict[str, Any]], block: int | None) -> str:
+    """Return a name without the name of its block."""
+    return name if block is None else name.removeprefix(blocks[block]["path"]).strip("_") or name
+
+
+def _shape_text(shape: Shape | None) -> str:
+    if shape is None:
+        return ""
+    return "×".join("?" if n < 0 or not is_known((n,)) else str(n) for n in shape) or "scalar"
+
+
+def _facts(shown: Sequence[Node], costs: Any, params: Mapping[str, NDArray]) -> dict[str, str]:
+    layers = [n for n in shown if n.op is not None]
+    facts = {"layers": str(len(layers))}
+    total = sum(c.parameters + c.states for c in costs) or sum(a.size for a in params.values())
+    if total:
+        facts["parameters"] = f"{total:,}"
+    if costs:
+        facts["multiply-adds"] = f"{sum(c.multiply_adds or 0 for c in costs):,}"
+        facts["bytes of activations"] = f"{sum(c.activation_bytes for c in costs):,}"
+    return facts
+
+
+def _cost_facts(cost: LayerCost | None) -> dict[str, str] | None:
+    if cost is None:
+        return None
+    adds = "not known" if cost.multiply_adds is None else f"{cost.multiply_adds:,}"
+    return {
+        "parameters": f"{cost.parameters:,}",
+        "multiply-adds": adds,
+        "output bytes": f"{cost.activation_bytes:,}",
+    }
+
+
+def _weight(node: Node, array: NDArray | None, shape: Shape | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": node.name, "shape": _shape_text(shape)}
+    if array is None:
+        return facts
+    values = array.asnumpy()
+    facts |= {"shape": _shape_text(array.shape), "dtype": str(values.dtype)}
+    values = values.astype(np.float64).ravel()
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return facts | {"statistics": "no finite values"}
+    counts, _ = np.histogram(finite, bins=BINS)
+    broken = f", {values.size - finite.size} not finite" if finite.size < values.size else ""
+    return facts | {
+        "histogram": counts.tolist(),
+        "statistics": f"{finite.min():.4g} to {finite.max():.4g}, mean {finite.mean():.4g}, "
+        f"std {finite.std():.4g}{broken}",
+    }
+
+
+def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | None]]:
+    """Return the blocks that names like ``stage1_conv0_fwd`` form, and the block of each name.
+
+    A block is a prefix that ends before an underscore and that several names share, unless all
+    do or the block inside it has the same members.
+
+    >>> blocks, block_of = find_blocks(["a_x", "a_y", "b"])
+    >>> [b["name"] for b in blocks], block_of
+    (['a'], [0, 0, None])
+    """
+    prefixes = [_prefixes(name) for name in names]
+    members = Counter(prefix for found in prefixes for prefix in found)
+    real = sum(1 for name in names if name)
+    common = max((p for p, n in members.items() if n == real), key=len, default="")
+    kept: dict[str, int] = {}
+    blocks: list[dict[str, Any]] = []
+    block_of: list[int | None] = []
+    for i, found in enumerate(prefixes):
+        inner: int | None = None
+        for prefix, longer in pairwise([*found, ""]):
+            count = members[prefix]
+            if count < FEWEST_IN_BLOCK or count == real or members[longer] == count:
+                continue
+            if prefix not in kept:
+                kept[prefix] = len(blocks)
+                parent = blocks[inner]["path"] if inner is not None else common
+                name = prefix.removeprefix(parent).strip("_") or prefix
+                blocks.append({"name": name, "path": prefix, "parent": inner, "nodes": []})
+            inner = kept[prefix]
+            blocks[inner]["nodes"].append(i)
+        block_of.append(inner)
+    return blocks, block_of
+
+
+def _prefixes(name: str) -> list[str]:
+    """Return the beginnings of a name that end before an underscore, shortest first."""
+    found = []
+    for i, letter in enumerate(name):
+        if letter == "_" and name[:i].strip("_") and not (found and found[-1] == name[: i - 1]):
+            found.append(name[:i])
+    return found

@@ -1,0 +1,154 @@
+"""The HTML page of a model: what is in it, and that a browser shows it without complaint."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import mxnet as mx
+from mxnet.visualization.page import find_blocks, page_data, page_text
+from mxnext_cli import main
+from tests.visualization import chromium
+
+s = mx.sym
+
+
+def network():
+    x = s.var("data")
+    for stage in ("stage1", "stage2"):
+        y = s.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4, name=f"{stage}_conv")
+        y = s.Activation(s.BatchNorm(y, name=f"{stage}_bn"), act_type="relu", name=f"{stage}_relu")
+        x = s.Concat(x, y, name=f"{stage}_concat")
+    x = s.FullyConnected(s.Flatten(x, name="flat"), num_hidden=3, name="<b>fc</b>")
+    return s.SoftmaxOutput(x, name="softmax")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A checkpoint on disk, with a name that looks like markup."""
+    module = mx.mod.Module(network())
+    module.bind([("data", (1, 2, 8, 8))], [("softmax_label", (1,))])
+    module.init_params(mx.init.Xavier())
+    module.save_checkpoint(str(tmp_path / "net"), 1)
+    return tmp_path / "net"
+
+
+def embedded(text: str) -> dict:
+    return json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])
+
+
+def test_data_of_the_page():
+    params = {"stage1_conv_weight": mx.nd.ones((4, 2, 3, 3))}
+    data = page_data(network(), {}, params, "net")
+    names = [n["name"] for n in data["nodes"]]
+    assert names[:2] == ["data", "stage1_conv"]
+    conv = data["nodes"][1]
+    assert conv["detail"] == "3x3, 4"
+    assert conv["inputs"] == [[0, 0]]
+    weight = conv["weights"][0]
+    assert sum(weight["histogram"]) == 72
+    assert "mean 1" in weight["statistics"]
+    assert [b["name"] for b in data["blocks"]] == ["stage1", "stage2"]
+    assert data["blocks"][0]["nodes"] == [1, 2, 3, 4]
+
+
+def test_shapes_and_costs_are_shown_when_shapes_are_given():
+    data = page_data(network(), {"data": (1, 2, 8, 8)}, {}, "net")
+    conv = data["nodes"][1]
+    assert conv["outputs"] == ["1×4×8×8"]
+    assert conv["costs"]["multiply-adds"] == f"{4 * 8 * 8 * 2 * 9:,}"
+    assert "multiply-adds" in data["facts"]
+
+
+def test_values_that_are_not_finite_are_counted():
+    params = {"stage1_conv_bias": mx.nd.array([1, float("nan"), float("inf"), 2])}
+    data = page_data(network(), {}, params, "net")
+    (bias,) = [w for w in data["nodes"][1]["weights"] if w["name"].endswith("bias")]
+    assert bias["statistics"].endswith("2 not finite")
+
+
+def test_nested_blocks():
+    names = ["n_a_x_fwd", "n_a_x_act", "n_a_y_fwd", "n_b_fwd", "n_c_fwd"]
+    blocks, block_of = find_blocks(names)
+    assert [(b["name"], b["parent"], b["nodes"]) for b in blocks] == [
+        ("a", None, [0, 1, 2]),
+        ("x", 0, [0, 1]),
+    ]
+    assert block_of == [1, 1, 0, None, None]
+
+
+def test_names_cannot_become_markup():
+    text = page_text(s.relu(s.var("x"), name="</script><script>alert(1)</script>"), title="<i>&")
+    assert "alert(1)" in text
+    assert "<script>alert" not in text
+    assert "<title>&lt;i&gt;&amp;</title>" in text
+    assert embedded(text)["nodes"][1]["name"] == "</script><script>alert(1)</script>"
+
+
+def test_the_page_loads_nothing():
+    text = page_text(network())
+    assert "default-src 'none'" in text
+    assert not re.search(r"""(src|href)\s*=\s*["']|@import|fetch\(|XMLHttpRequest""", text)
+
+
+def test_only_symbols_have_pages(tmp_path):
+    with pytest.raises(TypeError, match="must be a Symbol"):
+        mx.viz.render_html(3, tmp_path / "x.html")
+
+
+def test_the_command_writes_the_page(model, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", "net", "--shape", "1,2,8,8"]) == 0
+    assert "net.html" in capsys.readouterr().out
+    data = embedded((tmp_path / "net.html").read_text(encoding="utf-8"))
+    assert data["title"] == "net · net-0001.params"
+    assert main(["view", "net", "--output", "absent/x.html"]) == 1
+    assert "no folder absent" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
+def test_the_page_in_a_browser(model, tmp_path, monkeypatch):
+    """Click, double-click, search, zoom and fold; the console stays empty."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", str(model), "--shape", "1,2,8,8", "-o", "net.html"]) == 0
+    with chromium.Browser(tmp_path / "profile") as page:
+        page.open((tmp_path / "net.html").as_uri())
+        shown = "document.querySelectorAll('.box').length"
+        details = "document.getElementById('details').innerText"
+        assert page.run(shown) == 13
+
+        page.click("[data-key=n1]")
+        said = page.run(details)
+        assert "stage1_conv" in said
+        assert "kernel" in said and "(3, 3)" in said
+        assert "1×4×8×8" in said
+        assert page.run("document.querySelectorAll('.histogram').length") == 2
+        page.screenshot(tmp_path / "chosen.png")
+
+        page.click("[data-key=n1]", count=2)  # folds the block of the layer
+        assert page.run(shown) == 10
+        assert "4 layers" in page.run(details)
+        page.click("[data-key=b0]", count=2)
+        assert page.run(shown) == 13
+
+        page.click("#search")
+        page.type("stage2 conv\n")
+        assert page.run("document.querySelectorAll('.box.match').length") == 1
+        assert "stage2_conv" in page.run(details)
+        page.click("#fold")
+        assert page.run(shown) == 7
+        page.click("#unfold")
+        assert page.run(shown) == 13
+
+        before = page.run("view.scale")
+        page.mouse("mouseWheel", 600, 400, deltaX=0, deltaY=-300)
+        assert page.run("view.scale") > before
+        page.click("#fit")
+        page.run("window.dispatchEvent(new KeyboardEvent('keydown', {key: '-'}))")
+        assert page.run("view.scale") != before
+        assert "<b>fc</b>" in page.run("document.body.textContent")
+        assert page.complaints == []
+    assert (tmp_path / "chosen.png").stat().st_size > 10_000
