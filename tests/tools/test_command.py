@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import io
 import json
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mxnext_cli import describe_error, main
+from mxnext_cli import describe_error, main, output
 from mxnext_cli.errors import CommandError
 from mxnext_cli.output import format_bytes, print_json, print_table
 from mxnext_cli.parser import COMMANDS
@@ -205,3 +206,8 @@ READING_MODELS = [
     ["summary", "{model}"],
     ["view", "{model}", "--output", "{folder}/out.html"],
 ]
+
+
+@pytest.mark.parametrize("module", [output])
+def test_examples_in_docstrings(module):
+    assert doctest.testmod(module).failed == 0
