@@ -5,11 +5,8 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-import torch
-
 from ..ndarray import NDArray
-from ..ops import registry
-from ..ops.training.list_steps import adam_step_, adamax_, decayed
+from ..ops.training.adam import adam, adamax, ftml, nadam
 from .base import Index, register
 from .lists import Batch, ListOptimizer, zero_state
 
@@ -39,6 +36,8 @@ class Adam(ListOptimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
+    rule = adam
+
     def __init__(
         self,
         learning_rate: float = 0.001,
@@ -58,20 +57,18 @@ class Adam(ListOptimizer):
         """Return the running mean and the running square."""
         return zero_state(weight), zero_state(weight)
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do Adam's step, with bias correction in the rate."""
-        correction = sqrt(1.0 - self.beta2**batch.t) / (1.0 - self.beta1**batch.t)
-        adam_step_(
-            batch.weights,
-            batch.grads,
-            *batch.states,
-            lr=batch.lr * correction,
-            wd=batch.wd,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            **self._gradient,
-        )
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Put bias correction into the rate."""
+        return {"lr": batch.lr * bias_correction(self.beta1, self.beta2, batch.t)}
+
+
+def bias_correction(beta1: float, beta2: float, t: int) -> float:
+    """Return the factor of Adam's rate that makes up for moments that start at 0.
+
+    >>> bias_correction(0.5, 0.75, 1)
+    1.0
+    """
+    return sqrt(1.0 - beta2**t) / (1.0 - beta1**t)
 
 
 @register
@@ -88,6 +85,7 @@ class Adamax(ListOptimizer):
         How much of the running mean and of the largest gradient stays.
     """
 
+    rule = adamax
     create_state = Adam.create_state
 
     def __init__(
@@ -101,18 +99,9 @@ class Adamax(ListOptimizer):
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``w -= lr / (1 - b1^t) m / u``."""
-        adamax_(
-            batch.weights,
-            batch.grads,
-            *batch.states,
-            lr=batch.lr / (1.0 - self.beta1**batch.t),
-            wd=batch.wd,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            **self._gradient,
-        )
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Put bias correction into the rate."""
+        return {"lr": batch.lr / (1.0 - self.beta1**batch.t)}
 
 
 @register
@@ -133,6 +122,7 @@ class Nadam(ListOptimizer):
         How fast the momentum grows.
     """
 
+    rule = nadam
     create_state = Adam.create_state
     in_order = True
 
@@ -155,25 +145,17 @@ class Nadam(ListOptimizer):
     def _momentum(self, t: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do Nadam's step, weight after weight."""
-        lists = (batch.weights, batch.grads, *batch.states)
-        now, ahead = self._momentum(batch.t), self._momentum(batch.t + 1)
-        root = sqrt(1.0 - self.beta2**batch.t)  # corrects the square, taken out of its root
-        for weight, grad, mean, square in zip(*lists, strict=True):
-            (grad,) = decayed([grad], [weight], self.rescale_grad, batch.wd, self._limit)
-            self.m_schedule *= now
-            mean.lerp_(grad, 1.0 - self.beta1)
-            square.mul_(self.beta2).addcmul_(grad, grad, value=1.0 - self.beta2)
-            direction = torch.mul(grad, (1.0 - now) / (1.0 - self.m_schedule))
-            direction.add_(mean, alpha=ahead / (1.0 - self.m_schedule * ahead))
-            below = square.sqrt().add_(self.epsilon * root)
-            weight.addcdiv_(direction, below, value=-batch.lr * root)
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Advance the schedule of the momentum."""
+        now = self._momentum(batch.t)
+        self.m_schedule *= now
+        ahead = self._momentum(batch.t + 1)
+        return {"momentum": now, "next_momentum": ahead, "schedule": self.m_schedule}
 
 
 @register
 class FTML(ListOptimizer):
-    """Follow the moving leader, as `ftml_update` tells it.
+    """Follow the moving leader; see `ftml_update` for the formula.
 
     Parameters
     ----------
@@ -182,6 +164,8 @@ class FTML(ListOptimizer):
     epsilon : float
         Keeps the divisor from 0.
     """
+
+    rule = ftml
 
     def __init__(
         self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any
@@ -194,19 +178,3 @@ class FTML(ListOptimizer):
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return the last divisor, the running square and the leader."""
         return zero_state(weight), zero_state(weight), zero_state(weight)
-
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `ftml_update`, weight after weight."""
-        update = registry.get("ftml_update").function
-        numbers = {
-            "lr": batch.lr,
-            "wd": batch.wd,
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "epsilon": self.epsilon,
-            "t": batch.t,
-            "rescale_grad": self.rescale_grad,
-            "clip_grad": self._limit,
-        }
-        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
-            weight.copy_(update(weight, *others, **numbers))

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..error import MXNetError
 from ..ndarray import NDArray
-from ..ops import registry
-from ..ops.training.list_steps import adadelta_, adagrad_, rmsprop_
+from ..ops.training.adaptive import adadelta, adagrad, ftrl, rmsprop, rmspropalex
+from ..ops.training.rules import Rule
 from .base import Index, register
 from .lists import Batch, ListOptimizer, zero_state
 
@@ -31,6 +31,7 @@ class AdaGrad(ListOptimizer):
     array([0.5], dtype=float32)
     """
 
+    rule = adagrad
     lazy_update = True
 
     def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
@@ -49,17 +50,8 @@ class AdaGrad(ListOptimizer):
             )
         super()._update_sparse(index, weight, grad, *rest)
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``h += g^2``;  ``w -= lr (g / sqrt(h + eps) + wd w)``."""
-        adagrad_(
-            batch.weights,
-            batch.grads,
-            *batch.states,
-            lr=batch.lr,
-            wd=batch.wd,
-            epsilon=self.float_stable_eps,
-            **self._gradient,
-        )
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        return {"epsilon": self.float_stable_eps}
 
 
 @register
@@ -77,6 +69,8 @@ class AdaDelta(ListOptimizer):
         Keeps the divisor from 0, and the first steps too.
     """
 
+    rule = adadelta
+
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rho = rho
@@ -86,25 +80,13 @@ class AdaDelta(ListOptimizer):
         """Return the running squares of gradients and of moves."""
         return zero_state(weight), zero_state(weight)
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``w -= d + wd w``."""
-        adadelta_(
-            batch.weights,
-            batch.grads,
-            *batch.states,
-            wd=batch.wd,
-            rho=self.rho,
-            epsilon=self.epsilon,
-            **self._gradient,
-        )
-
 
 @register
 class RMSProp(ListOptimizer):
     """RMSProp: ``n = gamma1 n + (1 - gamma1) g^2``;  ``w -= lr g / sqrt(n + eps)``.
 
     ``g = clip(rescale_grad g + wd w)``. With `centered` the mean of the gradient is taken off its
-    square, and moves have momentum `gamma2`, as `rmspropalex_update` tells it.
+    square, and moves have momentum `gamma2`; see `rmspropalex_update` for the formula.
 
     Parameters
     ----------
@@ -141,27 +123,15 @@ class RMSProp(ListOptimizer):
         """Return the running square; centered also the running mean and the last move."""
         return tuple(zero_state(weight) for _ in range(3 if self.centered else 1))
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `rmsprop_update`, or `rmspropalex_update` when centered."""
-        numbers = {
-            "lr": batch.lr,
-            "wd": batch.wd,
-            "gamma1": self.gamma1,
-            "epsilon": self.epsilon,
-            "clip_weights": self.clip_weights or -1.0,
-            **self._gradient,
-        }
-        if not self.centered:
-            rmsprop_(batch.weights, batch.grads, *batch.states, **numbers)
-            return
-        update = registry.get("rmspropalex_update").function
-        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
-            weight.copy_(update(weight, *others, gamma2=self.gamma2, **numbers))
+    @property
+    def rule(self) -> Rule:
+        """The rule of the chosen form."""
+        return rmspropalex if self.centered else rmsprop
 
 
 @register
 class Ftrl(ListOptimizer):
-    """Follow the regularized leader, as `ftrl_update` tells it: small weights become exactly 0.
+    """Follow the regularized leader, which sets small weights to 0; see `ftrl_update`.
 
     Parameters
     ----------
@@ -173,6 +143,7 @@ class Ftrl(ListOptimizer):
         Holds the first steps back.
     """
 
+    rule = ftrl
     create_state = AdaDelta.create_state
 
     def __init__(
@@ -190,16 +161,3 @@ class Ftrl(ListOptimizer):
 
     def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
         return weight.stype == grad.stype == "row_sparse"  # of a dense weight all rows move
-
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `ftrl_update`, weight after weight."""
-        update = registry.get("ftrl_update").function
-        numbers = {
-            "lr": batch.lr,
-            "wd": batch.wd,
-            "lamda1": self.lamda1,
-            "beta": self.beta,
-            **self._gradient,
-        }
-        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
-            weight.copy_(update(weight, *others, **numbers))

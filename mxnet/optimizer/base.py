@@ -267,12 +267,18 @@ class Optimizer:
 
     def _update_count(self, index: Index | Sequence[Index]) -> None:
         """Count an update of one parameter or of several."""
-        counts, begin, last = self._index_update_count, self.begin_num_update, self.num_update
-        for i in index if isinstance(index, list | tuple) else (index,):
-            count = counts[i] = counts.get(i, begin) + 1
-            if count > last:
-                last = count
-        self.num_update = last
+        counts, begin = self._index_update_count, self.begin_num_update
+        indices = index if isinstance(index, list | tuple) else (index,)
+        newest = counts.get(indices[0], begin) + 1 if indices else begin
+        equal = dict.fromkeys(indices, newest)
+        if len(equal) == len(indices) and set(map(counts.get, indices)) == {newest - 1}:
+            counts.update(equal)  # the usual case, fast
+        else:
+            newest = begin
+            for i in indices:
+                counts[i] = counts.get(i, begin) + 1
+                newest = max(newest, counts[i])
+        self.num_update = max(newest, self.num_update)
 
     # -- pickling -----------------------------------------------------------------------------
 

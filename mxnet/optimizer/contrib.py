@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 from ..error import MXNetError
 from ..ndarray import NDArray, zeros
-from ..ops import registry
-from ..ops.training.list_steps import in_chunks
-from ..ops.training.steps import adam_, all_rescaled
-from .adam import Adam
+from ..ops.training.adam import adamw
+from ..ops.training.adaptive import group_adagrad
+from .adam import Adam, bias_correction
 from .base import Index, register
 from .lists import Batch, ListOptimizer
 
@@ -30,6 +28,7 @@ class GroupAdaGrad(ListOptimizer):
         Keeps the divisor from 0.
     """
 
+    rule = group_adagrad
     lazy_update = True
     states_like_weights = False  # one number a row
 
@@ -45,14 +44,10 @@ class GroupAdaGrad(ListOptimizer):
             )
         return zeros((weight.shape[0], 1), ctx=weight.context, dtype=weight.dtype)
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `group_adagrad_update`, weight after weight."""
+    def _numbers(self, batch: Batch) -> dict[str, float]:
         if batch.wd:
             raise MXNetError("Weight decay is not supported for GroupAdaGrad")
-        update = registry.get("_contrib_group_adagrad_update").function
-        for weight, *others in zip(batch.weights, batch.grads, *batch.states, strict=True):
-            numbers = {"lr": batch.lr, "epsilon": self.float_stable_eps, **self._gradient}
-            weight.copy_(update(weight, *others, **numbers))
+        return {"epsilon": self.float_stable_eps}
 
 
 @register
@@ -74,6 +69,7 @@ class AdamW(ListOptimizer):
         Whether the moments are corrected for their start at 0, in ``lr'``.
     """
 
+    rule = adamw
     create_state = Adam.create_state
 
     def __init__(
@@ -91,15 +87,8 @@ class AdamW(ListOptimizer):
         self.epsilon = epsilon
         self.correct_bias = correct_bias
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `_adamw_update` for all weights."""
-        lr = batch.lr
-        if self.correct_bias:
-            lr *= sqrt(1.0 - self.beta2**batch.t) / (1.0 - self.beta1**batch.t)
-        numbers = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-
-        def piece(weights: Any, grads: Any, means: Any, variances: Any) -> None:
-            grads = all_rescaled(grads, **self._gradient)
-            adam_(weights, grads, means, variances, lr=lr, decay=batch.lr * batch.wd, **numbers)
-
-        in_chunks(piece, batch.weights, batch.grads, *batch.states)
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Put bias correction into the step's rate, but not into the decay's."""
+        t, corrects = batch.t, self.correct_bias
+        factor = bias_correction(self.beta1, self.beta2, t) if corrects else 1.0
+        return {"lr": factor, "eta": batch.lr}

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from .. import env
 from ..ndarray import NDArray
-from ..ops.training.list_steps import lamb_, layer_rates, sgd_step_
+from ..ops.training.large_batch import lamb, layer_rates
+from ..ops.training.sgd import sgd, sgd_mom
 from .adam import Adam
 from .base import Index, register
 from .lists import Batch, ListOptimizer
@@ -39,6 +40,7 @@ class LARS(ListOptimizer):
         first few parameters of a step; here it reaches all.
     """
 
+    rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
     rates_by_list = True
     create_state = SGD.create_state
@@ -80,7 +82,7 @@ class LARS(ListOptimizer):
             return self.momentum
         return self.momentum * self.cur_lr / self.last_lr
 
-    def _step_batch(self, batch: Batch) -> None:
+    def _step_batch(self, batch: Batch, **numbers: float) -> None:
         """Do SGD's step with each layer's own rate."""
         adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
         rates = [batch.lr] * len(batch.weights)
@@ -96,17 +98,8 @@ class LARS(ListOptimizer):
             for i, factor in zip(adapted, factors, strict=True):
                 rates[i] *= factor
         momentum = self._corrected_momentum()
-        moms = batch.states[0]
-        for i, rate in enumerate(rates):
-            sgd_step_(
-                [batch.weights[i]],
-                [batch.grads[i]],
-                None if moms is None else [moms[i]],
-                lr=rate,
-                wd=batch.wd,
-                momentum=momentum,
-                **self._gradient,
-            )
+        for one, rate in zip(batch.split(), rates, strict=True):
+            super()._step_batch(one, lr=rate, momentum=momentum)
 
     def _adapts(self, index: Index) -> bool:
         return not str(self.idx2name.get(index, "")).endswith(("gamma", "beta", "bias"))
@@ -130,8 +123,8 @@ class LAMB(ListOptimizer):
         Whether the moments are corrected for their start at 0.
     """
 
+    rule = lamb
     create_state = Adam.create_state
-    _most_at_once = 45
 
     def __init__(
         self,
@@ -151,25 +144,7 @@ class LAMB(ListOptimizer):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
-        self.aggregate_num = self._most_at_once
-
-    def _step_batch(self, batch: Batch) -> None:
-        """Do both phases of LAMB."""
-        lamb_(
-            batch.weights,
-            batch.grads,
-            *batch.states,
-            lr=batch.lr,
-            wd=batch.wd,
-            t=batch.t,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
-            upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
-            bias_correction=self.bias_correction,
-            **self._gradient,
-        )
+        self.aggregate_num = 45  # the most that 1.9.1 takes at once
 
 
 # How much of the way to the full multiplier is gone after a part of the warm-up.
@@ -198,6 +173,7 @@ class LBSGD(ListOptimizer):
         The number of epochs; kept, not used.
     """
 
+    rule, stateless_rule = sgd_mom, sgd
     create_state = SGD.create_state
     lazy_update = True
 
@@ -250,12 +226,11 @@ class LBSGD(ListOptimizer):
         self.cumgrads[index] = {"cum_grad": kept, "num_cums": count}
         return grad, count
 
-    def _step_batch(self, batch: Batch) -> None:
+    def _step_batch(self, batch: Batch, **numbers: float) -> None:
         """Sum gradients, and after every `batch_scale` of them do SGD's step by their mean."""
-        moms = batch.states[0]
-        for i, index in enumerate(batch.indices):
-            weight = batch.weights[i]
-            total, count = self._sum(index, batch.grads[i])
+        for one in batch.split():
+            (index,), (weight,) = one.indices, one.weights
+            total, count = self._sum(index, one.grads[0])
             if count % self.batch_scale:
                 continue
             grad = torch.div(total, self.batch_scale)
@@ -263,12 +238,4 @@ class LBSGD(ListOptimizer):
             factor = (
                 self._adaptive_factor(weight, grad, batch.wd) if lars else self._multiplier(count)
             )
-            sgd_step_(
-                [weight],
-                [grad],
-                None if moms is None else [moms[i]],
-                lr=batch.lr * factor,
-                wd=batch.wd,
-                momentum=self.momentum,
-                **self._gradient,
-            )
+            super()._step_batch(one._replace(grads=[grad]), lr=batch.lr * factor)

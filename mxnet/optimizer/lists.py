@@ -1,14 +1,15 @@
 """`ListOptimizer`: optimizers whose update takes many parameters at once.
 
 Parameters with equal rate, decay, count of updates, data type and device form a `Batch`; an
-optimizer tells one `_step_batch`, a few kernel calls for all weights of a batch. 16-bit weights
-with 32-bit copies, and gradients that hold some rows only, are dealt with here.
+optimizer names the update rule that steps all weights of a batch (`mxnet.ops.training`). 16-bit
+weights with 32-bit copies, and gradients that hold some rows only, are handled here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,24 +18,54 @@ from torch import Tensor
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
+from ..ops.training.rules import Rule
 from .base import Index, Optimizer, is_half, warn_of_half
 from .plans import HALF, Batch, Group, Plan, by_kind, check_states, positions_by_place
 
+_data = attrgetter("_data")
 _DENSE = NDArray.stype  # a class with another property is sparse
+# Numbers of rules that limit something, and the attributes that hold them.
+_LIMITS = {
+    "clip_gradient": "clip_gradient",
+    "clip_grad": "clip_gradient",
+    "clip_weights": "clip_weights",
+    "lower_bound": "lower_bound",
+    "upper_bound": "upper_bound",
+}
 
 
 class ListOptimizer(Optimizer):
-    """Base of optimizers that step by `Batch`; subclasses tell `_step_batch` and `create_state`."""
+    """Base of optimizers that step by `Batch`; subclasses declare `rule` and `create_state`.
 
+    The numbers of the rule are the batch's rate, decay and count of updates, the optimizer's
+    attributes of the same names, and what `_numbers` returns.
+    """
+
+    rule: ClassVar[Rule]
+    stateless_rule: ClassVar[Rule | None] = None  # in place of `rule` where states are None
     copy_comes_first = True  # (32-bit copy, state), or the other way round
     rates_by_list = False  # whether MXNet asks `_get_lrs`, or else `_get_lr` one by one
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Change the weights of a batch, and their states, in place."""
-        raise NotImplementedError(f"{type(self).__name__} must override _step_batch or update")
+    def _numbers(self, batch: Batch) -> dict[str, Any]:
+        """Return the numbers of the rule that differ from the attributes of the same names."""
+        return {}
+
+    def _step_batch(self, batch: Batch, **numbers: float) -> None:
+        """Change the weights of a batch, and their states, in place; `numbers` override others."""
+        rule, states = self.rule, batch.states
+        if self.stateless_rule is not None and states == [None]:
+            rule, states = self.stateless_rule, []
+        given = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
+        values = {n: given[n] if n in given else self._number(n) for n in rule.numbers}
+        rule(batch.weights, batch.grads, *states, **values)
+
+    def _number(self, name: str) -> float:
+        """Return an attribute as rules take it: a limit of None or 0 is negative."""
+        limit = _LIMITS.get(name)
+        return getattr(self, name) if limit is None else getattr(self, limit) or -1.0
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change a weight by its gradient, or several, given as lists."""
@@ -68,8 +99,7 @@ class ListOptimizer(Optimizer):
         self._update_count(index)
         lrs, wds = self._rates(index)
         if _are_dense(weight) and _are_dense(grad):
-            weights, grads = list(map(plain, weight)), list(map(plain, grad))
-            self._step_all(index, weights, grads, state, lrs, wds, mixed)
+            self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
             return
         for one in zip(index, weight, grad, state, lrs, wds, strict=True):
             self._update_sparse(*one, mixed)
@@ -102,7 +132,7 @@ class ListOptimizer(Optimizer):
                 f"{len(grads)} gradients and {len(states)} states; it needs as many of each."
             )
         counts = self._index_update_count
-        times = [counts[i] for i in indices]
+        times = list(map(counts.__getitem__, indices))
         for group in self._plan(indices, weights, states, mixed).groups:
             slopes = group.gradients(grads, self._called)
             for batch in group.batches(slopes, lrs, wds, times):
@@ -198,18 +228,6 @@ class ListOptimizer(Optimizer):
             if target is not None:
                 target.index_copy_(0, rows, moved)
 
-    # -- small services for subclasses --------------------------------------------------------
-
-    @property
-    def _limit(self) -> float:
-        """The clipping limit as kernels take it: negative for none."""
-        return self.clip_gradient or -1.0
-
-    @property
-    def _gradient(self) -> dict[str, float]:
-        """What is done to gradients before all else, as keywords of kernels."""
-        return {"rescale_grad": self.rescale_grad, "clip_gradient": self._limit}
-
 
 def zero_state(weight: NDArray) -> NDArray:
     """Return zeros of a weight's shape, type and device, laid out in memory as the weight is."""
@@ -228,6 +246,12 @@ def _memory(array: NDArray) -> Tensor:
         rows = torch.arange(array.shape[0], device=array._indices.device)
         array._set(array.shape, array._dense(), rows)
     return array._values
+
+
+def _tensors(arrays: Sequence[NDArray]) -> list[Tensor]:
+    """Return `plain` of each array."""
+    tensors = list(map(_data, arrays))
+    return tensors if type(None) not in set(map(type, tensors)) else list(map(plain, arrays))
 
 
 def _are_dense(arrays: Sequence[NDArray]) -> bool:

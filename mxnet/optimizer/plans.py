@@ -7,7 +7,7 @@ smaller than its weight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from ..error import DTypeError, MXNetError, ShapeError
 from ..imperative.handle import plain
 from ..ndarray import NDArray
+from ..ops.training.tensor_list import TensorList
 from .base import Index
 
 HALF = (torch.float16, torch.bfloat16)
@@ -34,6 +35,14 @@ class Batch(NamedTuple):
     wd: float
     t: int  # which update of these parameters this is, from 1
 
+    def split(self) -> Iterator[Batch]:
+        """Yield a batch for each weight."""
+        for i, index in enumerate(self.indices):
+            states = [None if kind is None else [kind[i]] for kind in self.states]
+            yield self._replace(
+                indices=[index], weights=[self.weights[i]], grads=[self.grads[i]], states=states
+            )
+
 
 class Group:
     """Parameters of one data type on one device: what is stepped on, and what remembers it."""
@@ -49,7 +58,8 @@ class Group:
         halves: list[Tensor] | None,
     ) -> None:
         self.positions = positions  # in the lists of the whole plan; None for all of them
-        self.indices, self.weights, self.kinds = indices, weights, kinds
+        self.indices, self.weights = indices, TensorList(weights)
+        self.kinds = [None if kind is None else TensorList(kind) for kind in kinds]
         self.halves = halves  # in mixed precision the 16-bit weights; `weights` are their copies
         first = weights[0] if halves is None else halves[0]
         self.dtype, self.device = first.dtype, first.device
@@ -93,7 +103,8 @@ class Group:
             lrs, wds, times = (
                 [numbers[i] for i in self.positions] for numbers in (lrs, wds, times)
             )
-        varying = [numbers for numbers in (lrs, wds, times) if len(set(numbers)) > 1]
+        count = len(self.weights)
+        varying = [n for n in (lrs, wds, times) if n.count(n[0]) != count]
         if not varying:
             yield Batch(self.indices, self.weights, grads, self.kinds, lrs[0], wds[0], times[0])
             return
@@ -116,7 +127,7 @@ class Group:
 class Plan:
     """The groups of a list of parameters, valid for these very tensors and states."""
 
-    __slots__ = ("groups", "held", "ids", "indices")
+    __slots__ = ("groups", "held", "indices")
 
     def __init__(
         self,
@@ -126,13 +137,18 @@ class Plan:
         groups: list[Group],
     ) -> None:
         self.indices = list(indices)
-        self.ids = [*map(id, weights), *map(id, states)]
-        self.held = weights, states  # as long as they are held, no other object has their ids
+        self.held = weights, states
         self.groups = groups
 
     def fits(self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any]) -> bool:
         """Return whether these are the parameters and states of this plan."""
-        return [*map(id, weights), *map(id, states)] == self.ids and list(indices) == self.indices
+        held, kept = self.held
+        return (
+            len(weights) == len(held)
+            and all(map(is_, weights, held))
+            and all(map(is_, states, kept))
+            and list(indices) == self.indices
+        )
 
 
 def positions_by_place(weights: list[Tensor], alone: bool) -> list[list[int] | None]:

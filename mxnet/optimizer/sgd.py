@@ -7,8 +7,7 @@ from typing import Any
 from .. import env
 from ..imperative.handle import plain
 from ..ndarray import NDArray, random
-from ..ops import registry
-from ..ops.training.list_steps import sgd_step_
+from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
 from .base import Index, Optimizer, register
 from .lists import Batch, ListOptimizer, zero_state
 
@@ -32,9 +31,9 @@ class SGD(ListOptimizer):
     array([0.5, 2.5], dtype=float32)
     """
 
+    rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
     rates_by_list = True
-    _nesterov = False
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -45,19 +44,6 @@ class SGD(ListOptimizer):
     def create_state(self, index: Index, weight: NDArray) -> NDArray | None:
         """Return the momentum, or None."""
         return zero_state(weight) if self.momentum else None
-
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``m = mu m - lr (g + wd w)``;  ``w += m``."""
-        sgd_step_(
-            batch.weights,
-            batch.grads,
-            batch.states[0],
-            lr=batch.lr,
-            wd=batch.wd,
-            momentum=self.momentum,
-            nesterov=self._nesterov,
-            **self._gradient,
-        )
 
 
 @register
@@ -84,10 +70,9 @@ class NAG(ListOptimizer):
     array([0.25], dtype=float32)
     """
 
+    rule, stateless_rule = nag_mom, sgd
     copy_comes_first = False
     create_state = SGD.create_state
-    _step_batch = SGD._step_batch
-    _nesterov = True
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -114,6 +99,7 @@ class Signum(ListOptimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
+    rule, stateless_rule = signum, signsgd
     create_state = SGD.create_state
 
     def __init__(
@@ -126,20 +112,6 @@ class Signum(ListOptimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
         self.wd_lh = wd_lh
-
-    def _step_batch(self, batch: Batch) -> None:
-        """Do `signum_update`, or `signsgd_update` without momentum."""
-        numbers = {"lr": batch.lr, "wd": batch.wd, **self._gradient}
-        moms = batch.states[0]
-        if moms is None:
-            update = registry.get("signsgd_update").function
-            for weight, grad in zip(batch.weights, batch.grads, strict=True):
-                weight.copy_(update(weight, grad, **numbers))
-            return
-        update = registry.get("signum_update").function
-        numbers |= {"momentum": self.momentum, "wd_lh": self.wd_lh}
-        for weight, grad, mom in zip(batch.weights, batch.grads, moms, strict=True):
-            weight.copy_(update(weight, grad, mom, **numbers))
 
 
 @register
@@ -156,6 +128,8 @@ class DCASGD(ListOptimizer):
         Strength of the correction.
     """
 
+    rule = dcasgd
+
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -166,21 +140,6 @@ class DCASGD(ListOptimizer):
         """Return the momentum, or None, and the weight as it is."""
         return (zero_state(weight) if self.momentum else None), weight.tostype("default").copy()
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``m = mu m - lr (g + wd w + lamda g^2 (w - w_before))``;  ``w += m``."""
-        lr, rescale, limit = batch.lr, self.rescale_grad, self._limit
-        moms, before = batch.states
-        for i, (weight, grad) in enumerate(zip(batch.weights, batch.grads, strict=True)):
-            grad = grad * rescale
-            if limit >= 0:
-                grad.clamp_(-limit, limit)
-            move = (weight - before[i]).mul_(grad).mul_(grad).mul_(self.lamda)
-            move.add_(grad).add_(weight, alpha=batch.wd).mul_(-lr)
-            if moms is not None:
-                move = moms[i].mul_(self.momentum).add_(move)
-            before[i].copy_(weight)
-            weight.add_(move)
-
 
 @register
 class SGLD(ListOptimizer):
@@ -189,12 +148,12 @@ class SGLD(ListOptimizer):
     ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``.
     """
 
+    rule = stateless_rule = sgd
     in_order = True  # random numbers are drawn parameter after parameter
 
-    def _step_batch(self, batch: Batch) -> None:
-        """Do ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``."""
-        numbers = {"lr": batch.lr / 2, "wd": batch.wd, "momentum": 0.0, **self._gradient}
-        sgd_step_(batch.weights, batch.grads, None, **numbers)
+    def _step_batch(self, batch: Batch, **numbers: float) -> None:
+        """Take half a step, then add noise."""
+        super()._step_batch(batch, lr=batch.lr / 2)
         for weight in batch.weights:
             place = NDArray(weight)
             noise = random.normal(

@@ -41,8 +41,6 @@ class Updater:
         """Update one weight by its gradient, or lists of them, which is the fast way."""
         if not isinstance(index, list | tuple):
             index, grad, weight = [index], [grad], [weight]
-        if bytes in set(map(type, index)):  # keys of MXNet's stores
-            index = [i.decode() if isinstance(i, bytes) else i for i in index]
         if not len(index) == len(grad) == len(weight):
             raise MXNetError(
                 f"Updater got {len(index)} indices, {len(grad)} gradients and {len(weight)} "
@@ -52,6 +50,8 @@ class Updater:
             return
         self.optimizer._set_current_context(weight[0].context.device_id)
         if not all(map(self.states_synced.get, index)):
+            # keys of MXNet's stores may be bytes
+            index = [i.decode() if isinstance(i, bytes) else i for i in index]
             self._prepare(index, weight)
         states = self.states
         self._update(index, weight, grad, [states[i] for i in index])

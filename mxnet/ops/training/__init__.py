@@ -1,3 +1,5 @@
-"""Operators that train: optimizer updates and quantization."""
+"""Operators for training: optimizer updates, derived from rules, and quantization."""
 
-from . import adaptive_updates, large_batch_updates, multi_updates, quantization, sgd_updates
+from . import adam, adaptive, large_batch, quantization, sgd
+
+__all__ = ["adam", "adaptive", "large_batch", "quantization", "sgd"]

@@ -1,0 +1,145 @@
+"""Torch's fused optimizer kernels: a whole step over all weights in one pass through memory.
+
+The functions return False, and change nothing, where the kernels do not apply: they walk memory
+without looking at strides.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
+from .tensor_list import TensorList, Tensors, as_list
+
+_SGD_DTYPES = (torch.float32, torch.float64)
+
+
+def fuse_sgd_(
+    weights: TensorList,
+    grads: TensorList,
+    moms: TensorList | None = None,
+    *,
+    lr: float,
+    gain: float = 1.0,
+    wd: float,
+    momentum: float = 0.0,
+) -> bool:
+    """Do ``m = mu m + gain (g + wd w)``;  ``w -= lr m``; without `moms`, ``m`` is not kept."""
+    if moms is not None and not momentum:  # the kernel would leave the moments alone
+        return False
+    weights, grads = as_list(weights), as_list(grads)
+    states = () if moms is None else (as_list(moms),)
+    if weights[0].dtype not in _SGD_DTYPES or not _can_fuse(weights, *states):
+        return False
+    torch._fused_sgd_(
+        weights,
+        _match_strides(grads, weights),
+        *(states or ([],)),
+        weight_decay=wd,
+        momentum=momentum,
+        lr=lr,
+        dampening=1.0 - gain,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
+    _mark_changed(weights)
+    return True
+
+
+def fuse_adam_(
+    weights: TensorList,
+    grads: TensorList,
+    means: TensorList,
+    variances: TensorList,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    wd: float = 0.0,
+    decoupled: bool = False,
+) -> bool:
+    """Take Adam's step without bias correction; `decoupled` decay is AdamW's."""
+    if beta1 >= 1.0 or beta2 >= 1.0:  # the kernel divides by 1 - beta ** inf
+        return False
+    weights, grads = as_list(weights), as_list(grads)
+    means, variances = as_list(means), as_list(variances)
+    if not _can_fuse(weights, means, variances):
+        return False
+    (torch._fused_adamw_ if decoupled else torch._fused_adam_)(
+        weights,
+        _match_strides(grads, weights),
+        means,
+        variances,
+        [],
+        [_infinite_step(weights[0].device)] * len(weights),
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=wd,
+        eps=epsilon,
+        amsgrad=False,
+        maximize=False,
+    )
+    _mark_changed(weights)
+    return True
+
+
+@lru_cache(maxsize=64)
+def _infinite_step(device: torch.device) -> Tensor:
+    """Return the step count at which torch's own bias correction has no effect."""
+    return torch.tensor(float("inf"), device=device)
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() or (
+        tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def _can_fuse(weights: TensorList, *states: TensorList) -> bool:
+    """Return whether each weight is dense in memory and its states have the same strides."""
+    if weights.is_contiguous() and all(state.is_contiguous() for state in states):
+        return True
+    return all(
+        _is_dense(weight) and all(state.stride() == weight.stride() for state in own)
+        for weight, *own in zip(weights, *states, strict=True)
+    )
+
+
+def _match_strides(grads: TensorList, weights: TensorList) -> Tensors:
+    """Return the gradients with the strides of their weights."""
+    if grads.is_contiguous() and weights.is_contiguous():
+        return grads
+    return [
+        g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
+        for g, w in zip(grads, weights, strict=True)
+    ]
+
+
+def _accepts_lists() -> bool:
+    """Return whether `increment_version` takes many tensors at once, as it does since 2.6."""
+    try:
+        increment_version([])
+    except RuntimeError:
+        return False
+    return True
+
+
+_VERSION_OF_LISTS = _accepts_lists()
+
+
+def _mark_changed(weights: Tensors) -> None:
+    """Count a change of each weight: torch's fused kernels do not do so themselves.
+
+    Compiled graphs compare these counters to see whether their copies of weights are current.
+    """
+    if _VERSION_OF_LISTS:
+        increment_version(weights)
+    else:
+        for weight in weights:
+            increment_version(weight)
