@@ -1,4 +1,8 @@
-"""Run the cases and print a table: ``python -m benchmarks.run [--mxnet PYTHON] [group ...]``."""
+"""Run the cases and print a table: ``python -m benchmarks.run [options] [group ...]``.
+
+``--mxnet PYTHON`` compares with MXNet 1.9.1, ``--base FOLDER`` with another checkout of MXNext.
+All sides take turns within one run.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ def _environment(home: pathlib.Path) -> dict[str, str]:
 
 
 class Side:
-    """A process that measures for one of the three."""
+    """A process that measures for one of the sides."""
 
     def __init__(self, python: str, home: pathlib.Path) -> None:
         self._process = subprocess.Popen(
@@ -82,21 +86,28 @@ def main() -> None:
     parser.add_argument(
         "--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet 1.9.1's python"
     )
+    parser.add_argument("--base", type=pathlib.Path, help="another checkout of MXNext")
+    parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     home = HERE.parent
-    print(f"{'case':32} {'MXNext µs':>12} {'/torch':>6} {'/MXNet':>6}   goals (ratios)")
+    print(
+        f"{'case':32} {'MXNext µs':>12} {'/torch':>6} {'/MXNet':>6} {'/base':>6}   goals (ratios)"
+    )
     for group in options.groups:
         sides = {"ours": Side(sys.executable, home), "torch": Side(sys.executable, home)}
         if options.mxnet:
             sides["mxnet"] = Side(options.mxnet, HERE)
-        for case in importlib.import_module(f"benchmarks.cases.{group}").CASES:
+        if options.base:
+            sides["base"] = Side(sys.executable, options.base)
+        cases = importlib.import_module(f"benchmarks.cases.{group}").CASES
+        for case in (c for c in cases if options.only in c.name):
             best = measure(case, sides, options.rounds)
             ours = best.get("ours")
             shown = f"{ours * 1e6:12.1f}" if ours else f"{'failed':>12}"
             print(
                 f"{case.name:32} {shown} {ratio(ours, best.get('torch'))} "
-                f"{ratio(ours, best.get('mxnet'))}   {case.goals}",
+                f"{ratio(ours, best.get('mxnet'))} {ratio(ours, best.get('base'))}   {case.goals}",
                 flush=True,
             )
 

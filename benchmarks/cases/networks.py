@@ -169,6 +169,7 @@ CASES = [
     prediction("LeNet b64", "lenet()", "lenet()", (64, 1, 28, 28), 10),
     training("ResNet-18 b8 64x64 training", "zoo.resnet18_v1()", "resnet18()", (8, 3, 64, 64), 1),
     prediction("ResNet-18 b8 64x64", "zoo.resnet18_v1()", "resnet18()", (8, 3, 64, 64), 3),
+    prediction("ResNet-18 b16 224x224", "zoo.resnet18_v1()", "resnet18()", (16, 3, 224, 224), 1),
     prediction("ResNet-18 b1 224x224", "zoo.resnet18_v1()", "resnet18()", (1, 3, 224, 224), 3),
     prediction(
         "MobileNetV2 b1 224x224", "zoo.mobilenet_v2_1_0()", "mobilenet_v2()", (1, 3, 224, 224), 3

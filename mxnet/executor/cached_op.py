@@ -10,12 +10,13 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError
+from ..graph.passes.resolve_sources import open_sources
+from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.handle import current, plain, wrap, wrap_plain
 from ..imperative.state import state
 from ..ndarray import NDArray
-from .passes import chosen
-from .program import KERNEL_ERRORS, Program, open_sources, source_shapes
+from .program import KERNEL_ERRORS, Program
 from .together import INLINE_LIMIT, is_divided, together
 
 if TYPE_CHECKING:
@@ -122,13 +123,21 @@ class CachedOp:
         return ""
 
     def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
-        graph = self._sym._graph
+        graph, training, demands = self._sym._graph, state.training, self._demands(feed)
         names = [n.name for n in graph.variables]
-        known = {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)}
-        shapes = source_shapes(graph, self._sources, known)
-        demands = self._demands(feed)
-        passes = () if demands == "watched" else chosen(state.training, demands != "", device)
-        return Prepared(graph, state.training, device, None, shapes, self._kernels, passes)
+        inputs = Inputs(
+            {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)},
+            {n: t.dtype for n, t in zip(names, feed, strict=True)},
+            device_of=lambda node: device,
+        )
+        return Prepared(
+            graph,
+            Mode(training, training or demands == "tracked"),
+            device,
+            inputs,
+            kernels=self._kernels,
+            optimized=demands != "watched",
+        )
 
     # -- looking inside -----------------------------------------------------------------------
 
@@ -164,8 +173,8 @@ class CachedOp:
 class Prepared(Program):
     """A program whose outputs are never its inputs themselves: users write into both."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._passed = [i for i, e in enumerate(self.graph.heads) if e.node.op is None]
 
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:

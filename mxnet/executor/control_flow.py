@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..graph.graph import Graph
+from ..graph.typed import Mode
 from ..ops.attributes import Shape
 from ..ops.declare import Op, OpContext, op
-from .passes import chosen
 from .program import Program
 
 
@@ -32,8 +32,8 @@ class Body:
         program = self._programs.get(context)
         if program is None:
             # Whether gradients will be asked for is not known here.
-            passes = chosen(context.training, True, context.device)
-            program = Program(self.graph, context.training, context.device, passes=passes)
+            mode = Mode(context.training, True)
+            program = Program(self.graph, mode, context.device)
             self._programs[context] = program
         return program.run(feed)
 

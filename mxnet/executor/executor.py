@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
+from ..graph.typed import Inputs, Mode
 from ..imperative.apply import stored_context
 from ..imperative.gradient import Gradient, explain, run_engine
 from ..imperative.handle import plain, wrap_plain, writable
@@ -24,10 +25,10 @@ from .differentiation import (
     random_state,
     random_stream,
 )
-from .passes import chosen
-from .program import Program, open_sources, source_shapes
+from .program import Program
 from .reshaping import reshaped
-from .sparse_calls import in_graph, leaf_for, member_of_graph, receive, run_sparse
+from .schedule import Wrap
+from .sparse_calls import in_graph, leaf_for, member_of_graph, receive, sparse_kernels
 from .storage_types import infer_storage, is_sparse
 from .watching import Watcher
 
@@ -276,16 +277,14 @@ class Executor:
         record = Gradient(self.grad_arrays[position], req, False)
         return in_graph(array, self._leaves[position], record)
 
-    def _sparse_pass(self) -> Callable:
-        """Return the pass that lets sparse arrays through this graph."""
-        slots, gradients = [], {}
-        for slot, node in enumerate(self._graph.variables, 1):
-            position = self._bound.get(node)
-            if self._stypes[node][0] != "default":
-                slots.append(slot)
-            if position is not None and self._reqs[position] != "null":
-                gradients[slot] = Gradient(self.grad_arrays[position], self._reqs[position], False)
-        return run_sparse(slots, gradients)
+    def _sparse_kernels(self) -> Wrap:
+        """Return what gives nodes that may meet sparse arrays their kernels."""
+        gradients = {}
+        for node, position in self._bound.items():
+            if self._reqs[position] != "null":
+                grad = self.grad_arrays[position]
+                gradients[node] = Gradient(grad, self._reqs[position], False)
+        return sparse_kernels(self._graph, self._stypes, gradients)
 
     def _program(self, training: bool, tracked: bool) -> Program:
         """Return the graph made ready; `tracked` if prediction is to be differentiated."""
@@ -293,18 +292,28 @@ class Executor:
         key = (training, watched, tracked and not training)
         program = self._programs.get(key)
         if program is None:
-            devices = _devices(self._graph.nodes, self._ctx, self._group2ctx)
-            device = torch_device(self._ctx)
-            sources = open_sources(self._graph)
-            known = {n: a.shape for n, a in self.arg_dict.items()} if sources else {}
-            shapes = source_shapes(self._graph, sources, known)
-            always = (self._sparse_pass(),) if self._is_sparse else ()
-            passes = () if watched or always else chosen(training, tracked, device)
-            program = Program(
-                self._graph, training, device, devices, shapes, self._kernels, passes, always
+            program = self._programs[key] = Program(
+                self._graph,
+                Mode(training, training or tracked),
+                torch_device(self._ctx),
+                self._input_types(),
+                devices=_devices(self._graph.nodes, self._ctx, self._group2ctx),
+                kernels=self._kernels,
+                wrap=self._sparse_kernels() if self._is_sparse else None,
+                optimized=not watched,
             )
-            self._programs[key] = program
         return program
+
+    def _input_types(self) -> Inputs:
+        arrays = [*self.arg_arrays, *self.aux_arrays]
+        names = [*self._arg_names, *self._aux_names]
+        dtypes = [a._values.dtype if a.stype != "default" else plain(a).dtype for a in arrays]
+        return Inputs(
+            {n: a.shape for n, a in zip(names, arrays, strict=True)},
+            dict(zip(names, dtypes, strict=True)),
+            self._stypes,
+            lambda node: torch_device(context_of_node(node, self._ctx, self._group2ctx)),
+        )
 
     def _contexts(self) -> list[Context]:
         """Return the context of each output."""

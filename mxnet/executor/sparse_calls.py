@@ -7,47 +7,53 @@ sparse kernels and its fallback to dense ones, else it runs the kernel as always
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import autograd
+from ..graph.graph import Graph
+from ..graph.node import Entry, Node
 from ..imperative.gradient import Gradient
 from ..imperative.handle import wrap
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, cast_storage
 from ..ndarray.sparse.creation import zeros
 from ..ndarray.sparse.dispatch import run
-from .plan import Call, Plan
-from .program import Pass
+from ..ops.tensor.products import dot as op_dot
+from ..ops.tensor.storage import cast_storage as op_cast_storage
+from .schedule import Wrap
 
 Value = Tensor | BaseSparseNDArray | None
 
 
-def run_sparse(slots: Iterable[int], gradients: Mapping[int, Gradient]) -> Pass:
-    """Return a pass for a graph with sparse variables in some slots.
+def sparse_kernels(
+    graph: Graph, stypes: Mapping[Node, list[str]], gradients: Mapping[Node, Gradient]
+) -> Wrap:
+    """Return what chooses kernels for a graph with sparse variables.
 
-    `gradients` tells of variables' slots where their gradients go: kernels make row_sparse
-    gradients for row_sparse arrays.
+    `gradients` says of variables where their gradients go: kernels make row_sparse gradients for
+    row_sparse arrays.
     """
+    touched = {n for n in graph.variables if stypes[n][0] != "default"}
+    for node in graph.nodes:
+        if node.op is op_cast_storage or any(e.node in touched for e in node.inputs):
+            touched.add(node)
 
-    def rewrite(plan: Plan) -> None:
-        touched = set(slots)
-        for call in plan.calls:
-            if touched.isdisjoint(call.inputs) and call.node.op.name != "cast_storage":
-                continue
-            call.kernel = _either(call, [gradients.get(slot) for slot in call.inputs])
-            touched.update(range(call.first, call.first + call.count))
+    def wrap(node: Node, kernel: Callable, entries: Sequence[Entry | None]) -> Callable:
+        if node not in touched:
+            return kernel
+        return _either(node, kernel, [e and gradients.get(e.node) for e in entries])
 
-    return rewrite
+    return wrap
 
 
-def _either(call: Call, gradients: list[Gradient | None]) -> Callable:
-    op, kernel = call.node.op, call.kernel
-    given = {k: v for k, v in call.node.typed.items() if k in call.node.attrs}
-    makes_sparse = op.name == "cast_storage"
+def _either(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:
+    op = node.op
+    given = {k: v for k, v in node.typed.items() if k in node.attrs}
+    makes_sparse = op is op_cast_storage
 
     def either(*arguments: Value, **attrs: Any) -> Any:
         if not makes_sparse and not any(isinstance(a, BaseSparseNDArray) for a in arguments):
@@ -56,7 +62,7 @@ def _either(call: Call, gradients: list[Gradient | None]) -> Callable:
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(train_mode=training):
             inputs = [_array(a, g) for a, g in zip(arguments, gradients, strict=True)]
-            if op.name == "dot" and inputs[0].stype == "csr":
+            if op is op_dot and inputs[0].stype == "csr":
                 inputs[0] = inputs[0].detach()  # MXNet gives a csr factor no gradient
             if makes_sparse:
                 made = cast_storage(inputs[0], given["stype"])

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .program import Step
+    from .schedule import Step
 
 _UNWRAPPED = "{0}[0] if type({0}) is tuple else {0}"
 FIRST_LINE = 3  # of the steps; the lines before are the signature and the inputs

@@ -15,8 +15,7 @@ from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from .differentiation import needs_head_gradient
 from .monitored_names import gradient_rows, hidden_rows, input_rows
-from .plan import ABSENT
-from .program import Step
+from .schedule import ABSENT, Step
 
 Show = Callable[[str, Tensor], None]
 

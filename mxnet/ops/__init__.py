@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from . import nn, numpy, tensor, training, vision
+from . import fused, nn, numpy, tensor, training, vision

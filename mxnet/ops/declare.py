@@ -53,6 +53,13 @@ class OpContext(NamedTuple):
     device: torch.device
 
 
+class Epilogue(NamedTuple):
+    """A function of each element that fused operators apply to their results (`ops/fused`)."""
+
+    name: str
+    constants: tuple[float, ...] = ()
+
+
 class Input(NamedTuple):
     """One tensor that an operator takes."""
 
@@ -85,6 +92,10 @@ class Op:
         value_dependent: bool,
         facts: Facts,
     ) -> None:
+        self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
+        self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
+        self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
+        self.work_rule: Callable[[Shapes, Shapes, Attrs], int] | None = None
         self.function = function
         self.kernel = function
         self.name, self.aliases = names[0], names[1:]
@@ -170,6 +181,35 @@ class Op:
     def infer_outputs(self, rule: Callable) -> Callable:
         """Say the output shape(s): ``rule(*shapes, **attrs)``; without it torch's meta tells."""
         self.output_rule = rule
+        return rule
+
+    def specialize(self, rule: Callable[[Attrs, bool], Callable | None]) -> Callable:
+        """Register a maker of narrower kernels for one node of a graph.
+
+        ``rule(attrs, differentiable)`` gets complete attributes and returns a function of the
+        tensors alone that gives the operator's results faster, or None. With `differentiable`,
+        torch must be able to differentiate it. It may raise `Fallback` on values for which it
+        cannot promise the operator's results.
+        """
+        self.specialize_rule = rule
+        return rule
+
+    def in_place(self, rule: Callable[[Attrs], Callable | None]) -> Callable:
+        """Register the form that writes over the first input: ``rule(attrs)`` returns it or None.
+
+        Autograd must need nothing but the result to differentiate it.
+        """
+        self.in_place_rule = rule
+        return rule
+
+    def epilogue(self, rule: Callable[[Attrs], Epilogue | None]) -> Callable:
+        """Register what the operator is as the last step of a fused one, if it can be that."""
+        self.epilogue_rule = rule
+        return rule
+
+    def work(self, rule: Callable[[Shapes, Shapes, Attrs], int]) -> Callable:
+        """Register how many multiply-adds a call takes: ``rule(ins, outs, attrs)`` on shapes."""
+        self.work_rule = rule
         return rule
 
     # -- watching -----------------------------------------------------------------------------
@@ -310,6 +350,11 @@ class Op:
         """Return the kernel for one place in a graph; operators with memory make their own."""
         return self.kernel
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether each place in a graph has a kernel of its own."""
+        return type(self).instantiate is not Op.instantiate
+
     def context_for(self, training: bool, device: torch.device) -> Attrs:
         """Return the extra keyword that carries an `OpContext`, if the function wants one."""
         if self.context_parameter is None:
@@ -331,10 +376,11 @@ def _evaluated(annotation: Any, function: Callable) -> Any:
 
 
 def _input(name: str, hint: Any) -> Input:
-    aux = None
-    if typing.get_origin(hint) is Annotated:
-        aux = next((m for m in typing.get_args(hint) if isinstance(m, Aux)), None)
     optional = typing.get_origin(hint) in (Union, types.UnionType)
+    aux = None
+    for part in typing.get_args(hint) if optional else (hint,):
+        if typing.get_origin(part) is Annotated:
+            aux = next((m for m in typing.get_args(part) if isinstance(m, Aux)), aux)
     return Input(name, optional, aux)
 
 

@@ -6,9 +6,9 @@ list of names. Families fill in the defaults of their members.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Precision = Literal["half", "full", "widest", "any", "own"]
 
@@ -25,6 +25,14 @@ class Facts:
     scales_loss : whether mixed precision scales the gradient that this output layer makes.
     pointwise : whether each output element depends on one element of each input only.
     fresh : whether every output is a new tensor that shares no memory with the inputs.
+    identity : whether the result equals the first input in inference; a function of the
+        attributes where they decide.
+    overwritable : whether every output is a new tensor that the gradient does not need, so that
+        its only reader may write over it.
+    commutative : whether the first two inputs may change places.
+    keeps_finite : whether results are finite if all inputs are.
+    keeps_layout : whether the result is laid out in memory as the first input.
+    layout : the order in memory that it chooses for its result, such as ``channels_last``.
     keeps_zeros : whether zeros map to zeros, so that sparse arrays stay sparse.
     precision : what mixed precision (float16) runs it in: ``half``, ``full`` (float32), the
         ``widest`` type of its inputs, ``any`` type as it comes, or its ``own`` (casts, updates).
@@ -39,6 +47,12 @@ class Facts:
     scales_loss: bool = False
     pointwise: bool = False
     fresh: bool = True
+    identity: bool | Callable[[dict[str, Any]], bool] = False
+    overwritable: bool = False
+    commutative: bool = False
+    keeps_finite: bool = False
+    keeps_layout: bool = False
+    layout: str | None = None
     keeps_zeros: bool = False
     precision: Precision = "any"
     bfloat16: Precision | None = None
@@ -49,6 +63,10 @@ class Facts:
     def needs_head_gradient(self) -> bool:
         """Whether backward from the outputs uses the gradients of those outputs."""
         return not self.loss if self.head_gradient is None else self.head_gradient
+
+    def is_identity(self, attrs: dict[str, Any]) -> bool:
+        """Return whether the result equals the first input in inference."""
+        return self.identity(attrs) if callable(self.identity) else self.identity
 
     def precision_for(self, target: str) -> Precision:
         """Return the precision it wants when the 16-bit type is `target`.

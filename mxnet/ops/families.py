@@ -272,7 +272,35 @@ def scalar(
     made.type_pattern = ScalarTypes(None)
     if gradient is not None:
         made.gradient(gradient)
+    else:
+        made.specialize(lambda attrs, differentiable: _bind_number(made, attrs["scalar"], attrs))
     return made
+
+
+def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
+    """Return the function of an array alone; the number as a tensor is kept for each dtype."""
+    raw, function, swapped = op.raw, op.function, op.swapped
+    numbers: dict[torch.dtype, Tensor] = {}
+
+    def run_general(data: Tensor) -> Tensor:
+        dtype = data.dtype
+        if not dtype.is_floating_point:
+            return function(data, **attrs)
+        tensor = number(value, dtype)
+        out = raw(tensor, data) if swapped else raw(data, tensor)
+        if out.dtype is dtype:  # the kernel alone is enough from now on
+            numbers[dtype] = tensor
+        return out.to(dtype)
+
+    def array_first(data: Tensor) -> Tensor:
+        tensor = numbers.get(data.dtype)
+        return run_general(data) if tensor is None else raw(data, tensor)
+
+    def number_first(data: Tensor) -> Tensor:
+        tensor = numbers.get(data.dtype)
+        return run_general(data) if tensor is None else raw(tensor, data)
+
+    return number_first if swapped else array_first
 
 
 def as_vector(out: Tensor) -> Tensor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..declare import OpContext, op
+from ..declare import Epilogue, OpContext, op
 from ..shapes import Shape, Shapes, same, unify
 
 ACTIVATIONS = {
@@ -20,7 +21,13 @@ ACTIVATIONS = {
 }
 
 
-@op("Activation", "_npx_activation", shape=same, full_precision_when={"act_type": ("softrelu",)})
+@op(
+    "Activation",
+    "_npx_activation",
+    shape=same,
+    full_precision_when={"act_type": ("softrelu",)},
+    keeps_finite=True,
+)
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
 ) -> Tensor:
@@ -30,6 +37,28 @@ def activation(
     array([-0.5 ,  0.75], dtype=float32)
     """
     return ACTIVATIONS[act_type](data)
+
+
+IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
+
+
+@activation.specialize
+def activation_function(attrs: dict, differentiable: bool) -> Callable[[Tensor], Tensor]:
+    """Return torch's function itself."""
+    return ACTIVATIONS[attrs["act_type"]]
+
+
+@activation.in_place
+def activation_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
+    """Return torch's function that writes over its input."""
+    return IN_PLACE.get(attrs["act_type"])
+
+
+@activation.epilogue
+def activation_epilogue(attrs: dict) -> Epilogue | None:
+    """Return the activations that fused operators know."""
+    name = attrs["act_type"]
+    return Epilogue(name) if name in IN_PLACE else None
 
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -115,3 +144,18 @@ def leaky_relu(
         return torch._C._nn.leaky_relu(data, middle), torch.zeros_like(data)
     drawn = torch.empty_like(data).uniform_(lower_bound, upper_bound)
     return torch.where(data > 0, data, data * drawn), drawn
+
+
+@leaky_relu.epilogue
+def leaky_relu_epilogue(attrs: dict) -> Epilogue | None:
+    """Return the form with a fixed slope."""
+    return Epilogue("leaky", (attrs["slope"],)) if attrs["act_type"] == "leaky" else None
+
+
+@leaky_relu.in_place
+def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
+    """Return the form with a fixed slope; a negative one cannot be undone from the result."""
+    slope = attrs["slope"]
+    if attrs["act_type"] != "leaky" or slope < 0:
+        return None
+    return lambda data: torch._C._nn.leaky_relu_(data, slope)

@@ -115,6 +115,8 @@ def _visible(attrs: dict) -> tuple[str, ...]:
     shape=_channel_shapes,
     bfloat16="any",
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
 )
 def batch_norm(
     data: Tensor,
@@ -160,6 +162,8 @@ def batch_norm(
     total=3,
     shape=_channel_shapes,
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
 )
 def batch_norm_v1(
     data: Tensor,
@@ -198,6 +202,8 @@ def batch_norm_v1(
     shape=_channel_shapes,
     precision="full",
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
 )
 def sync_batch_norm(
     data: Tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -87,6 +88,7 @@ def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes,
     optional={"bias": lambda a: not a["no_bias"]},
     shape=_convolution_shapes,
     precision="half",
+    overwritable=True,
 )
 def convolution(
     data: Tensor,
@@ -155,3 +157,9 @@ def convolution_inputs(
         channels //= num_group
     needed = (num_filter, *kernel, channels) if last else (num_filter, channels, *kernel)
     return {"weight": needed, "bias": (num_filter,)}
+
+
+@convolution.work
+def convolution_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Every output element takes one multiply-add for each weight of its filter."""
+    return math.prod(outs[0]) * (math.prod(ins[1]) // ins[1][0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from ...error import ShapeError
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..shapes import Shape
+from ..shapes import Shape, Shapes
 from .convolution import ConvLayout, CudnnTune
 from .layouts import (
     CHANNELS_LAST,
@@ -58,6 +60,7 @@ def _crop_to_target(
     optional={"bias": lambda a: not a["no_bias"]},
     precision="half",
     bfloat16="full",
+    overwritable=True,
 )
 def deconvolution(
     data: Tensor,
@@ -167,3 +170,9 @@ def deconvolution_output(
         )
     out = (data[0], num_filter, *sizes)
     return shape_channels_last(out) if last else out
+
+
+@deconvolution.work
+def deconvolution_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Every input element takes one multiply-add for each weight of its filter."""
+    return math.prod(ins[0]) * (math.prod(ins[1]) // ins[1][0])

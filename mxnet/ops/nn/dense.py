@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,7 @@ def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     optional={"bias": lambda a: not a["no_bias"]},
     shape=_dense_shapes,
     precision="half",
+    overwritable=True,
 )
 def fully_connected(
     data: Tensor,
@@ -89,3 +92,9 @@ def fully_connected_inputs(
         for size in data[1:]:
             width = width * size if size != UNKNOWN and width != UNKNOWN else UNKNOWN
     return {"weight": (num_hidden, width), "bias": (num_hidden,)}
+
+
+@fully_connected.work
+def fully_connected_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Every output element takes one multiply-add for each column of the weight."""
+    return math.prod(outs[0]) * ins[1][1]

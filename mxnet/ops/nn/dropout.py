@@ -13,7 +13,16 @@ from ..declare import OpContext, op
 from ..shapes import same
 
 
-@op("Dropout", "_npx_dropout", outputs=("output",), total=2, shape=same, random=True)
+@op(
+    "Dropout",
+    "_npx_dropout",
+    outputs=("output",),
+    total=2,
+    shape=same,
+    random=True,
+    identity=lambda a: a["mode"] != "always" and 0.0 <= a["p"] <= 1.0,
+    keeps_layout=True,
+)
 def dropout(
     data: Tensor,
     *,

@@ -30,7 +30,13 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
 
 
 @op(
-    "LayerNorm", "_npx_layer_norm", outputs=_visible, total=3, shape=_layer_shapes, precision="full"
+    "LayerNorm",
+    "_npx_layer_norm",
+    outputs=_visible,
+    total=3,
+    shape=_layer_shapes,
+    precision="full",
+    overwritable=True,
 )
 def layer_norm(
     data: Tensor,

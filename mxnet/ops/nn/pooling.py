@@ -179,7 +179,15 @@ def _counts_index(attrs: dict) -> int:
     return 2 if attrs["pool_type"] == "max" and attrs["layout"] not in CHANNELS_LAST else 1
 
 
-@op("Pooling", "_npx_pooling", outputs=("output",), total=_counts_index, bfloat16="any")
+@op(
+    "Pooling",
+    "_npx_pooling",
+    outputs=("output",),
+    total=_counts_index,
+    bfloat16="any",
+    keeps_finite=True,
+    keeps_layout=True,
+)
 def pooling(
     data: Tensor,
     *,

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from ...error import MXNetError, ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..shapes import UNKNOWN, Shape
+from ..shapes import UNKNOWN, Shape, Shapes
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 KERNELS = {
@@ -23,7 +23,8 @@ KERNELS = {
 }
 
 
-def _outputs(attrs: dict) -> tuple[str, ...]:
+def output_names(attrs: dict) -> tuple[str, ...]:
+    """Return the names of the outputs: the sequence, then the last states if asked for."""
     if not attrs["state_outputs"]:
         return ("output",)
     states = ("state_output", "statecell_output")
@@ -37,10 +38,10 @@ def _outputs(attrs: dict) -> tuple[str, ...]:
         "state_cell": lambda a: a["mode"] == "lstm",
         "sequence_length": lambda a: a["use_sequence_length"],
     },
-    outputs=_outputs,
     precision="half",
     bfloat16="full",
     random=True,
+    outputs=output_names,
 )
 def rnn(
     data: Tensor,
@@ -280,3 +281,19 @@ def rnn_outputs(
         if mode == "lstm":
             shapes.append((num_layers * directions, data[1], state_size))
     return shapes
+
+
+@rnn.work
+def rnn_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Each weight is used once for every step of every sequence."""
+    data = ins[0]
+    directions = 2 if attrs["bidirectional"] else 1
+    matrices, _ = _layer_sizes(
+        data[2],
+        attrs["state_size"],
+        attrs["num_layers"],
+        directions,
+        GATES[attrs["mode"]],
+        attrs["projection_size"],
+    )
+    return data[0] * data[1] * sum(rows * columns for rows, columns in matrices)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ..declare import op
+from ..declare import Op, op
 from ..families import (
     BOOL,
     Kernel,
@@ -101,16 +101,21 @@ def forms(
     result: str,
     gradient: Callable | None = None,
     **facts: Any,
-) -> None:
-    """Declare the broadcasting and the same-shape form, each by its names."""
+) -> tuple[Op, Op]:
+    """Declare and return the broadcasting and the same-shape form, each by its names."""
     lhs, rhs = (f"mx.nd.array({x})" for x in given)
     name, twin = broadcasting[0], same_shape[0]
     example = shown(f"mx.nd.{name}({lhs}, {rhs})", result)
-    binary(*_named(broadcasting, kernel), doc=doc, example=example, gradient=gradient, **facts)
+    first = binary(
+        *_named(broadcasting, kernel), doc=doc, example=example, gradient=gradient, **facts
+    )
     home = "mx.nd._internal." if twin.startswith("_") else "mx.nd."
     example = shown(f"{home}{twin}({lhs}, {rhs})", result)
     doc = f"{doc} Both arrays have one shape."
-    elementwise(*_named(same_shape, kernel), doc=doc, example=example, gradient=gradient, **facts)
+    second = elementwise(
+        *_named(same_shape, kernel), doc=doc, example=example, gradient=gradient, **facts
+    )
+    return first, second
 
 
 def _named(names: tuple[str, ...], kernel: Kernel) -> tuple:
@@ -144,14 +149,27 @@ def with_number(
 
 PAIR = ("[1, -2, 5]", "[4, 2, 5]")
 
-forms(
+broadcast_add, elemwise_add = forms(
     ("broadcast_add", "broadcast_plus", "_sparse_broadcast_add", "_sparse_broadcast_plus"),
     ("elemwise_add", "_Plus", "_add", "_plus", "_sparse_elemwise_add"),
     torch.add,
     "Sum of two arrays.",
     PAIR,
     "[ 5.,  0., 10.]",
+    overwritable=True,
+    commutative=True,
+    keeps_finite=True,
 )
+
+
+def add_in_place(attrs: dict) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the sum that is written over the first of two arrays of one shape."""
+    return Tensor.add_
+
+
+broadcast_add.in_place(add_in_place)
+elemwise_add.in_place(add_in_place)
+
 forms(
     ("broadcast_sub", "broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),
     ("elemwise_sub", "_Minus", "_minus", "_sub", "_sparse_elemwise_sub"),
@@ -159,6 +177,7 @@ forms(
     "Difference of two arrays.",
     PAIR,
     "[-3., -4.,  0.]",
+    overwritable=True,
 )
 forms(
     ("broadcast_mul", "_sparse_broadcast_mul"),
@@ -167,6 +186,8 @@ forms(
     "Product of two arrays.",
     PAIR,
     "[ 4., -4., 25.]",
+    overwritable=True,
+    commutative=True,
 )
 forms(
     ("broadcast_div", "_sparse_broadcast_div"),

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...error import DTypeError
-from ..declare import Op, op
+from ..declare import Epilogue, Op, op
 from ..families import BOOL, Kernel, in_floating_point, number, refuse_bool, shown, unary
 from ..shapes import same
 
@@ -51,7 +51,7 @@ maths(
     bfloat16="any",
     keeps_zeros=True,
 )
-maths(
+relu = maths(
     "relu",
     torch.relu,
     "Rectified linear unit: ``max(x, 0)``.",
@@ -60,6 +60,7 @@ maths(
     exact=True,
     bfloat16="any",
     keeps_zeros=True,
+    keeps_finite=True,
 )
 maths("sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True)
 maths(
@@ -142,13 +143,14 @@ maths(
 maths(
     "cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]", precision="full"
 )
-maths(
+tanh = maths(
     "tanh",
     torch.tanh,
     "Hyperbolic tangent.",
     "[0, 1]",
     "[0.       , 0.7615942]",
     bfloat16="any",
+    keeps_finite=True,
     keeps_zeros=True,
 )
 maths(
@@ -191,12 +193,13 @@ maths(
     "[0.       , 3.1415927]",
     keeps_zeros=True,
 )
-maths(
+sigmoid = maths(
     "sigmoid",
     torch.sigmoid,
     "Logistic function: ``1 / (1 + e^-x)``.",
     "[0, 2]",
     "[0.5     , 0.880797]",
+    keeps_finite=True,
 )
 maths(
     "floor",
@@ -248,6 +251,15 @@ maths(
     method=False,
     keeps_zeros=True,
 )
+
+
+for _activation, _kernel in (
+    (relu, torch.relu_),
+    (sigmoid, torch.sigmoid_),
+    (tanh, torch.tanh_),
+):
+    _activation.epilogue(lambda attrs, name=_activation.name: Epilogue(name))
+    _activation.in_place(lambda attrs, kernel=_kernel: kernel)
 
 
 def round_away(x: Tensor) -> Tensor:
@@ -389,7 +401,15 @@ unary(
 )
 
 
-@op("clip", "_npi_clip", "_sparse_clip", shape=same, method=True, bfloat16="any")
+@op(
+    "clip",
+    "_npi_clip",
+    "_sparse_clip",
+    shape=same,
+    method=True,
+    bfloat16="any",
+    keeps_finite=True,
+)
 def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them.
 
@@ -409,6 +429,13 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     range_ = torch.iinfo(dtype)
     low, high = (int(min(max(limit, range_.min), range_.max)) for limit in (a_min, a_max))
     return _clip_crossed(data, low, high) if low > high else torch.clamp(data, low, high)
+
+
+@clip.epilogue
+def clip_epilogue(attrs: dict) -> Epilogue | None:
+    """Return the limits, unless they cross."""
+    low, high = attrs["a_min"], attrs["a_max"]
+    return Epilogue("clip", (low, high)) if low <= high else None
 
 
 def _clip_crossed(data: Tensor, low: float, high: float) -> Tensor:

@@ -55,7 +55,16 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     return torch.cat(data, dim)
 
 
-@op("Concat", "_sparse_concat", "concat", count="num_args", shape=_concatenated, precision="widest")
+@op(
+    "Concat",
+    "_sparse_concat",
+    "concat",
+    count="num_args",
+    shape=_concatenated,
+    precision="widest",
+    keeps_finite=True,
+    keeps_layout=True,
+)
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join arrays along an axis.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..declare import Op
 
 
-@op("_copy", "identity", shape=same)
+@op("_copy", "identity", shape=same, identity=True)
 def identity(data: Tensor) -> Tensor:
     """Return a copy.
 
@@ -28,7 +28,7 @@ def identity(data: Tensor) -> Tensor:
     return data.clone()
 
 
-@op("BlockGrad", "stop_gradient", "_sparse_stop_gradient", shape=same)
+@op("BlockGrad", "stop_gradient", "_sparse_stop_gradient", shape=same, identity=True)
 def block_grad(data: Tensor) -> Tensor:
     """Return a copy through which no gradient flows.
 
@@ -42,7 +42,15 @@ def block_grad(data: Tensor) -> Tensor:
     return data.detach().clone()
 
 
-@op("make_loss", "_sparse_make_loss", outputs=("loss",), shape=same, precision="full", loss=True)
+@op(
+    "make_loss",
+    "_sparse_make_loss",
+    outputs=("loss",),
+    shape=same,
+    precision="full",
+    loss=True,
+    identity=True,
+)
 def make_loss(data: Tensor) -> Tensor:
     """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
 

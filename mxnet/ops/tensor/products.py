@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..attributes import Shape
 from ..declare import op
-from ..shapes import UNKNOWN
+from ..shapes import UNKNOWN, Shapes
 
 Storage = Literal["default", "row_sparse", "csr"]
 _mm, _bmm = torch.mm, torch.bmm
@@ -64,7 +65,7 @@ def dot_shape(
     return (*left, *right) or (1,)
 
 
-@op("batch_dot", "_npx_batch_dot", precision="widest")
+@op("batch_dot", "_npx_batch_dot", precision="widest", overwritable=True)
 def batch_dot(
     lhs: Tensor,
     rhs: Tensor,
@@ -102,3 +103,9 @@ def batch_dot_shape(
     if any(a != b and UNKNOWN not in (a, b) for a, b in pairs):
         raise ShapeError(f"batch_dot shape error: {what}: the sizes do not agree.")
     return (*(max(a, b) for a, b in pairs[:-1]), rows, columns)
+
+
+@batch_dot.work
+def batch_dot_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Every output element takes one multiply-add for each element of the summed axis."""
+    return math.prod(outs[0]) * ins[0][-2 if attrs["transpose_a"] else -1]

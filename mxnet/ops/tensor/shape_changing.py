@@ -77,7 +77,7 @@ def reshape(
 
 
 @may_share
-@op("Flatten", "_npx_batch_flatten", "flatten", method=True)
+@op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True)
 def flatten(data: Tensor) -> Tensor:
     """Merge all axes but the first.
 

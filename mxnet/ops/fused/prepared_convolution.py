@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..ops.nn.convolution import CONVOLUTIONS
-from .plan import Unsuited
+from ..nn.convolution import CONVOLUTIONS
+from .epilogues import IN_PLACE, NONE, ONEDNN, bind_epilogue
+from .fallback import require_finite
 
 # One call of a fused oneDNN convolution costs about 40 µs more than torch's: too much for less
 # work than this many multiplications. Grouped convolutions gain earlier.
 LEAST_WORK, LEAST_GROUPED_WORK = 1_500_000, 200_000
 SHAPES_KEPT = 4  # packed weights depend on the shape of data
-RESTLESS = 16  # weights that have changed so many times in a row are not worth preparing
+MAX_CHANGES = 16  # weights that changed so often in a row are not worth preparing
 
 try:
     _fused = torch.ops.mkldnn._convolution_pointwise.default
@@ -36,14 +37,6 @@ except (AttributeError, RuntimeError):  # a torch without oneDNN
 
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
-
-
-class Pointwise(NamedTuple):
-    """A function of each number: oneDNN's name, torch's function (in place), and its constants."""
-
-    name: str
-    kernel: Callable[[Tensor], Tensor]
-    constants: tuple[float, ...] = ()
 
 
 class _Weights:
@@ -67,50 +60,42 @@ class _Weights:
 
 
 class PreparedConvolution:
-    """A kernel: ``(data, other, weight, bias, gamma, beta, mean, var) -> result``; None is absent.
+    """The specialized kernel of `_fused_convolution` at one node.
 
-    Passes tell it with `fold`, `add` and `activate` what else it has to do, in this order.
+    It takes the operator's inputs, None where they are absent.
     """
 
-    def __init__(self, convolution: Callable, attrs: dict[str, Any]) -> None:
-        self._convolution, self._attrs = convolution, attrs
+    def __init__(self, plain: Callable, attrs: dict[str, Any]) -> None:
+        self._plain, self._attrs = plain, attrs
         kernel = attrs["kernel"]
         self._kernel, self._groups = tuple(kernel), attrs["num_group"]
         self._stride = list(attrs["stride"] or (1,) * len(kernel))
         self._pad = list(attrs["pad"] or (0,) * len(kernel))
         self._dilate = list(attrs["dilate"] or (1,) * len(kernel))
-        self._norm: tuple[Callable, dict[str, Any]] | None = None
-        self._sum: tuple[Callable, dict[str, Any], bool] | None = None
-        self._activation: tuple[Pointwise, Callable, dict[str, Any]] | None = None
-        self.watches_data = self.watches_other = False  # whether they may hold what is not finite
+        self._adds = attrs["addition"] != NONE
+        self._check_data = attrs["check_data"]
+        self._check_other = self._adds and attrs["check_other"]
         self._weights: _Weights | None = None
         self._changes = 0  # of weights, without a call that could use them again
 
-    @property
-    def steps(self) -> frozenset[str]:
-        """What it does besides: each of ``norm``, ``sum`` and ``activation`` once at most."""
-        told = {"norm": self._norm, "sum": self._sum, "activation": self._activation}
-        return frozenset(name for name, step in told.items() if step is not None)
-
-    def fold(self, kernel: Callable, attrs: dict[str, Any]) -> None:
-        """Normalize the result too."""
-        self._norm = kernel, attrs
-
-    def add(self, kernel: Callable, attrs: dict[str, Any], first: bool) -> None:
-        """Add another array too; `first` says on which side the result stood."""
-        self._sum = kernel, attrs, first
-
-    def activate(self, pointwise: Pointwise, kernel: Callable, attrs: dict[str, Any]) -> None:
-        """Apply an activation too."""
-        self._activation = pointwise, kernel, attrs
-
-    def __call__(self, data: Tensor, other: Tensor | None, *parameters: Tensor | None) -> Tensor:
-        """Return the result of the convolution and of all that was folded into it."""
+    def __call__(
+        self,
+        data: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        gamma: Tensor | None = None,
+        beta: Tensor | None = None,
+        mean: Tensor | None = None,
+        var: Tensor | None = None,
+        other: Tensor | None = None,
+    ) -> Tensor:
+        """Return the result of the convolution and of all that was fused into it."""
+        parameters = (weight, bias, gamma, beta, mean, var)
         weights = self._weights
         if weights is None or not weights.are_current(parameters):
-            if self._changes > RESTLESS:
-                out = self._plainly(data, other, parameters)
-                _require_finite(out)
+            if self._changes > MAX_CHANGES:
+                out = self._run_plain(data, other, parameters)
+                require_finite(out)
                 return out
             self._changes += 1
             weights = self._weights = _Weights(parameters, self._foldable(parameters))
@@ -120,29 +105,17 @@ class PreparedConvolution:
         ready = weights.ready
         run = ready[shape] if shape in ready else self._choose(data, weights)
         if run is None or data.dtype is not weights.dtype:
-            return self._plainly(data, other, parameters)
-        if self.watches_data:
-            _require_finite(data)
-        if self.watches_other:
-            _require_finite(other)
+            return self._run_plain(data, other, parameters)
+        if self._check_data:
+            require_finite(data)
+        if self._check_other:
+            require_finite(other)
         return run(data, other)
 
-    # -- the original operators ---------------------------------------------------------------
-
-    def _plainly(
+    def _run_plain(
         self, data: Tensor, other: Tensor | None, parameters: tuple[Tensor | None, ...]
     ) -> Tensor:
-        out = self._convolution(data, *parameters[:2], **self._attrs)
-        if self._norm is not None:
-            kernel, attrs = self._norm
-            out = kernel(out, *parameters[2:], **attrs)
-        if self._sum is not None:
-            kernel, attrs, first = self._sum
-            out = kernel(out, other, **attrs) if first else kernel(other, out, **attrs)
-        if self._activation is not None:
-            _, kernel, attrs = self._activation
-            out = kernel(out, **attrs)
-        return out
+        return self._plain(data, *parameters, other, **self._attrs)
 
     # -- folding ------------------------------------------------------------------------------
 
@@ -161,16 +134,16 @@ class PreparedConvolution:
     def _fold(self, parameters: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
         """Return weight and bias of the convolution that normalizes as well."""
         weight, bias, gamma, beta, mean, var = parameters
-        if self._norm is not None:
-            attrs = self._norm[1]
+        if self._attrs["normalized"]:
+            attrs = self._attrs
             scale = (var + attrs["eps"]).rsqrt_()
             if not attrs["fix_gamma"]:
                 scale *= gamma
             weight = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
             bias = beta - mean * scale if bias is None else (bias - mean) * scale + beta
-        _require_finite(weight)
+        require_finite(weight)
         if bias is not None:
-            _require_finite(bias)
+            require_finite(bias)
         return weight, bias
 
     # -- choosing a way -----------------------------------------------------------------------
@@ -203,7 +176,7 @@ class PreparedConvolution:
             return False
         if data.dtype is not torch.float32 or data.device.type != "cpu":
             return False
-        if self._sum is not None and out[2:].numel() == 1:  # torch 2.8 fails on these
+        if self._adds and out[2:].numel() == 1:  # torch 2.8 fails on these
             return False
         work = out.numel() * math.prod(weight.shape[1:])
         return work >= (LEAST_WORK if self._groups == 1 else LEAST_GROUPED_WORK)
@@ -213,13 +186,13 @@ class PreparedConvolution:
     ) -> Run:
         convolve = CONVOLUTIONS[len(self._kernel)]
         stride, pad, dilate, groups = self._stride, self._pad, self._dilate, self._groups
-        activate = None if self._activation is None else self._activation[0].kernel
+        activate = bind_epilogue(IN_PLACE, self._attrs["epilogue"], self._attrs["constants"])
 
         def run(data: Tensor, other: Tensor | None) -> Tensor:
             out = convolve(data, weight, bias, stride, pad, dilate, groups)
             if other is not None:
                 if other.shape != out_shape or other.dtype is not out.dtype:
-                    return self._plainly(data, other, weights.parameters)
+                    return self._run_plain(data, other, weights.parameters)
                 out += other
             return out if activate is None else activate(out)
 
@@ -235,22 +208,14 @@ class PreparedConvolution:
     ) -> Run:
         place = (self._pad, self._stride, self._dilate, self._groups)
         packed = _pack(weight, *place, list(shape))
-        name, constants = "none", []
-        if self._activation is not None:
-            pointwise = self._activation[0]
-            name, constants = pointwise.name, list(pointwise.constants)
-        rectify = None if self._activation is None else "relu"
+        name, constants = ONEDNN[self._attrs["epilogue"]], list(self._attrs["constants"])
+        after_sum = None if name == NONE else name
 
         def run(data: Tensor, other: Tensor | None) -> Tensor:
             if other is None:
                 return _fused(data, packed, bias, *place, name, constants, "")
             if other.shape != out_shape or other.dtype is not data.dtype:
-                return self._plainly(data, other, weights.parameters)
-            return _fused_with_sum(data, other, packed, bias, *place, "add", 1.0, rectify, [], "")
+                return self._run_plain(data, other, weights.parameters)
+            return _fused_with_sum(data, other, packed, bias, *place, "add", 1.0, after_sum, [], "")
 
         return run
-
-
-def _require_finite(tensor: Tensor) -> None:
-    if not math.isfinite(tensor.sum()):
-        raise Unsuited

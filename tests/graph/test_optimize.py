@@ -7,8 +7,8 @@ import pytest
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
-from mxnet.executor.passes import NAMES
 from mxnet.gluon import nn
+from mxnet.graph.optimize import NAMES
 
 SWITCH = "MXNET_GRAPH_PASSES"
 

@@ -1,0 +1,65 @@
+"""Which passes run on a graph: by its mode, by its device and by ``MXNET_GRAPH_PASSES``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from .. import env
+from ..error import MXNetError, did_you_mean
+from .passes.channels_last import channels_last
+from .passes.drop_finite_checks import drop_finite_checks
+from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
+from .passes.remove_identities import remove_identities
+from .passes.unpack_rnn import unpack_rnn
+from .typed import Mode, TypedGraph
+
+Pass = Callable[[TypedGraph], TypedGraph]
+
+INFERENCE_PASSES: tuple[Pass, ...] = (
+    remove_identities,
+    pack_convolutions,
+    fold_batch_norm,
+    fuse_pointwise,
+    drop_finite_checks,
+    unpack_rnn,
+)
+TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn)
+DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn,)
+# Choices of the schedule that are switched as passes are: kernels bound to their attributes, and
+# results written over inputs that nothing else reads.
+SPECIALIZE, IN_PLACE = "specialize", "in_place"
+_PASS_NAMES = dict.fromkeys(p.__name__ for p in (*INFERENCE_PASSES, *TRAINING_PASSES))
+NAMES = (*_PASS_NAMES, SPECIALIZE, IN_PLACE)
+
+
+def enabled_passes() -> tuple[str, ...]:
+    """Return the names that ``MXNET_GRAPH_PASSES`` lets through."""
+    said = env.get("MXNET_GRAPH_PASSES").strip()
+    if said in ("0", "1"):
+        return NAMES if said == "1" else ()
+    names = tuple(name.strip() for name in said.split(","))
+    for name in names:
+        if name not in NAMES:
+            raise MXNetError(
+                f"MXNET_GRAPH_PASSES={said!r}: there is no pass {name!r}. Give 1 (all), 0 (none) "
+                f"or some of {', '.join(NAMES)}. {did_you_mean(name, NAMES)}".rstrip()
+            )
+    return names
+
+
+def select_passes(mode: Mode, device: torch.device, enabled: Sequence[str]) -> tuple[Pass, ...]:
+    """Return the passes for a mode and a device, in order."""
+    if mode.training:
+        fitting = TRAINING_PASSES if device.type == "cpu" else DIFFERENTIABLE_PASSES
+    else:
+        fitting = DIFFERENTIABLE_PASSES if mode.differentiable else INFERENCE_PASSES
+    return tuple(p for p in fitting if p.__name__ in enabled)
+
+
+def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:
+    """Run passes one after another."""
+    for run in passes:
+        graph = run(graph)
+    return graph

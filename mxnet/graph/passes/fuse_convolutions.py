@@ -1,0 +1,116 @@
+"""Let a convolution in inference do what follows it, on weights that are prepared once.
+
+    Convolution(x, w, b)                        =>  F(x, w, b)
+    BatchNorm(F(x, w, b), gamma, beta, ..)      =>  F(x, w, b, gamma, beta, ..)
+    F(x, w, ..) + y   or   y + F(x, w, ..)      =>  F(x, w, .., y)
+    relu(F(..))                                 =>  F(.., epilogue="relu")
+
+F is `_fused_convolution`. Its kernel folds the normalization into weight and bias, keeps them in
+oneDNN's own order until one of the arrays changes, and adds and activates while it computes.
+"""
+
+from __future__ import annotations
+
+from ...ops.fused.convolution import fused_convolution
+from ...ops.nn.batch_norm import batch_norm, batch_norm_v1, sync_batch_norm
+from ...ops.nn.convolution import convolution
+from ...ops.nn.layouts import CHANNELS_LAST
+from ...ops.tensor.arithmetic import broadcast_add, elemwise_add
+from ..node import Node
+from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..typed import TypedGraph
+
+AFTER_ADDITION = frozenset({"relu"})  # what oneDNN applies to a sum
+
+
+def _prepare(match: Match) -> Node | None:
+    node = match.root
+    inputs, attrs = named_inputs(node), node.typed
+    if any(e.node.op is not None for name, e in inputs.items() if name != "data"):
+        return None  # a weight that is computed changes with every call
+    if attrs["layout"] in CHANNELS_LAST:
+        return None
+    return make_node(fused_convolution, node.name, inputs, attrs)
+
+
+def _normalize(match: Match) -> Node | None:
+    node, conv = match.root, match["conv"]
+    inputs, attrs = named_inputs(node), node.typed
+    parameters = {name: e for name, e in inputs.items() if name != "data"}
+    if any(e.node.op is not None for e in parameters.values()):
+        return None
+    if node.outputs != 1 or attrs.get("axis", 1) != 1:
+        return None
+    told = {"normalized": True, "eps": attrs["eps"], "fix_gamma": attrs["fix_gamma"]}
+    inputs = {**named_inputs(conv), **parameters}
+    return make_node(fused_convolution, node.name, inputs, {**conv.typed, **told})
+
+
+def _add(match: Match) -> Node | None:
+    node, conv = match.root, match["conv"]
+    lhs, rhs = node.inputs
+    first, other = (lhs, rhs) if lhs.node is conv else (rhs, lhs)
+    shape, other_shape = match.shape_of(first), match.shape_of(other)
+    if shape is not None and other_shape is not None and shape != other_shape:
+        return None
+    kind = "same_shape" if node.op is elemwise_add else "broadcast"
+    inputs = {**named_inputs(conv), "other": other}
+    return make_node(fused_convolution, node.name, inputs, {**conv.typed, "addition": kind})
+
+
+def _activate(match: Match) -> Node | None:
+    node, conv = match.root, match["conv"]
+    epilogue = node.op.epilogue_rule(node.typed)
+    if epilogue is None or node.outputs != 1:
+        return None
+    if conv.typed["addition"] != "none" and epilogue.name not in AFTER_ADDITION:
+        return None
+    told = {"epilogue": epilogue.name, "constants": epilogue.constants}
+    return make_node(fused_convolution, node.name, named_inputs(conv), {**conv.typed, **told})
+
+
+def _is_bare(node: Node) -> bool:
+    attrs = node.typed
+    return not attrs["normalized"] and attrs["addition"] == attrs["epilogue"] == "none"
+
+
+def _takes_addition(node: Node) -> bool:
+    return node.typed["addition"] == node.typed["epilogue"] == "none"
+
+
+def _takes_epilogue(node: Node) -> bool:
+    return node.typed["epilogue"] == "none"
+
+
+NORMS = (batch_norm, batch_norm_v1, sync_batch_norm)
+ADDITIONS = (broadcast_add, elemwise_add)
+BARE = Pattern(fused_convolution, "conv", alone=True, when=_is_bare)
+OPEN_TO_ADDITION = Pattern(fused_convolution, "conv", alone=True, when=_takes_addition)
+OPEN_TO_EPILOGUE = Pattern(fused_convolution, "conv", alone=True, when=_takes_epilogue)
+
+PACK = [Rule("pack_convolution", Pattern(convolution), _prepare)]
+FOLD = [Rule("fold_batch_norm", Pattern(NORMS, data=BARE), _normalize)]
+FUSE = [
+    Rule("fuse_addition", Pattern(ADDITIONS, lhs=OPEN_TO_ADDITION), _add),
+    Rule("fuse_addition", Pattern(ADDITIONS, rhs=OPEN_TO_ADDITION), _add),
+    Rule(
+        "fuse_activation",
+        Pattern(lambda op: op.epilogue_rule is not None, data=OPEN_TO_EPILOGUE),
+        _activate,
+    ),
+]
+
+
+def pack_convolutions(graph: TypedGraph) -> TypedGraph:
+    """Prepare the convolutions whose weights are inputs of the graph."""
+    return rewrite(graph, PACK)
+
+
+def fold_batch_norm(graph: TypedGraph) -> TypedGraph:
+    """Fold normalizations whose parameters are inputs of the graph into the weights."""
+    return rewrite(graph, FOLD)
+
+
+def fuse_pointwise(graph: TypedGraph) -> TypedGraph:
+    """Add and activate while convolving."""
+    return rewrite(graph, FUSE)

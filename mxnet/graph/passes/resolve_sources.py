@@ -1,0 +1,58 @@
+"""Give a shape to operators without inputs that leave theirs to their readers.
+
+    zeros(shape=(0, 4)) + x      =>      zeros(shape=(2, 4)) + x       for x of shape (2, 4)
+
+MXNet's classic shapes have 0 for an unknown size, and `arange` may run as far as it is needed.
+"""
+
+from __future__ import annotations
+
+from ...error import ShapeError
+from ...ops.shapes import is_known
+from ..graph import Graph
+from ..node import Node
+from ..patterns import Match, Pattern, Rule, make_node, rewrite
+from ..typed import TypedGraph
+from .infer import infer_shapes
+
+
+def is_open(node: Node) -> bool:
+    """Return whether a node's shape is left to its readers."""
+    if node.op is None or node.inputs:
+        return False
+    typed = node.typed
+    shape = typed.get("shape", (1,))
+    return bool(typed.get("infer_range")) or not shape or 0 in shape
+
+
+def open_sources(graph: Graph) -> list[Node]:
+    """Return the nodes whose shape is left to their readers."""
+    return [node for node in graph.nodes if is_open(node)]
+
+
+def _resolve(match: Match) -> Node:
+    node = match.root
+    shape = match.graph.types[node][0].shape
+    if not is_known(shape):
+        infer_shapes(match.graph, match.graph.inputs.shapes)  # what conflicts says so itself
+        raise ShapeError(
+            f"The shape of {node.name!r} ({node.op.name}) cannot be inferred from the inputs "
+            f"{dict(match.graph.inputs.shapes)}: give it without zeros."
+        )
+    attrs = node.typed
+    if "shape" in attrs:
+        told = {"shape": shape}
+    else:  # an arange
+        steps = shape[0] / attrs["repeat"]
+        told = {"stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
+    return make_node(node.op, node.name, {}, {**attrs, **told})
+
+
+RULES = [
+    Rule("resolve_source", Pattern(lambda op: not op.inputs, when=is_open), _resolve),
+]
+
+
+def resolve_sources(graph: TypedGraph) -> TypedGraph:
+    """Replace open shapes by those that inference finds."""
+    return rewrite(graph, RULES)

@@ -1,0 +1,255 @@
+"""`TypedGraph`: a graph for one way of running it, with the type of every value.
+
+Types steer optimization and fill reports; they never decide correctness. A compiled graph runs on
+other shapes than those it was compiled for, because every fused operator is a complete operator.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+
+from ..error import MXNetError
+from ..ops.shapes import Shape, is_known
+from .graph import Graph, topological
+from .node import Entry, Node
+from .passes.infer import infer_shapes, infer_types
+
+DEFAULT = "default"
+CHANNELS_LAST = "channels_last"
+
+
+class TensorType(NamedTuple):
+    """What is known of a value before it is computed; None is unknown.
+
+    `layout` is the order in memory ("default" or "channels_last"), `storage` is MXNet's storage
+    type ("default", "csr" or "row_sparse").
+    """
+
+    shape: Shape | None = None
+    dtype: torch.dtype | None = None
+    layout: str = DEFAULT
+    storage: str = DEFAULT
+    device: torch.device | None = None
+
+    @property
+    def size(self) -> int | None:
+        """How many elements there are."""
+        return None if not is_known(self.shape) else torch.Size(self.shape).numel()
+
+    @property
+    def nbytes(self) -> int | None:
+        """How much memory the value takes when it is dense."""
+        if self.size is None or self.dtype is None:
+            return None
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        shape = (
+            "?" if self.shape is None else "x".join("?" if n < 0 else str(n) for n in self.shape)
+        )
+        dtype = "?" if self.dtype is None else str(self.dtype).removeprefix("torch.")
+        notes = [n for n in (self.layout, self.storage) if n != DEFAULT]
+        return " ".join([f"{dtype}[{shape}]", *notes])
+
+
+class Mode(NamedTuple):
+    """How a graph is run.
+
+    `training` is the mode that operators see; `differentiable` says whether gradients may be
+    asked for, which they can be in inference too.
+    """
+
+    training: bool
+    differentiable: bool
+
+
+INFERENCE, TRAINING = Mode(False, False), Mode(True, True)
+
+
+class Inputs(NamedTuple):
+    """The types of a graph's variables, by name, and where its nodes run."""
+
+    shapes: Mapping[str, Shape | None] = {}
+    dtypes: Mapping[str, torch.dtype | None] = {}
+    storage: Mapping[Node, Sequence[str]] = {}
+    device_of: Callable[[Node], torch.device | None] = lambda node: None
+
+
+class TypedGraph(Graph):
+    """A graph, its mode, and the types of its values, which are inferred when first asked for.
+
+    Optimization passes map a `TypedGraph` to another; variables stay the same objects.
+
+    Parameters
+    ----------
+    heads : the entries that are asked for.
+    mode : how the graph is run.
+    inputs : the types of variables.
+    parent : the graph that this one was rewritten from.
+    replaced : nodes of this graph and the nodes of `parent` whose outputs they compute.
+    history : which rules were applied, and how often, since the graph was written.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[Entry],
+        mode: Mode,
+        inputs: Inputs = Inputs(),  # noqa: B008 (immutable)
+        *,
+        parent: TypedGraph | None = None,
+        replaced: Mapping[Node, Node] | None = None,
+        history: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(heads)
+        self.mode = mode
+        self.inputs = inputs
+        self._parent = parent
+        self._replaced = replaced or {}
+        self.history = dict(history or {})
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes, inputs first; those that replace others run where the others did.
+
+        The order of random draws, of changes to states and of variables thus stays as written.
+        """
+        found = topological(self.heads)
+        if self._parent is None:
+            return found
+        position, replaced = self._parent.position, self._replaced
+        places = [position.get(replaced.get(node, node)) for node in found]
+        if None in places:
+            return found
+        return [found[i] for i in sorted(range(len(found)), key=places.__getitem__)]
+
+    def origin(self, node: Node) -> Node:
+        """Return the node of the graph as it was written whose outputs this node computes."""
+        graph: TypedGraph | None = self
+        while graph is not None:
+            node = graph._replaced.get(node, node)
+            graph = graph._parent
+        return node
+
+    @cached_property
+    def uses(self) -> Counter[tuple[Node, int]]:
+        """How often each entry is read, by nodes or as a head."""
+        found: Counter[tuple[Node, int]] = Counter()
+        for node in self.nodes:
+            for entry in node.inputs:
+                found[entry[0], entry[1]] += 1
+        for head in self.heads:
+            found[head.node, head.index] += 1
+        return found
+
+    @cached_property
+    def shown(self) -> frozenset[tuple[Node, int]]:
+        """The entries that users see as outputs of the graph."""
+        return frozenset((e.node, e.index) for e in self.heads)
+
+    @cached_property
+    def is_rearranged(self) -> bool:
+        """Whether results may be laid out in memory otherwise than users expect."""
+        return any(n.op is not None and n.op.facts.layout is not None for n in self.nodes)
+
+    # -- types --------------------------------------------------------------------------------
+
+    def type_of(self, entry: Entry) -> TensorType:
+        """Return what is known of an entry."""
+        return self.types[entry.node][entry.index]
+
+    @cached_property
+    def types(self) -> dict[Node, tuple[TensorType, ...]]:
+        """The types of all nodes' outputs."""
+        if self._parent is None:
+            return self._infer()
+        known = self._parent.types
+        found: dict[Node, tuple[TensorType, ...]] = {}
+        for node in self.nodes:
+            old = known.get(self._replaced.get(node, node))
+            if old is None:
+                old = _infer_node(node, [found[e.node][e.index] for e in node.inputs])
+            found[node] = old
+        return _with_layouts(self.nodes, found)
+
+    def _infer(self) -> dict[Node, tuple[TensorType, ...]]:
+        shapes = _attempt(lambda: infer_shapes(self, self.inputs.shapes).values)
+        dtypes = _attempt(lambda: infer_types(self, self.inputs.dtypes).values)
+        device_of, storage = self.inputs.device_of, self.inputs.storage
+        found = {}
+        for node in self.nodes:
+            count = node.outputs
+            unknown = [None] * count
+            found[node] = tuple(
+                TensorType(shape, dtype, DEFAULT, stype, device_of(node))
+                for shape, dtype, stype in zip(
+                    shapes.get(node, unknown),
+                    dtypes.get(node, unknown),
+                    storage.get(node, [DEFAULT] * count),
+                    strict=True,
+                )
+            )
+        return _with_layouts(self.nodes, found)
+
+    # -- totals -------------------------------------------------------------------------------
+
+    @property
+    def result_bytes(self) -> int:
+        """The memory that all results take together, as far as their types are known."""
+        nodes = [n for n in self.nodes if n.op is not None]
+        return sum(t.nbytes or 0 for n in nodes for t in self.types[n])
+
+    def multiply_adds(self, node: Node) -> int:
+        """Return how many multiply-adds a node needs; 0 for all but products."""
+        if node.op is None or node.op.work_rule is None:
+            return 0
+        ins = [self.type_of(e).shape for e in node.inputs]
+        outs = [t.shape for t in self.types[node]]
+        if not all(map(is_known, (*ins, *outs))):
+            return 0
+        return node.op.work_rule(ins, outs, node.typed)
+
+
+def _attempt(infer: Callable[[], dict]) -> dict:
+    """Return what inference finds; a graph whose types conflict fails when it runs, not here."""
+    try:
+        return infer()
+    except MXNetError:
+        return {}
+
+
+def _infer_node(node: Node, ins: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    """Infer the outputs of a new node from its inputs alone."""
+    unknown: list = [None] * node.outputs
+    try:
+        shapes = node.op.infer_shapes([t.shape for t in ins], unknown, node.typed)[1]
+        dtypes = node.op.infer_types([t.dtype for t in ins], unknown, node.typed)[1]
+    except MXNetError:
+        shapes = dtypes = unknown
+    device = ins[0].device if ins else None
+    return tuple(
+        TensorType(s, d, DEFAULT, DEFAULT, device) for s, d in zip(shapes, dtypes, strict=True)
+    )
+
+
+def _with_layouts(
+    nodes: Sequence[Node], types: dict[Node, tuple[TensorType, ...]]
+) -> dict[Node, tuple[TensorType, ...]]:
+    """Fill in layouts: operators that choose one set it, pointwise operators pass it on."""
+    for node in nodes:
+        if node.op is None:
+            continue
+        facts = node.op.facts
+        layout = facts.layout
+        if layout is None and node.inputs and (facts.pointwise or facts.keeps_layout):
+            layout = types[node.inputs[0].node][node.inputs[0].index].layout
+        layout = layout or DEFAULT
+        types[node] = tuple(
+            t._replace(layout=layout) if t.shape is not None and len(t.shape) == 4 else t
+            for t in types[node]
+        )
+    return types
