@@ -1,89 +1,52 @@
-"""Reading ``.states``: pickles of MXNet's and of ours, in which only known kinds may stand.
+"""Optimizer states as bytes: the content of ``.states`` files.
 
-Pickle can call anything by name. Here a name is looked up in short lists, and so a file can make
-arrays, numbers, containers, optimizers and learning-rate schedulers, and nothing else.
+What is written has two readers. MXNet unpickles the beginning and ignores what follows it. MXNext
+reads only what follows: a JSON description of the values, with the place and the checksum of each
+array in the pickled part, and a footer that says where the description begins. Files of MXNet have
+no footer; their pickle is read by `formats.pickle_reader`, which builds data and runs nothing.
 """
 
 from __future__ import annotations
 
-import builtins
-import collections
-import io
+import json
 import pickle
-from collections.abc import Iterator
-from typing import Any
+import struct
+import zlib
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..error import FormatError
+from ..error import FormatError, MXNetError
+from ..formats.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
+from .states_values import DEEPEST, LARGEST, build, make_array, make_numpy, make_object
 
-try:
-    from numpy._core import multiarray, numeric
-except ImportError:  # before NumPy 2
-    from numpy.core import multiarray, numeric
+__all__ = ["UnreadableStates", "dump_states", "read_states"]
 
-_BUILTINS = (
-    *("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset"),
-    *("int", "list", "set", "slice", "str", "tuple"),
-)
-
-
-def _latin1(text: str, encoding: str = "latin1") -> bytes:
-    """Do the one thing that pickles ask of `_codecs.encode`: old protocols spell bytes so."""
-    if encoding != "latin1":
-        raise FormatError(f"Optimizer states may not ask for the encoding {encoding!r}.")
-    return text.encode("latin1")
-
-
-def _empty_array(handle: None = None) -> NDArray:
-    """Make an array for a pickled state to fill; sparse ones of MXNet come back dense."""
-    return NDArray(None)
-
-
-KNOWN: dict[tuple[str, str], Any] = {
-    **{
-        (room, name): getattr(builtins, name)
-        for room in ("builtins", "__builtin__")
-        for name in _BUILTINS
-    },
-    ("_codecs", "encode"): _latin1,
-    ("collections", "OrderedDict"): collections.OrderedDict,
-    ("collections", "defaultdict"): collections.defaultdict,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy", "ndarray"): np.ndarray,
-    **{
-        (f"numpy.{core}.multiarray", name): getattr(multiarray, name)
-        for core in ("core", "_core")
-        for name in ("_reconstruct", "scalar")
-    },
-    **{(f"numpy.{core}.numeric", "_frombuffer"): numeric._frombuffer for core in ("core", "_core")},
-    ("mxnet.ndarray.ndarray", "NDArray"): NDArray,
-    ("mxnet.ndarray.sparse", "RowSparseNDArray"): _empty_array,
-    ("mxnet.ndarray.sparse", "CSRNDArray"): _empty_array,
-}  # fmt: skip
+MAGIC = b"MXNextS1"
+FOOTER = struct.Struct("<QI8s")  # length and checksum of the description, magic
+PICKLE_PROTOCOL = 4  # the newest that every Python of MXNet reads
 
 
 class UnreadableStates(FormatError, pickle.UnpicklingError):
-    """Bytes that are no pickle, or one that is cut off."""
+    """Bytes that hold no optimizer states, or damaged ones."""
 
 
 def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
     """Return the states by index, or a pair of them and their optimizer.
 
-    >>> read_states(pickle.dumps({0: None}))
+    >>> read_states(dump_states({0: None}))
     {0: None}
     """
     try:
-        read = _Unpickler(io.BytesIO(data)).load()
-    except FormatError:
-        raise
-    except Exception as error:  # pickle's own errors are of many kinds
-        raise UnreadableStates(
-            f"These are no optimizer states: {error or type(error).__name__}."
-        ) from error
+        if data[-len(MAGIC) :] == MAGIC:
+            read = _Description(data).value()
+        else:
+            read = build(read_pickle(data))
+    except PickleError as error:
+        raise UnreadableStates(f"These are no optimizer states: {error}.") from error
     states = read
     if isinstance(read, tuple) and len(read) == 2 and isinstance(read[1], Optimizer):
         states = read[0]
@@ -95,47 +58,187 @@ def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
     return read
 
 
-class _Unpickler(pickle.Unpickler):
-    """Brings back known kinds only."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a known class, or refuse."""
-        found = KNOWN.get((module, name))
-        if found is not None:
-            return found
-        if module == "numpy" and isinstance(kind := getattr(np, name, None), type):
-            if issubclass(kind, np.generic):
-                return kind
-        elif module.startswith("mxnet."):
-            if (kind := _house_class(module, name)) is not None:
-                return kind
-        else:
-            for kind in (*_descendants(Optimizer), *_descendants(LRScheduler)):
-                if (kind.__module__, kind.__qualname__) == (module, name):
-                    return kind
-        raise FormatError(
-            f"Optimizer states may not hold {module}.{name}: only arrays, numbers, containers, "
-            "and optimizers and schedulers that are imported already. Nothing was run."
-        )
+def dump_states(held: dict | tuple[dict, Optimizer]) -> bytes:
+    """Return states, perhaps with their optimizer, as bytes that MXNet reads too."""
+    pickled = pickle.dumps(held, protocol=PICKLE_PROTOCOL)
+    try:
+        described = _Describer(pickled).describe(held)
+    except _NotDescribable as error:
+        raise MXNetError(
+            f"Optimizer states hold {error}, which cannot be saved: only numbers, text, arrays, "
+            "containers, optimizers and learning-rate schedulers can."
+        ) from None
+    text = json.dumps(described, separators=(",", ":")).encode()
+    return pickled + text + FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
 
 
-def _house_class(module: str, name: str) -> type | None:
-    """Return our class of MXNet's spelling, wherever it lives here."""
-    if module.startswith("mxnet.optimizer"):
-        return _named(Optimizer, name)
-    if module == "mxnet.lr_scheduler":
-        return _named(LRScheduler, name)
-    if module.startswith("mxnet.numpy"):
-        return _named(NDArray, name)
-    return None
+class _NotDescribable(Exception):
+    """A value that has no form in a states file."""
 
 
-def _named(base: type, name: str) -> type | None:
-    ours = (k for k in (base, *_descendants(base)) if k.__module__.startswith("mxnet."))
-    return next((k for k in ours if k.__qualname__ == name), None)
+# Containers and arrays are numbered nodes, each after those that it refers to; {"ref": n} stands
+# for node n. So a description has no cycles, and what was shared is shared again.
 
 
-def _descendants(base: type) -> Iterator[type]:
-    for kind in base.__subclasses__():
-        yield kind
-        yield from _descendants(kind)
+class _Describer:
+    """Turns values into JSON, with arrays as places in the pickled bytes."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self.pickled = pickled
+        self.search_from = 0
+        self.nodes: list[Any] = []
+        self.known: dict[int, tuple[int, Any]] = {}  # by identity; the value is kept alive
+
+    def describe(self, value: Any) -> dict[str, Any]:
+        root = self.atom(value)
+        return {"format": "MXNext optimizer states", "root": root, "nodes": self.nodes}
+
+    def atom(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if id(value) not in self.known:
+            node = self.node(value)
+            self.nodes.append(node)
+            self.known[id(value)] = len(self.nodes) - 1, value
+        return {"ref": self.known[id(value)][0]}
+
+    def node(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, NDArray):
+            return {"array": self.place(value.__getstate__()["handle"])}
+        if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+            raw = np.ascontiguousarray(value)
+            kind = "numpy" if isinstance(value, np.ndarray) else "scalar"
+            return {kind: [raw.dtype.str, list(np.shape(value)), raw.tobytes().hex()]}
+        if isinstance(value, bytes | bytearray):
+            return {type(value).__name__: value.hex()}
+        if isinstance(value, dict):
+            return {"dict": [[self.atom(k), self.atom(v)] for k, v in value.items()]}
+        if type(value) in (list, tuple, set, frozenset):
+            return {type(value).__name__: [self.atom(v) for v in value]}
+        if isinstance(value, Optimizer | LRScheduler):
+            get_fields = getattr(value, "__getstate__", lambda: vars(value))
+            fields = {k: self.atom(v) for k, v in (get_fields() or {}).items()}
+            kind = type(value)
+            return {"object": [kind.__module__, kind.__qualname__, fields]}
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return {"dtype": value.__name__}
+        if isinstance(value, np.dtype):
+            return {"dtype": value.name}
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        raise _NotDescribable(type(value).__name__)
+
+    def place(self, record: bytes | None) -> list[int] | str | None:
+        """Return where a record lies in the pickled bytes, its length and checksum."""
+        if record is None:
+            return None
+        at = self.pickled.find(record, self.search_from)
+        if at < 0:
+            at = self.pickled.find(record)
+        if at < 0:
+            return bytes(record).hex()
+        self.search_from = at + len(record)
+        return [at, len(record), zlib.crc32(record)]
+
+
+class _Description:
+    """Builds the values that a description names."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < FOOTER.size:
+            self.fail("they are cut off")
+        length, checksum, _ = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+        end = len(data) - FOOTER.size
+        if length > end:
+            self.fail("their description is longer than the file")
+        text = memoryview(data)[end - length : end]
+        if zlib.crc32(text) != checksum:
+            self.fail("the checksum of their description is wrong")
+        self.pickled = memoryview(data)[: end - length]
+        try:
+            described = json.loads(bytes(text))
+            self.root, self.nodes = described["root"], described["nodes"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self.fail("their description is not understood")
+
+    def value(self) -> Any:
+        built: list[Any] = []
+        sizes: list[int] = []
+        depths: list[int] = []
+
+        def atom(described: Any) -> Any:
+            nonlocal size, depth
+            if not isinstance(described, dict):
+                return described
+            place = described["ref"]
+            if type(place) is not int or not 0 <= place < len(built):
+                self.fail("a reference leads nowhere")
+            size += sizes[place]
+            depth = max(depth, depths[place] + 1)
+            return built[place]
+
+        try:
+            for described in self.nodes:
+                size, depth = 1, 0
+                ((kind, content),) = described.items()
+                made = self.node(kind, content, atom)
+                if size > LARGEST or depth > DEEPEST:
+                    self.fail(f"they hold more than {LARGEST} values, or too deep ones")
+                built.append(made)
+                sizes.append(size)
+                depths.append(depth)
+            size, depth = 1, 0
+            return atom(self.root)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            if isinstance(error, FormatError):
+                raise
+            self.fail(f"their description is not understood ({error})")
+
+    def node(self, kind: str, content: Any, atom: Any) -> Any:
+        if kind == "array":
+            return make_array(self.record(content))
+        if kind in ("numpy", "scalar"):
+            code, shape, data = content
+            made = make_numpy(code, shape, bytes.fromhex(data))
+            return made if kind == "numpy" else made[()]
+        if kind in ("bytes", "bytearray"):
+            raw = bytes.fromhex(content)
+            return raw if kind == "bytes" else bytearray(raw)
+        if kind == "dict":
+            return {self.key(atom(k)): atom(v) for k, v in content}
+        if kind in ("list", "tuple"):
+            values = [atom(v) for v in content]
+            return values if kind == "list" else tuple(values)
+        if kind in ("set", "frozenset"):
+            keys = [self.key(atom(v)) for v in content]
+            return set(keys) if kind == "set" else frozenset(keys)
+        if kind == "object":
+            module, name, fields = content
+            return make_object(module, name, {k: atom(v) for k, v in fields.items()})
+        if kind == "dtype":
+            code = np.dtype(str(content))
+            return code.type if code.kind in "biufc" else self.fail("an odd number type")
+        if kind == "complex":
+            return complex(float(content[0]), float(content[1]))
+        raise _damaged(f"they hold an unknown kind {kind!r:.80}")
+
+    def key(self, value: Any) -> Any:
+        return value if is_key(value) else self.fail("a key is neither text nor a number")
+
+    def record(self, place: Any) -> Any:
+        if place is None or isinstance(place, str):
+            return None if place is None else bytes.fromhex(place)
+        at, length, checksum = place
+        if not (at >= 0 and 0 <= length <= len(self.pickled) - at):
+            self.fail("an array lies outside of the file")
+        found = self.pickled[at : at + length]
+        if zlib.crc32(found) != checksum:
+            self.fail(f"the checksum of the array at byte {at} is wrong: the file is damaged")
+        return found
+
+    def fail(self, why: str) -> NoReturn:
+        raise _damaged(why)
+
+
+def _damaged(why: str) -> UnreadableStates:
+    return UnreadableStates(f"These are no valid optimizer states: {why}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,18 +10,18 @@ from ..error import MXNetError
 from ..ndarray import NDArray
 from .base import Index, Optimizer
 from .lists import ListOptimizer
-from .states_file import read_states
+from .states_file import dump_states, read_states
 
 __all__ = ["Updater", "get_updater"]
 
 
 class Updater:
-    """Updates weights by index, making their states when they come first.
+    """Updates weights by index, and creates their states at the first update.
 
     Parameters
     ----------
     optimizer : Optimizer
-        What tells the steps.
+        The optimizer that computes the updates.
 
     >>> updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5))
     >>> weight = mx.nd.ones(2)
@@ -100,10 +99,10 @@ class Updater:
         return state
 
     def set_states(self, states: bytes) -> None:
-        """Take over what `get_states` gave, here or in MXNet; perhaps with its optimizer.
+        """Replace all states by those that `get_states` returned, here or in MXNet.
 
-        Bytes that hold anything but arrays, numbers, names, containers, optimizers and their
-        schedulers are refused before any of it comes to life.
+        The optimizer is replaced too if it was saved with them. Bytes that hold anything but
+        arrays, numbers, text, containers, optimizers and their schedulers are refused.
         """
         read = read_states(states)
         if isinstance(read, tuple):
@@ -115,7 +114,7 @@ class Updater:
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return all states as bytes that MXNet reads too, perhaps with the optimizer."""
         held = (self.states, self.optimizer) if dump_optimizer else self.states
-        return pickle.dumps(held, protocol=4)  # the newest that all of MXNet's Pythons read
+        return dump_states(held)
 
 
 def takes_all(optimizer: Optimizer) -> bool:

@@ -1,0 +1,327 @@
+"""Build optimizer states from the plain data that a file holds, checking every field.
+
+Only known kinds are made: numbers, text, containers, arrays, and the optimizers and learning-rate
+schedulers that are imported already. No function that a file names is ever called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from ..error import FormatError
+from ..formats import params_file
+from ..formats.pickle_reader import Call, Name, is_key
+from ..lr_scheduler import LRScheduler
+from ..ndarray import NDArray
+from ..ndarray.sparse import from_stored
+from .base import Optimizer
+
+DEEPEST = 40  # containers inside each other
+LARGEST = 1_000_000  # values, counted as often as they can be reached
+DENSE_BYTES = 64 << 20  # sparse states that are larger when dense stay sparse until they are used
+_NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
+_DTYPES = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+_DTYPE_CODES = {dtype.str[1:]: dtype for dtype in _DTYPES.values()}
+
+
+def build(value: Any) -> Any:
+    """Return what `read_pickle` gave, with arrays and objects in place of the calls.
+
+    Values that are shared stay shared. Cycles, and containers that grow beyond all bounds when
+    shared parts are counted as often as they occur, are refused.
+    """
+    return _Builder().build(value)[0]
+
+
+def find_class(module: str, name: str) -> type:
+    """Return the optimizer or scheduler of this name; others are refused.
+
+    Classes of MXNet are found wherever they are defined here, other classes only if they are
+    imported already.
+    """
+    if module.startswith("mxnet."):
+        bases = {"mxnet.optimizer": Optimizer, "mxnet.lr_scheduler": LRScheduler}
+        base = bases.get(".".join(module.split(".")[:2]))
+        candidates = [] if base is None else [base, *_subclasses(base)]
+        for kind in candidates:
+            if kind.__module__.startswith("mxnet.") and kind.__qualname__ == name:
+                return kind
+    for kind in (*_subclasses(Optimizer), *_subclasses(LRScheduler)):
+        if (kind.__module__, kind.__qualname__) == (module, name):
+            return kind
+    raise _refusal(module, name)
+
+
+def _refusal(module: str, name: str) -> FormatError:
+    return FormatError(
+        f"Optimizer states may not hold {module}.{name}: only arrays, numbers, containers, "
+        "and optimizers and schedulers that are imported already. Nothing was run."
+    )
+
+
+def make_object(module: str, name: str, fields: Any) -> Any:
+    """Return an optimizer or scheduler with these fields, which are checked first."""
+    kind = find_class(module, name)
+    fields = {} if fields is None else fields
+    _check_fields(kind, fields)
+    made = kind.__new__(kind)
+    restore = getattr(made, "__setstate__", None)
+    if restore is None:
+        vars(made).update(fields)
+    else:
+        restore(fields)
+    return made
+
+
+def make_array(record: Any) -> NDArray:
+    """Return the array of a record of MXNet's; sparse ones become dense unless that is huge."""
+    if record is None:
+        return NDArray(None)
+    if not isinstance(record, bytes | bytearray | memoryview):
+        raise FormatError(f"An array in optimizer states is bytes, not {type(record).__name__}.")
+    stored, _ = params_file.load_record(record, "an array in optimizer states")
+    if isinstance(stored, params_file.RowSparse | params_file.CSR):
+        dense = math.prod(stored.shape) * stored.values.element_size()
+        if dense > max(DENSE_BYTES, 16 * len(record)):
+            return from_stored(stored)
+    made = NDArray(None)
+    made.__setstate__({"handle": record})
+    return made
+
+
+def make_numpy(code: Any, shape: Any, data: Any) -> np.ndarray:
+    """Return a NumPy array of numbers from its type code, shape and bytes, which must agree."""
+    dtype = _DTYPE_CODES.get(code[1:]) if isinstance(code, str) else None
+    if dtype is None or code[0] not in "<>|=":
+        raise FormatError(f"Optimizer states may not hold NumPy arrays of type {code!r}.")
+    good = isinstance(shape, tuple | list) and all(type(s) is int and s >= 0 for s in shape)
+    if not good or len(shape) > 32 or not isinstance(data, bytes | bytearray | memoryview):
+        raise FormatError("A NumPy array in optimizer states has no valid shape or data.")
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise FormatError(
+            f"A NumPy array {tuple(shape)} of {dtype} in optimizer states needs "
+            f"{math.prod(shape) * dtype.itemsize} bytes, and {len(data)} are there."
+        )
+    return np.frombuffer(bytes(data), dtype.newbyteorder(code[0])).reshape(shape).astype(dtype)
+
+
+# -- fields of optimizers and schedulers -----------------------------------------------------------
+
+_FIELDS: dict[str, tuple] = {
+    "lr": (Number, type(None)),
+    "lr_scheduler": (LRScheduler, type(None)),
+    "clip_gradient": (Number, type(None)),
+    "num_update": (int,),
+    "aggregate_num": (int,),
+    "sym_info": (tuple, list),
+    **dict.fromkeys(
+        ("lr_mult", "wd_mult", "idx2name", "_all_index_update_counts", "_index_update_count"),
+        (dict,),
+    ),
+}
+
+
+def _check_fields(kind: type, fields: Any) -> None:
+    """Raise unless fields have names and types that an instance of the class can have."""
+    if not isinstance(fields, dict):
+        raise FormatError(f"The fields of {kind.__name__} are a dict, not {type(fields).__name__}.")
+    expected = {**_default_types(kind), **_FIELDS}
+    for name, value in fields.items():
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("__"):
+            raise FormatError(f"{kind.__name__} in optimizer states has a field {name!r:.80}.")
+        own = inspect.getattr_static(kind, name, None)
+        if callable(own) or isinstance(own, property | staticmethod | classmethod):
+            raise FormatError(
+                f"Optimizer states may not replace {kind.__name__}.{name}, which is not data."
+            )
+        if name in expected and not isinstance(value, expected[name]):
+            kinds = " or ".join(k.__name__ for k in expected[name])
+            raise FormatError(
+                f"{kind.__name__}.{name} in optimizer states is {kinds}, not "
+                f"{type(value).__name__}."
+            )
+
+
+def _default_types(kind: type) -> dict[str, tuple]:
+    """Return the types of fields whose arguments have numbers as defaults."""
+    found: dict[str, tuple] = {}
+    for base in kind.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
+        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
+            if isinstance(parameter.default, Number):
+                found.setdefault(name, (Number, type(None)))
+    return found
+
+
+# -- pickled values --------------------------------------------------------------------------------
+
+
+class _Builder:
+    """Walks the data once; what is shared is built once."""
+
+    def __init__(self) -> None:
+        self.built: dict[int, tuple[Any, int]] = {}  # by identity: the value, and its size
+        self.under_way: set[int] = set()
+        self.depth = 0
+
+    def build(self, value: Any) -> tuple[Any, int]:
+        if isinstance(value, Name):
+            return _number_type(value), 1
+        if not isinstance(value, list | tuple | dict | set | frozenset | Call):
+            return value, 1
+        key = id(value)
+        if key in self.built:
+            return self.built[key]
+        if key in self.under_way or self.depth >= DEEPEST:
+            raise FormatError("Optimizer states hold a container inside itself, or too deep.")
+        self.under_way.add(key)
+        self.depth += 1
+        made, size = self._container(value)
+        self.depth -= 1
+        self.under_way.discard(key)
+        if size > LARGEST:
+            raise FormatError(f"Optimizer states hold more than {LARGEST} values.")
+        self.built[key] = made, size
+        return made, size
+
+    def _container(self, value: Any) -> tuple[Any, int]:
+        if isinstance(value, Call):
+            return self._call(value)
+        if isinstance(value, dict):
+            built = {k: self.build(v) for k, v in value.items()}
+            return {k: v for k, (v, _) in built.items()}, 1 + sum(n for _, n in built.values())
+        if isinstance(value, set | frozenset):
+            return value, 1 + len(value)
+        parts = [self.build(v) for v in value]
+        made = [v for v, _ in parts]
+        return (tuple(made) if type(value) is tuple else made), 1 + sum(n for _, n in parts)
+
+    def _call(self, call: Call) -> tuple[Any, int]:
+        if call.function == Name("collections", "OrderedDict") and not call.args:
+            return self._container(call.pairs)
+        make = _CALLS.get(call.function)
+        if make is None and call.function.module.startswith("mxnet.numpy"):
+            make = _pickled_array
+        if make is not None:
+            return make(call), 2 + len(call.pairs)
+        function, args = call.function, call.args
+        if function in _RECONSTRUCTORS and args and isinstance(args[0], Name):
+            function, args = args[0], ()
+        find_class(*function)  # refuse before anything below it is built
+        if args or call.pairs:
+            raise FormatError(f"{function.name} in optimizer states is made with arguments.")
+        state, size = self.build(call.state)
+        return make_object(*function, state), 1 + size
+
+
+_RECONSTRUCTORS = (Name("copyreg", "_reconstructor"), Name("copy_reg", "_reconstructor"))
+
+
+def _number_type(name: Name) -> type:
+    kind = name.name.rstrip("_")
+    if name.module == "numpy" and kind in _DTYPES:
+        return _DTYPES[kind].type
+    raise _refusal(*name)
+
+
+def _pickled_array(call: Call) -> NDArray:
+    state = call.state
+    if call.args not in ((None,), ()) or not isinstance(state, dict) or "handle" not in state:
+        raise FormatError("An array in optimizer states has no record.")
+    return make_array(state["handle"])
+
+
+def _pickled_set(call: Call) -> set | frozenset:
+    values = call.args[0] if call.args else []
+    good = isinstance(values, list | tuple) and len(call.args) < 2
+    if not good or any(not is_key(v) for v in values):
+        raise FormatError("A set in optimizer states holds something else than numbers and text.")
+    return set(values) if call.function.name == "set" else frozenset(values)
+
+
+def _pickled_complex(call: Call) -> complex:
+    if len(call.args) != 2 or not all(isinstance(v, int | float) for v in call.args):
+        raise FormatError("A complex number in optimizer states has no two parts.")
+    return complex(float(call.args[0]), float(call.args[1]))
+
+
+def _pickled_dtype(call: Any) -> str:
+    """Return the type code of a pickled NumPy type, with its byte order."""
+    if not isinstance(call, Call) or call.function != Name("numpy", "dtype") or not call.args:
+        raise FormatError("A NumPy value in optimizer states has no type.")
+    code, order = call.args[0], "<"
+    if isinstance(call.state, tuple) and len(call.state) > 1:
+        order = call.state[1]
+    if not isinstance(code, str) or order not in ("<", ">", "|", "="):
+        raise FormatError("A NumPy type in optimizer states is not a number type.")
+    return order + code
+
+
+def _pickled_numpy(call: Call) -> np.ndarray:
+    """Return the array whose shape, type and bytes are the state of ``_reconstruct``."""
+    state = call.state
+    if not isinstance(state, tuple) or len(state) != 5:
+        raise FormatError("A NumPy array in optimizer states has no content.")
+    _, shape, dtype, fortran, data = state
+    return _ordered(_pickled_dtype(dtype), shape, data, "F" if fortran else "C")
+
+
+def _pickled_buffer(call: Call) -> np.ndarray:
+    if len(call.args) != 4:
+        raise FormatError("A NumPy array in optimizer states has no content.")
+    data, dtype, shape, order = call.args
+    return _ordered(_pickled_dtype(dtype), shape, data, order)
+
+
+def _ordered(code: str, shape: Any, data: Any, order: Any) -> np.ndarray:
+    if order != "F":
+        return make_numpy(code, shape, data)
+    if not isinstance(shape, Sequence):
+        raise FormatError("A NumPy array in optimizer states has no valid shape.")
+    return make_numpy(code, tuple(shape)[::-1], data).T
+
+
+def _pickled_scalar(call: Call) -> np.generic:
+    if len(call.args) != 2:
+        raise FormatError("A NumPy number in optimizer states has no content.")
+    return make_numpy(_pickled_dtype(call.args[0]), (), call.args[1])[()]
+
+
+_CALLS: Mapping[tuple, Callable[[Call], Any]] = {
+    ("mxnet.ndarray.ndarray", "NDArray"): _pickled_array,
+    ("mxnet.ndarray.core", "NDArray"): _pickled_array,
+    ("mxnet.ndarray.sparse", "RowSparseNDArray"): _pickled_array,
+    ("mxnet.ndarray.sparse", "CSRNDArray"): _pickled_array,
+    **{
+        (module, name): make
+        for module in ("builtins", "__builtin__")
+        for name, make in {
+            "set": _pickled_set,
+            "frozenset": _pickled_set,
+            "complex": _pickled_complex,
+        }.items()
+    },
+    ("numpy", "dtype"): lambda call: _DTYPE_CODES.get(_pickled_dtype(call)[1:]),
+    **{(module, "_reconstruct"): _pickled_numpy for module in _NUMPY},
+    **{(module, "scalar"): _pickled_scalar for module in _NUMPY},
+    **{(f"numpy.{core}.numeric", "_frombuffer"): _pickled_buffer for core in ("core", "_core")},
+}
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _subclasses(kind)
