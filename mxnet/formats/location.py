@@ -1,12 +1,15 @@
-"""Where a file lies: turns what users give into a local path, or says why it cannot."""
+"""Turn the places that users give into local paths, and report files that cannot be used."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
 from pathlib import Path
 
 from ..error import MXNetError
+from .journal import finish_commit
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -58,21 +61,29 @@ def local_path(place: str | os.PathLike[str]) -> Path:
 
 
 def unwritable(path: Path, error: OSError) -> UnwritableFile:
-    """Return the system's complaint about a file that was to be written."""
+    """Return one error about a file that could not be written: what failed, and what is left."""
+    if isinstance(error, UnwritableFile):
+        return error
     kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
     kind = next((k for k in kinds if issubclass(k, type(error))), UnwritableFile)
+    reason = error.strerror or str(error)
     if kind is MissingFolder and not path.parent.is_dir():
         reason = f"there is no folder {str(path.parent)!r}. Create it first"
-    else:
-        reason = error.strerror or str(error)
-    made = kind(f"Cannot write {str(path)!r}: {reason}.")
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        reason += ". Free some space, or save to another disk"
+    elif error.errno == errno.EROFS:
+        reason += ". Save to a folder that can be written"
+    kept = ""
+    with contextlib.suppress(OSError):
+        kept = " The old file is kept as it was." if path.is_file() else ""
+    made = kind(f"Cannot write {str(path)!r}: {reason}.{kept}")
     made.errno, made.strerror, made.filename = error.errno, error.strerror, str(path)
     return made
 
 
 def existing_file(place: str | os.PathLike[str]) -> Path:
     """Return the local path of a regular file that can be read."""
-    path = local_path(place)
+    path = finish_commit(local_path(place))
     if path.is_file():
         return path
     if path.exists():

@@ -15,7 +15,7 @@ PIECES = [bytes([i]) * 1000 for i in range(50)]
 @pytest.fixture(params=["one sync at the end", "early syncs"])
 def step(request, monkeypatch):
     if request.param == "early syncs":
-        monkeypatch.setattr(atomic._EarlySync, "STEP", 3000)
+        monkeypatch.setattr(atomic._Stream, "STEP", 3000)
 
 
 def write(path, pieces=PIECES):
@@ -49,7 +49,7 @@ def test_an_error_leaves_the_old_file(tmp_path, step):
 
 @pytest.mark.parametrize("failing", [1, 2])
 def test_no_early_sync_fails_unheard(tmp_path, monkeypatch, failing):
-    monkeypatch.setattr(atomic._EarlySync, "STEP", 3000)
+    monkeypatch.setattr(atomic._Stream, "STEP", 3000)
     calls, sync = [], os.fsync
 
     def fsync(handle):
