@@ -2,7 +2,8 @@
 
 Layout, little-endian: u64 0x112, u64 0, u64 count, the arrays, u64 number of names (0 for a list),
 each name as u64 length and UTF-8 bytes. Four versions of the array record are read; the one that
-MXNet 1.9.1 writes (V2, or V3 under NumPy shapes) is written, byte for byte.
+MXNet 1.9.1 writes (V2, or V3 under NumPy shapes) is written, byte for byte. Files end with a record
+of checksums, which MXNet ignores; see `checksums`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import io
 import math
 import os
 import struct
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -20,6 +22,8 @@ from torch import Tensor
 from ..dtypes import BY_CODE, BY_TORCH, DTypeRow
 from ..error import DTypeError, FormatError
 from .atomic import replacing
+from .checksums import MAGIC as TRAILER_MAGIC
+from .checksums import ChecksumPool, crc32, dump_trailer, read_trailer
 from .location import existing_file, local_path
 
 LIST_MAGIC = 0x112
@@ -63,8 +67,8 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> lis
     if isinstance(source, bytes | bytearray | memoryview):
         return loads(source)
     path = existing_file(source)
-    with path.open("rb") as file:
-        return _Parser(file, os.fstat(file.fileno()).st_size, str(path)).arrays()
+    with path.open("rb") as file, ChecksumPool() as pool:
+        return _Parser(file, os.fstat(file.fileno()).st_size, str(path), pool).arrays()
 
 
 def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list | dict:
@@ -73,31 +77,55 @@ def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list |
     >>> loads(dumps({"bias": torch.tensor([1.0, 2.0])}))
     {'bias': tensor([1., 2.])}
     """
-    return _Parser(io.BytesIO(data), memoryview(data).nbytes, name).arrays()
+    with ChecksumPool() as pool:
+        return _Parser(io.BytesIO(data), memoryview(data).nbytes, name, pool).arrays()
 
 
-def write(place: str | os.PathLike[str], arrays: Arrays, *, np_shape: bool = False) -> None:
+def read_info(place: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what `write` noted in a file beside the arrays; empty for files of MXNet."""
+    with existing_file(place).open("rb") as file:
+        trailer, _ = read_trailer(file, os.fstat(file.fileno()).st_size)
+    info = (trailer or {}).get("info")
+    return info if isinstance(info, dict) else {}
+
+
+def write(
+    place: str | os.PathLike[str],
+    arrays: Arrays,
+    *,
+    np_shape: bool = False,
+    info: Mapping[str, Any] | None = None,
+) -> None:
     """Write a ``.params`` file; the old file stays whole until the new one is on the disk.
 
     With ``np_shape`` the arrays are written as MXNet does under NumPy shapes: then scalars can be
     read back, and sparse arrays are refused. Without it a scalar is written as MXNet writes it,
-    in a form that no MXNet can load.
+    in a form that no MXNet can load. ``info`` is JSON data that `read_info` returns.
     """
-    pieces = list(_pieces(arrays, np_shape))  # every complaint comes before the file is touched
-    with replacing(local_path(place)) as file:
-        for piece in pieces:
-            file.write(piece if isinstance(piece, bytes) else _bytes_of(piece))
+    sections = list(_sections(arrays, np_shape))  # every error comes before the file is touched
+    with replacing(local_path(place)) as file, ChecksumPool() as pool:
+        found = []
+        for section in sections:
+            pieces = [p if isinstance(p, bytes) else _bytes_of(p) for p in section]
+            checksum = pool.submit(pieces)
+            for piece in pieces:
+                file.write(piece)
+            found.append(checksum.result())
+        _head, *records, names = found
+        trailer = {"arrays": records, "names": names}
+        file.write(dump_trailer({**trailer, "info": dict(info)} if info else trailer))
 
 
 def dumps(arrays: Arrays, *, np_shape: bool = False) -> bytes:
-    """Return the bytes that `write` would write.
+    """Return the bytes that `write` would write, without the checksums: those of MXNet.
 
     >>> len(dumps([torch.zeros(3)]))
     76
     """
     return b"".join(
         piece if isinstance(piece, bytes) else _bytes_of(piece)
-        for piece in _pieces(arrays, np_shape)
+        for section in _sections(arrays, np_shape)
+        for piece in section
     )
 
 
@@ -130,16 +158,16 @@ def load_record(
 # Writing. An array is cut into pieces: headers as bytes, data as the tensors themselves.
 
 
-def _pieces(arrays: Arrays, np_shape: bool) -> Iterator[bytes | Tensor]:
+def _sections(arrays: Arrays, np_shape: bool) -> Iterator[list[bytes | Tensor]]:
+    """Yield the pieces of the header, of each array, and of the names."""
     named = isinstance(arrays, Mapping)
     values = list(arrays.values()) if named else list(arrays)
-    yield struct.pack("<QQQ", LIST_MAGIC, 0, len(values))
+    yield [struct.pack("<QQQ", LIST_MAGIC, 0, len(values))]
     for value in values:
-        yield from _record(value, np_shape)
+        yield list(_record(value, np_shape))
     names = [_encoded(name) for name in arrays] if named else []
-    yield struct.pack("<Q", len(names))
-    for name in names:
-        yield struct.pack("<Q", len(name)) + name
+    encoded = b"".join(struct.pack("<Q", len(name)) + name for name in names)
+    yield [struct.pack("<Q", len(names)) + encoded]
 
 
 def _encoded(name: object) -> bytes:
@@ -194,26 +222,83 @@ def _bytes_of(tensor: Tensor) -> memoryview:
 class _Parser:
     """Reads one container from an open file of known size."""
 
-    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+    def __init__(
+        self, file: BinaryIO, size: int, name: str, pool: ChecksumPool | None = None
+    ) -> None:
         self.file = file
         self.size = size
         self.name = name
         self.at = 0  # offset of the next unread byte
         self.device = (CPU, 0)  # of the last array
+        self.pool = pool
+        self.pieces: list | None = None  # of the record that is read, if it has a checksum
 
     def arrays(self) -> list | dict:
-        """Return everything in the file; bytes after the names are ignored, as MXNet does."""
+        """Return everything in the file, if its checksums are right."""
+        trailer, end = (
+            (None, self.size) if self.pool is None else read_trailer(self.file, self.size)
+        )
+        self.size = end
         magic, _reserved, count = self.numbers("<QQQ", "the header")
         if magic != LIST_MAGIC:
             self.fail(f"the first number {LIST_MAGIC:#x} of a .params file", f"{magic:#x}", -24)
         self.check_count(count, SMALLEST_ARRAY, "arrays")
-        arrays = [self.array() for _ in range(count)]
+        arrays, sums = [], []
+        for _ in range(count):
+            self.pieces = None if trailer is None else []
+            arrays.append(self.array())
+            if trailer is not None:
+                sums.append(self.pool.submit(self.pieces))
+        self.pieces = None if trailer is None else []
+        names = self.names(count)
+        if trailer is not None:
+            self.check_sums([s.result() for s in sums], crc32(self.pieces), trailer, names)
+        self.check_end(trailer is not None)
+        return arrays if names is None else dict(zip(names, arrays, strict=True))
+
+    def names(self, count: int) -> list[str] | None:
         (named,) = self.numbers("<Q", "the number of names")
         if named == 0:
-            return arrays
+            return None
         if named != count:
             self.fail(f"no names, or one for each of {count} arrays", f"{named} names", -8)
-        return dict(zip([self.text() for _ in range(count)], arrays, strict=True))
+        return [self.text() for _ in range(count)]
+
+    def check_sums(
+        self, found: list[int], of_names: int, trailer: dict, names: list[str] | None
+    ) -> None:
+        """Raise if a checksum is not the one that was written, and name the array."""
+        written = trailer.get("arrays")
+        if not isinstance(written, list) or len(written) != len(found):
+            self.fail(f"checksums of {len(found)} arrays", "another number of them")
+        if of_names != trailer.get("names"):
+            self.fail("names with the checksum that was written", "others: the file is damaged")
+        wrong = [i for i, pair in enumerate(zip(found, written, strict=True)) if pair[0] != pair[1]]
+        if wrong:
+            shown = ", ".join(repr(names[i]) if names else f"number {i}" for i in wrong[:5])
+            raise FormatError(
+                f"{self.name}: the file is damaged: {len(wrong)} of {len(found)} arrays do not "
+                f"have the checksum that was written: {shown}. Use another copy of the file."
+            )
+
+    def check_end(self, is_checked: bool) -> None:
+        """Report bytes after the names, which MXNet ignores."""
+        left = self.size - self.at
+        if not left:
+            return
+        marks = self.file.read(len(TRAILER_MAGIC)), self.tail(len(TRAILER_MAGIC))
+        if is_checked or TRAILER_MAGIC in marks:
+            self.fail("the end of the file, or valid checksums", f"{left} damaged bytes")
+        warnings.warn(
+            f"{self.name}: {left} bytes after the last array are ignored. The file may be damaged, "
+            "or another file was appended to it.",
+            stacklevel=2,
+        )
+
+    def tail(self, count: int) -> bytes:
+        """Return the last bytes of the file."""
+        self.file.seek(max(0, self.size - count))
+        return self.file.read(count)
 
     def array(self) -> Array:
         """Read one array record of any version."""
@@ -304,7 +389,10 @@ class _Parser:
         needed = math.prod(shape) * row.size
         self.need(needed, f"{needed} bytes of {row.name} data for shape {shape}")
         raw = _allocate(needed)
-        self.filled(self.file.readinto(memoryview(raw.numpy())), needed)
+        content = memoryview(raw.numpy())
+        self.filled(self.file.readinto(content), needed)
+        if self.pieces is not None:
+            self.pieces.append(bytes(content) if row.torch is torch.bool else content)
         if row.torch is torch.bool:
             raw.clamp_(max=1)  # torch's bool is undefined for other bytes
         return raw.view(row.torch).view(shape)
@@ -330,6 +418,8 @@ class _Parser:
         self.need(count, what)
         raw = self.file.read(count)
         self.filled(len(raw), count)
+        if self.pieces is not None:
+            self.pieces.append(raw)
         return raw
 
     def need(self, count: int, what: str) -> None:

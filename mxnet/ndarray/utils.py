@@ -36,8 +36,13 @@ def _arrays(read: Any) -> list[NDArray] | dict[str, NDArray]:
 def save(fname: Any, data: Any) -> None:
     """Save an array, a list or a dict of arrays in MXNet's binary format.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all, and carries checksums that `load` verifies.
     """
+    save_with_info(fname, data, None)
+
+
+def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> None:
+    """Save arrays as `save` does, with JSON data that `formats.params_file.read_info` returns."""
     if isinstance(data, NDArray):
         data = [data]
     if isinstance(data, Mapping):
@@ -48,7 +53,7 @@ def save(fname: Any, data: Any) -> None:
         stored = [_to_stored(v) for v in data]
     else:
         raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
-    params_file.write(fname, stored)
+    params_file.write(fname, stored, info=info)
 
 
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:

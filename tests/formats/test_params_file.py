@@ -118,7 +118,7 @@ def test_a_file_comes_back(tmp_path, np_shape):
     found = read(str(tmp_path / "x.params"))
     assert list(found) == list(arrays)
     assert all(same(found[k], arrays[k]) for k in arrays)
-    assert (tmp_path / "x.params").read_bytes() == dumps(arrays, np_shape=np_shape)
+    assert (tmp_path / "x.params").read_bytes().startswith(dumps(arrays, np_shape=np_shape))
 
 
 def test_numpy_shapes_keep_scalars():
@@ -187,7 +187,8 @@ def test_the_device_is_ignored(device):
 
 
 def test_what_mxnet_tolerates_is_tolerated():
-    assert len(loads(header() + dense() + NO_NAMES + b"behind")) == 1
+    with pytest.warns(UserWarning, match="6 bytes after the last array are ignored"):
+        assert len(loads(header() + dense() + NO_NAMES + b"behind")) == 1
     assert len(loads(struct.pack("<QQQ", 0x112, 7, 1) + dense() + NO_NAMES)) == 1
     other = dense(data=struct.pack("<2f", 3, 4))
     assert loads(header(2) + dense() + other + names(b"a", b"a"))["a"].tolist() == [3, 4]

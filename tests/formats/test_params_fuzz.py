@@ -8,6 +8,7 @@ import struct
 import time
 import tracemalloc
 
+import pytest
 import torch
 
 from mxnet.error import FormatError
@@ -57,6 +58,7 @@ def check_valid(found: object, size: int) -> None:
             assert part.clone().nbytes <= 2 * size  # int32 indices are widened to int64
 
 
+@pytest.mark.filterwarnings("ignore:.*after the last array")
 def test_damaged_files_are_read_or_refused(monkeypatch):
     originals = [path.read_bytes() for path in sorted(GOLDEN.glob("*.params"))]
     chance = random.Random(20)

@@ -1,0 +1,103 @@
+"""A trailing record with checksums, for formats whose readers ignore what follows their content.
+
+It is ``MXNextP1``, a JSON object, and a footer of the JSON's length, its CRC-32 and ``MXNextP1``
+again, so that it is found from the end of a file and a damaged one is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, BinaryIO
+
+__all__ = ["ChecksumPool", "crc32", "dump_trailer", "read_trailer"]
+
+MAGIC = b"MXNextP1"
+_FOOTER = struct.Struct("<QI8s")
+LARGE = 1 << 18  # bytes from which a second thread is worth its while
+LONGEST = 1 << 28  # bytes of JSON
+
+Buffer = bytes | bytearray | memoryview
+
+
+def crc32(pieces: Sequence[Buffer]) -> int:
+    """Return the CRC-32 of pieces of bytes, one after the other."""
+    found = 0
+    for piece in pieces:
+        found = zlib.crc32(piece, found)
+    return found
+
+
+class ChecksumPool:
+    """Computes checksums in a thread beside the reading or writing of the same bytes."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
+        """Return the checksum of the pieces, perhaps later; they must not change until then."""
+        if sum(len(piece) for piece in pieces) < LARGE:
+            done: Future[int] = Future()
+            done.set_result(crc32(pieces))
+            return done
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")
+        return self._pool.submit(crc32, pieces)
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> ChecksumPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def dump_trailer(content: dict[str, Any]) -> bytes:
+    """Return the bytes of a trailing record.
+
+    >>> import io
+    >>> raw = b"arrays" + dump_trailer({"arrays": [7]})
+    >>> read_trailer(io.BytesIO(raw), len(raw))
+    ({'arrays': [7]}, 6)
+    """
+    text = json.dumps(content, separators=(",", ":")).encode()
+    return MAGIC + text + _FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
+
+
+def read_trailer(file: BinaryIO, size: int) -> tuple[dict[str, Any] | None, int]:
+    """Return the content of a file's trailing record, or None, and where the record begins.
+
+    The position in the file is the same afterwards.
+    """
+    smallest = len(MAGIC) + _FOOTER.size
+    if size < smallest:
+        return None, size
+    before = file.tell()
+    try:
+        file.seek(size - _FOOTER.size)
+        raw = file.read(_FOOTER.size)
+        if len(raw) != _FOOTER.size or raw[-len(MAGIC) :] != MAGIC:
+            return None, size
+        length, checksum, _ = _FOOTER.unpack(raw)
+        start = size - smallest - length
+        if length > LONGEST or start < 0:
+            return None, size
+        file.seek(start)
+        text = file.read(len(MAGIC) + length)
+    finally:
+        file.seek(before, os.SEEK_SET)
+    if text[: len(MAGIC)] != MAGIC or zlib.crc32(text[len(MAGIC) :]) != checksum:
+        return None, size
+    try:
+        content = json.loads(text[len(MAGIC) :])
+    except (ValueError, RecursionError):
+        return None, size
+    return (content, start) if isinstance(content, dict) else (None, size)
