@@ -15,7 +15,9 @@ from typing import Any
 
 from .. import ndarray
 from ..context import Context
-from ..error import did_you_mean
+from ..error import FormatError, did_you_mean
+from ..formats.atomic import one_commit, replacing
+from ..formats.location import existing_file, local_path
 from ..ndarray import NDArray
 from ..util import is_np_array
 from .block_scope import _BlockScope
@@ -320,16 +322,20 @@ class Block:
 
         `load` brings them back into a block of the same structure.
         """
-        described = self._describe({})
-        with open(f"{prefix}-model.json", "w", encoding="utf-8") as file:  # noqa: PTH123
-            json.dump(described, file)
-        self.save_parameters(f"{prefix}-model.params")
+        described = json.dumps(self._describe({})).encode("utf-8")
+        with one_commit():
+            with replacing(local_path(f"{prefix}-model.json")) as file:
+                file.write(described)
+            self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
         """Load what `save` wrote into this block, which must have the same structure."""
-        with open(f"{prefix}-model.json", encoding="utf-8") as file:  # noqa: PTH123
-            described = json.load(file)
-        self._restore(next(iter(described.values())))
+        path = existing_file(f"{prefix}-model.json")
+        try:
+            described = next(iter(json.loads(path.read_bytes()).values()))
+        except (ValueError, AttributeError, StopIteration, RecursionError) as error:
+            raise FormatError(f"{str(path)!r} does not describe a block: {error}.") from error
+        self._restore(described)
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe(self, counts: dict[str, int]) -> dict[str, Any]:

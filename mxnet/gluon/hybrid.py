@@ -7,6 +7,7 @@ prepared and run from then on.
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,10 @@ from ..base import users_stacklevel
 from ..context import Context
 from ..error import MXNetError, did_you_mean
 from ..executor import CachedOp
+from ..formats.atomic import one_commit, replacing
+from ..formats.location import local_path
 from ..ndarray import NDArray
+from ..ndarray.utils import save_with_info
 from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array
@@ -406,7 +410,7 @@ class HybridBlock(Block):
                 f"once before calling export: '{self.name}' has no graph yet."
             )
         graph = self._cached_graph[1]
-        graph.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+        text = graph.tojson(remove_amp_cast=remove_amp_cast).encode("utf-8")
         auxiliary = set(graph.list_auxiliary_states())
         params = self.collect_params()
         arrays = {
@@ -414,7 +418,11 @@ class HybridBlock(Block):
             for name in graph.list_inputs()
             if name in params
         }
-        ndarray.save(f"{path}-{epoch:04d}.params", arrays)
+        with one_commit():
+            with replacing(local_path(f"{path}-symbol.json")) as file:
+                file.write(text)
+            info = {"symbol_crc32": zlib.crc32(text)}
+            save_with_info(f"{path}-{epoch:04d}.params", arrays, info)
 
     def _traced(self) -> dict[str, Any]:
         if not self._cached_graph:

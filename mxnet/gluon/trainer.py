@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from .. import env
@@ -12,6 +11,7 @@ from .. import optimizer as opt
 from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
+from ..formats.location import existing_file, local_path
 from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
 from .parameter import Generation, Parameter, ParameterError
@@ -320,7 +320,7 @@ class Trainer:
                 )
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        with replacing(Path(fname)) as file:
+        with replacing(local_path(fname)) as file:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
@@ -330,7 +330,7 @@ class Trainer:
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            states = Path(fname).read_bytes()
+            states = existing_file(fname).read_bytes()
             for updater in self._updaters:
                 updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer

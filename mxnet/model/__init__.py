@@ -24,6 +24,7 @@ from .checkpoint import (
     params_name,
     read_params,
     save_checkpoint,
+    write_params,
     write_symbol,
 )
 from .exchange import (

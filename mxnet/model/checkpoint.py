@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import warnings
+import zlib
 from collections.abc import Mapping
 
 from .. import ndarray as nd
 from .. import symbol as sym
 from ..context import cpu
 from ..error import FormatError
-from ..formats.atomic import replacing
+from ..formats.atomic import one_commit, replacing
 from ..formats.location import existing_file, local_path
+from ..formats.params_file import read_info
 from ..ndarray import NDArray
+from ..ndarray.utils import save_with_info
 from ..symbol import Symbol
 
 Params = dict[str, NDArray]
@@ -25,18 +29,36 @@ def save_checkpoint(
     aux_params: Mapping[str, NDArray],
     remove_amp_cast: bool = True,
 ) -> None:
-    """Write ``prefix-symbol.json`` and ``prefix-%04d.params``; each file appears whole or not."""
-    if symbol is not None:
-        write_symbol(f"{prefix}-symbol.json", symbol, remove_amp_cast)
-    name = params_name(prefix, epoch)
-    nd.save(name, named_params(arg_params, aux_params))
+    """Write ``prefix-symbol.json`` and ``prefix-%04d.params``.
+
+    Both files are replaced together: after a crash either both are old or both are new.
+    """
+    with one_commit():
+        text = None
+        if symbol is not None:
+            text = write_symbol(f"{prefix}-symbol.json", symbol, remove_amp_cast)
+        name = params_name(prefix, epoch)
+        write_params(name, arg_params, aux_params, text)
     logging.info('Saved checkpoint to "%s"', name)
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
-    """Read what `save_checkpoint` wrote: symbol, arguments and auxiliary states."""
-    symbol = sym.load(str(existing_file(f"{prefix}-symbol.json")))
-    return symbol, *load_params(prefix, epoch)
+    """Read what `save_checkpoint` wrote: symbol, arguments and auxiliary states.
+
+    A warning says so when the parameters were saved with another symbol than the one beside them.
+    """
+    path = existing_file(f"{prefix}-symbol.json")
+    symbol = sym.load(str(path))
+    params = load_params(prefix, epoch)
+    name = params_name(prefix, epoch)
+    saved_with = read_info(name).get("symbol_crc32")
+    if saved_with is not None and saved_with != zlib.crc32(path.read_bytes()):
+        warnings.warn(
+            f"{name!r} was saved with another symbol than the one in {str(path)!r}: one of the "
+            "files was replaced since. Check that they belong together.",
+            stacklevel=2,
+        )
+    return symbol, *params
 
 
 def load_params(prefix: str, epoch: int) -> tuple[Params, Params]:
@@ -53,10 +75,23 @@ def params_name(prefix: str, epoch: int) -> str:
     return f"{prefix}-{epoch:04d}.params"
 
 
-def write_symbol(place: str, symbol: Symbol, remove_amp_cast: bool = True) -> None:
-    """Write a symbol's JSON so that the file is there whole or not at all."""
+def write_symbol(place: str, symbol: Symbol, remove_amp_cast: bool = True) -> bytes:
+    """Write a symbol's JSON, whole or not at all; return its bytes."""
+    text = symbol.tojson(remove_amp_cast=remove_amp_cast).encode("utf-8")
     with replacing(local_path(place)) as file:
-        file.write(symbol.tojson(remove_amp_cast=remove_amp_cast).encode("utf-8"))
+        file.write(text)
+    return text
+
+
+def write_params(
+    place: str,
+    arg_params: Mapping[str, NDArray],
+    aux_params: Mapping[str, NDArray],
+    symbol_text: bytes | None = None,
+) -> None:
+    """Write parameters, and a note to which symbol they belong."""
+    info = None if symbol_text is None else {"symbol_crc32": zlib.crc32(symbol_text)}
+    save_with_info(place, named_params(arg_params, aux_params), info)
 
 
 def named_params(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> Params:

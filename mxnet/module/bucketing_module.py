@@ -9,8 +9,9 @@ from typing import Any
 from .. import context as ctx
 from .. import ndarray as nd
 from ..context import Context
+from ..formats.atomic import one_commit
 from ..initializer import Initializer, Uniform
-from ..model import load_params, named_params, params_name, write_symbol
+from ..model import load_params, params_name, write_params, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
 from . import parameters
@@ -344,10 +345,11 @@ class BucketingModule(BaseModule):
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
         """Write the parameters, the symbol of every bucket, and the list of buckets."""
         self._need_params()
-        nd.save(f"{prefix}.buckets", nd.array(list(self._buckets), dtype="int32"))
-        for key, module in self._buckets.items():
-            write_symbol(f"{prefix}-{key}-symbol.json", module.symbol, remove_amp_cast)
-        nd.save(params_name(prefix, epoch), named_params(*self.get_params()))
+        with one_commit():
+            nd.save(f"{prefix}.buckets", nd.array(list(self._buckets), dtype="int32"))
+            for key, module in self._buckets.items():
+                write_symbol(f"{prefix}-{key}-symbol.json", module.symbol, remove_amp_cast)
+            write_params(params_name(prefix, epoch), *self.get_params())
 
     @staticmethod
     def load(

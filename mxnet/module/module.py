@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..context import Context
+from ..formats.atomic import one_commit
 from ..initializer import Uniform  # noqa: F401 (MXNet shows it here)
 from ..io import DataDesc  # noqa: F401 (MXNet shows it here)
-from ..model import load_checkpoint, params_name, write_symbol
+from ..model import load_checkpoint, params_name, write_params, write_symbol
 from ..symbol import Symbol
 from . import optimizing
-from .base_module import BaseModule  # noqa: F401 (MXNet shows it here)
+from .base_module import BaseModule
 from .executor_group import DataParallelExecutorGroup  # noqa: F401 (MXNet shows it here)
 from .steps import SGD_DEFAULTS
 from .symbol_module import SymbolModule
@@ -154,15 +155,19 @@ class Module(SymbolModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol and parameters, and perhaps what the optimizer remembers."""
-        write_symbol(f"{prefix}-symbol.json", self._symbol, remove_amp_cast)
-        name = params_name(prefix, epoch)
-        self.save_params(name)
+        """Write symbol and parameters, and perhaps the optimizer's states, as one commit."""
+        with one_commit():
+            text = write_symbol(f"{prefix}-symbol.json", self._symbol, remove_amp_cast)
+            name = params_name(prefix, epoch)
+            if type(self).save_params is BaseModule.save_params:
+                write_params(name, *self.get_params(), text)
+            else:  # the method of a user's class has the last word
+                self.save_params(name)
+            if save_optimizer_states:
+                self.save_optimizer_states(_states_name(prefix, epoch))
         logging.info('Saved checkpoint to "%s"', name)
         if save_optimizer_states:
-            name = _states_name(prefix, epoch)
-            self.save_optimizer_states(name)
-            logging.info('Saved optimizer state to "%s"', name)
+            logging.info('Saved optimizer state to "%s"', _states_name(prefix, epoch))
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write what the optimizer remembers, such as momenta."""

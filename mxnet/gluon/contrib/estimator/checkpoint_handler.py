@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ....formats.atomic import one_commit
 from ....metric import CompositeEvalMetric, EvalMetric
 from ...block import HybridBlock
 from .events import BatchEnd, EpochEnd, TrainBegin
@@ -171,8 +172,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s", self.current_epoch, text)
 
     def _save_params_and_trainer(self, estimator: Any, file_prefix: str) -> None:
-        estimator.net.save_parameters(self._path(file_prefix + ".params"))
-        estimator.trainer.save_states(self._path(file_prefix + ".states"))
+        with one_commit():
+            estimator.net.save_parameters(self._path(file_prefix + ".params"))
+            estimator.trainer.save_states(self._path(file_prefix + ".states"))
         if file_prefix.endswith("-best"):
             return
         # A later training may save under the same name again: it is then the newest one.
