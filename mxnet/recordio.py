@@ -14,6 +14,7 @@ import numpy as np
 
 from .error import FormatError, MXNetError
 from .formats import pictures
+from .formats.atomic import AtomicFile, one_commit
 from .formats.location import local_path
 from .formats.record_index import read_index
 from .formats.recordio_file import Damage, RecordReader, RecordWriter
@@ -82,7 +83,7 @@ class MXRecordIO:
         self.open()
 
     def open(self) -> None:
-        """Open the file, at its beginning; for writing it is emptied."""
+        """Open the file at its beginning; what is written appears when it is closed."""
         if self.flag not in ("r", "w"):
             raise ValueError(f"Invalid flag {self.flag}: it is 'r' to read or 'w' to write")
         self.writable = self.flag == "w"
@@ -99,6 +100,14 @@ class MXRecordIO:
         self.is_open, self.pid = False, None
         self._whole = None
         self.handle.close()
+
+    def discard(self) -> None:
+        """Close a file that was opened for writing and leave the older one in its place."""
+        if not self.is_open or not self.writable:
+            self.close()
+            return
+        self.is_open, self.pid = False, None
+        self.handle.discard()
 
     def reset(self) -> None:
         """Start again: reading at the first record, writing with an empty file."""
@@ -135,8 +144,11 @@ class MXRecordIO:
     def __enter__(self) -> MXRecordIO:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
 
     def __del__(self) -> None:
         if getattr(self, "is_open", False):
@@ -223,6 +235,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys: list[Any] = []
         self.key_type = key_type
         self.fidx: BinaryIO | None = None
+        self._index_file: AtomicFile | None = None
         super().__init__(uri, flag, on_error=on_error)
 
     def open(self) -> None:
@@ -232,24 +245,45 @@ class MXIndexedRecordIO(MXRecordIO):
         self._lines: list[str] = []  # they wait here, so that a forked child never writes them
         try:
             if self.writable:
-                self.fidx = local_path(self.idx_path).open("wb", buffering=0)
+                self._index_file = AtomicFile(local_path(self.idx_path))
+                self.fidx = self._index_file.stream
                 return
             lines = read_index(self.idx_path, self.key_type, self.on_error)
         except BaseException:
-            super().close()
+            super().discard()
             raise
         self.skipped_lines = lines.skipped
         self.keys = [key for key, _ in lines]
         self.idx = dict(lines)
 
     def close(self) -> None:
-        """Close both files."""
-        if self.fidx is not None:
-            if self.pid == os.getpid():
+        """Close both files; they are replaced together."""
+        if self.fidx is None:
+            super().close()
+            return
+        self.fidx = None
+        if self.pid != os.getpid():
+            self._index_file.abandon()
+            super().close()
+            return
+        try:
+            with one_commit():
+                super().close()
                 self._write_lines()
-            self.fidx.close()
+                self._index_file.commit()
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Close both files and leave the older ones in their places."""
+        if self._index_file is not None:
             self.fidx = None
-        super().close()
+            if self.pid in (None, os.getpid()):
+                self._index_file.discard()
+            else:
+                self._index_file.abandon()
+        super().discard()
 
     def seek(self, idx: Any) -> None:
         """Let the next `read` return the record of this key."""
@@ -286,11 +320,12 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys.append(key)
 
     def _write_lines(self) -> None:
-        self.fidx.write("".join(self._lines).encode())
+        self._index_file.stream.write("".join(self._lines).encode())
+        self._index_file.stream.flush()  # a forked child must not find them in a buffer
         self._lines = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"fidx": None}
+        return super().__getstate__() | {"fidx": None, "_index_file": None}
 
 
 class MissingKey(MXNetError, KeyError):
@@ -344,6 +379,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     """
     header, content = unpack(s)
     cv2 = pictures.opencv()
+    pictures.check_size(content, f"the picture of record {header.id}")
     return header, cv2.imdecode(np.frombuffer(content, np.uint8), iscolor) if content else None
 
 

@@ -306,3 +306,68 @@ def test_a_quality_beyond_the_ends_counts_as_the_end_and_nothing_warns(capfd, ki
 def test_labels_beyond_float32_become_infinite(label, kept):
     header, _ = mx.recordio.unpack(mx.recordio.pack(IRHeader(0, label, 1, 0), b""))
     assert header.label == pytest.approx(kept)
+
+
+def rewritten(path, content):
+    """Rewrite a file in place, as a program does that knows nothing of its readers."""
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"?" * 60])
+def test_a_file_that_is_rewritten_while_it_is_read_is_an_error(tmp_path, content):
+    _, rec = write_indexed(tmp_path, range(500))
+    plain, skipping = MXRecordIO(rec, "r"), MXRecordIO(rec, "r", on_error="skip")
+    indexed = MXIndexedRecordIO(tmp_path / "a.idx", rec, "r")
+    for file in (plain, skipping, indexed):
+        file.read()
+    rewritten(rec, content)
+    with pytest.raises(FormatError, match="at byte 16 expected"):
+        plain.read()
+    with pytest.raises(FormatError):
+        list(skipping)
+    with pytest.raises(FormatError):
+        indexed.read_idx(499)
+
+
+def test_image_record_iter_ends_with_an_error_when_its_file_is_rewritten(tmp_path):
+    pytest.importorskip("cv2")
+    rec = tmp_path / "a.rec"
+    with MXIndexedRecordIO(tmp_path / "a.idx", rec, "w") as file:
+        for key in range(40):
+            picture = np.full((8, 8, 3), key, np.uint8)
+            file.write_idx(key, mx.recordio.pack_img(IRHeader(0, key, key, 0), picture))
+    batches = mx.io.ImageRecordIter(
+        path_imgrec=str(rec), data_shape=(3, 8, 8), batch_size=2, preprocess_threads=2
+    )
+    next(batches)
+    rewritten(rec, b"")
+    with pytest.raises(MXNetError):
+        for _ in range(100):
+            next(batches)
+
+
+def test_an_older_file_stays_until_the_new_one_is_closed(tmp_path):
+    idx, rec = write_indexed(tmp_path)
+    before = rec.read_bytes(), idx.read_bytes()
+    file = MXIndexedRecordIO(idx, rec, "w")
+    file.write_idx(7, b"new")
+    assert (rec.read_bytes(), idx.read_bytes()) == before
+    file.close()
+    assert MXIndexedRecordIO(idx, rec, "r").read_idx(7) == b"new"
+
+
+def test_a_failed_with_block_keeps_the_older_file(tmp_path):
+    idx, rec = write_indexed(tmp_path)
+    before = rec.read_bytes(), idx.read_bytes()
+
+    def fail():
+        with MXIndexedRecordIO(idx, rec, "w") as file:
+            file.write_idx(7, b"new")
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert (rec.read_bytes(), idx.read_bytes()) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.idx", "a.rec"]

@@ -8,8 +8,6 @@ begins a part, which is how the next whole record is found behind a damaged one.
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
 import struct
 from collections.abc import Iterator
@@ -17,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from ..error import FormatError, MXNetError
+from .atomic import AtomicFile
+from .file_bytes import FileBytes
 from .location import existing_file, local_path
 
 MAGIC = 0xCED7230A
@@ -77,7 +77,8 @@ def _part(flag: int, content: bytes) -> bytes:
 class RecordWriter:
     """Writes a new file record by record; `position` is where the next one will begin.
 
-    Bytes wait in memory of this process alone, so that a forked child never writes them again.
+    The file appears, or replaces an older one, at `close`. Bytes wait in memory of this process
+    alone, so that a forked child never writes them again.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
@@ -85,10 +86,8 @@ class RecordWriter:
         self.position = 0
         self._waiting = bytearray()
         self._process = os.getpid()
-        try:
-            self._file = self.path.open("wb", buffering=0)
-        except OSError as error:
-            raise MXNetError(f"Cannot write {str(self.path)!r}: {error.strerror}.") from error
+        self._file = AtomicFile(self.path)
+        self._has_failed = False
 
     def write(self, payload: bytes | bytearray | memoryview) -> None:
         """Add one record."""
@@ -105,38 +104,55 @@ class RecordWriter:
 
     def flush(self) -> None:
         """Hand what was written to the operating system."""
-        waiting = memoryview(self._waiting)
-        while waiting:
-            waiting = waiting[self._file.write(waiting) :]
+        try:
+            self._file.stream.write(self._waiting)
+            self._file.stream.flush()
+        except BaseException:
+            self._has_failed = True
+            raise
         self._waiting = bytearray()
 
     def close(self) -> None:
-        """Write what waits and close the file; in a forked child, only close."""
-        if self._file.closed:
+        """Put the file in its place; after a failed write the older file stays instead."""
+        if self._process != os.getpid():
+            self._file.abandon()
+            return
+        if self._has_failed:
+            self.discard()
+            return
+        if not self._file.is_open:
             return
         try:
-            if self._process == os.getpid():
-                self.flush()
-        finally:
-            self._file.close()
+            self.flush()
+        except BaseException:
+            self.discard()
+            raise
+        self._file.commit()
+
+    def discard(self) -> None:
+        """Drop all that was written; an older file stays as it was."""
+        if self._process != os.getpid():
+            self._file.abandon()
+        else:
+            self._file.discard()
 
 
 class RecordReader:
-    """Reads records of a memory-mapped file, or of bytes, at any offset.
+    """Reads records of a file, or of bytes, at any offset.
 
-    The position is the caller's: one reader serves several threads and forked children. The file
-    must not be cut short while it is mapped.
+    The position is the caller's: one reader serves several threads and forked children. A file
+    that is cut short or rewritten meanwhile is an error at the next read.
     """
 
     def __init__(self, place: str | os.PathLike[str] | bytes, name: str = "<bytes>") -> None:
         self.path: Path | None = None
         self.name = name
         if isinstance(place, bytes | bytearray | memoryview):
-            self.data: bytes | mmap.mmap = bytes(place)
+            self.data: bytes | FileBytes = bytes(place)
         else:
             self.path = existing_file(place)
             self.name = str(self.path)
-            self.data = _mapped(self.path)
+            self.data = FileBytes(self.path)
         self.size = len(self.data)
         # For each offset modulo 4: (from, to), no magic begins between them, one does at `to`.
         self._next_magic = [(0, -1)] * 4
@@ -147,7 +163,7 @@ class RecordReader:
         >>> RecordReader(encode(b"abc")).read(0)
         (b'abc', 12)
         """
-        if at >= self.size and not self._grown(at):
+        if at >= self.size and not self._has_grown(at):
             return None, at
         return self._record(at)
 
@@ -204,11 +220,10 @@ class RecordReader:
         return at
 
     def close(self) -> None:
-        """Unmap the file; views that were handed out stay valid until they are dropped."""
+        """Close the file."""
         data, self.data, self.size = self.data, b"", 0
-        if isinstance(data, mmap.mmap):
-            with contextlib.suppress(BufferError):  # a view is in use; the map goes with it
-                data.close()
+        if isinstance(data, FileBytes):
+            data.close()
 
     # One record. No length is believed before it is held against the bytes that remain.
 
@@ -242,7 +257,7 @@ class RecordReader:
         """Return (flag, where the content lies, offset behind the padding) of a part."""
         if not 0 <= at <= self.size - HEAD.size:
             self._fail(at, "the 8 bytes of a record's head", f"{max(0, self.size - at)} bytes")
-        magic, word = HEAD.unpack_from(self.data, at)
+        magic, word = HEAD.unpack(self.data[at : at + HEAD.size])
         if magic != MAGIC:
             raise self._no_magic(at)
         flag, length = word >> LENGTH_BITS, word & LONGEST
@@ -287,18 +302,11 @@ class RecordReader:
         self._next_magic[phase] = (start, found)
         return found
 
-    def _grown(self, at: int) -> bool:
-        """Map the file anew if it has become longer since."""
-        if self.path is None:
+    def _has_grown(self, at: int) -> bool:
+        """Return whether the file now reaches beyond an offset, and take in what was added."""
+        if not isinstance(self.data, FileBytes):
             return False
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return False
-        if size <= max(self.size, at):
-            return False
-        self.data = _mapped(self.path)
-        self.size = len(self.data)
+        self.size = self.data.grow()
         return at < self.size
 
     def _no_magic(self, at: int) -> FormatError:
@@ -310,10 +318,3 @@ class RecordReader:
 
     def _fail(self, at: int, expected: str, found: str) -> NoReturn:
         raise self._error(at, expected, found)
-
-
-def _mapped(path: Path) -> mmap.mmap | bytes:
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return b""  # nothing cannot be mapped
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

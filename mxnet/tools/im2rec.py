@@ -28,6 +28,7 @@ if not __package__:  # run by its path, as programs do that look for MXNet's too
 from .. import recordio
 from ..error import MXNetError
 from ..formats import pictures
+from ..formats.atomic import replacing
 from ..formats.record_index import ListedImage, read_list
 from .progress import shown
 
@@ -60,10 +61,10 @@ def list_images(
 
 def write_list(path: Path, images: Iterable[tuple]) -> None:
     """Write a `.lst` file: index, label(s) and path in each line."""
-    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+    with replacing(path) as file:
         for index, name, *labels in images:
             values = "".join(f"{label:f}\t" for label in labels)
-            file.write(f"{index}\t{values}{name}\n")
+            file.write(f"{index}\t{values}{name}\n".encode("utf-8", "surrogateescape"))
 
 
 def make_lists(args: argparse.Namespace) -> int:
@@ -155,6 +156,12 @@ def make_records(args: argparse.Namespace) -> int:
         return 1
     names = set(Packing._fields) - {"root"}
     packing = Packing(Path(args.root), **{name: getattr(args, name) for name in names})
+    if not packing.pass_through:
+        try:
+            pictures.opencv()  # before any file is opened
+        except MXNetError as error:
+            print(f"im2rec: {error}", file=sys.stderr)
+            return 1
     left_out = 0
     for path in files:
         print(f"Creating {path.with_suffix('.rec')} from {path}")
@@ -165,7 +172,10 @@ def make_records(args: argparse.Namespace) -> int:
 
 
 def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
-    """Write the `.rec` and `.idx` of a list, in its order; return how many lines were left out."""
+    """Write the `.rec` and `.idx` of a list, in its order; return how many lines were left out.
+
+    Both appear when they are complete. Without a single record, older ones stay as they are.
+    """
     images = read_list(path, on_error="skip")
     left_out = images.skipped
     if left_out:
@@ -179,6 +189,10 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
                 left_out += 1
             else:
                 file.write_idx(image.index, record)
+        if not file.keys:
+            file.discard()
+            print(f"{path}: there is no picture to pack; {rec} is not written", file=sys.stderr)
+            return max(1, left_out)
     return left_out
 
 

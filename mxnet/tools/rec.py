@@ -17,6 +17,7 @@ import numpy as np
 
 from ..error import FormatError, MXNetError
 from ..formats import pictures
+from ..formats.atomic import replacing
 from ..formats.record_index import read_index
 from ..formats.recordio_file import Damage, RecordReader
 from ..recordio import IRHeader, unpack
@@ -121,7 +122,8 @@ def extract(args: argparse.Namespace) -> int:
         labels = "\t".join(f"{label:f}" for label in _labels(header))
         lines.append(f"{header.id}\t{labels}\t{name}\n")
     name = Path(args.file).stem + ".lst"
-    (folder / name).write_text("".join(lines), encoding="utf-8")
+    with replacing(folder / name) as file:
+        file.write("".join(lines).encode("utf-8"))
     print(f"{len(lines)} pictures and {name} in {folder}")
     return 0
 
@@ -142,6 +144,8 @@ def check(args: argparse.Namespace) -> int:
             if args.decode:
                 said.append(str(error))
     said += [f"{d.error} Left out: bytes {d.start} to {d.end}." for d in problems]
+    if not places and not problems:
+        said.append(f"{args.file}: the file is empty")
     index = Path(args.index) if args.index else Path(args.file).with_suffix(".idx")
     if args.index or index.exists():
         said += _index_problems(index, places)
@@ -178,7 +182,8 @@ def index(args: argparse.Namespace) -> int:
             return 1
         seen.add(key)
         lines.append(f"{key}\t{offset}\n")
-    out.write_text("".join(lines), encoding="utf-8")
+    with replacing(out) as file:
+        file.write("".join(lines).encode("utf-8"))
     print(f"{len(lines)} records in {out}")
     return 0
 

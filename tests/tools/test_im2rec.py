@@ -97,3 +97,44 @@ def test_it_runs_as_a_program(folder, how):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (folder / "p.lst").read_text().count("\n") == 7
+
+
+@pytest.fixture
+def packed(folder):
+    (folder / "p.lst").write_text(cases.LIST)
+    assert im2rec.main(["p", "root"]) == 0
+    return {p: p.read_bytes() for p in (folder / "p.rec", folder / "p.idx")}
+
+
+def unchanged(packed):
+    return all(path.read_bytes() == content for path, content in packed.items())
+
+
+def test_without_opencv_older_records_stay(packed, monkeypatch, capsys):
+    from mxnet.formats import pictures
+
+    def missing():
+        raise pictures.MissingLibrary("OpenCV is not installed")
+
+    monkeypatch.setattr(pictures, "opencv", missing)
+    assert im2rec.main(["p", "root"]) == 1
+    assert "OpenCV is not installed" in capsys.readouterr().err
+    assert unchanged(packed)
+
+
+def test_an_empty_result_is_an_error(folder, packed, capsys):
+    (folder / "p.lst").write_text("0\t1\tnone.jpg\n")
+    assert im2rec.main(["p", "root"]) == 1
+    assert "no picture to pack" in capsys.readouterr().err
+    assert unchanged(packed)
+
+
+def test_an_interrupted_run_keeps_older_records(packed, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(im2rec.Packing, "packed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        im2rec.main(["p", "root"])
+    assert unchanged(packed)
+    assert not [p for p in pathlib.Path().iterdir() if p.suffix == ".part"]

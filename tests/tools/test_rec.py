@@ -114,3 +114,9 @@ def test_help_tells_the_commands(capsys):
     assert end.value.code == 0
     out = capsys.readouterr().out
     assert all(word in out for word in ("im2rec", "rec", "info"))
+
+
+def test_an_empty_file_does_not_pass_the_check(tmp_path, capsys):
+    (tmp_path / "a.rec").touch()
+    assert main(["rec", "check", str(tmp_path / "a.rec")]) == 1
+    assert "the file is empty" in capsys.readouterr().out

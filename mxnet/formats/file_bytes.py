@@ -1,0 +1,90 @@
+"""Random access to the bytes of a file by reading, not by mapping.
+
+A mapped file that another process cuts short kills whoever touches the lost part. Reading at an
+offset gives fewer bytes instead, which is an error like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from ..error import FormatError
+
+__all__ = ["FileBytes"]
+
+CHUNK = 1 << 20  # bytes that a search reads at once
+
+
+class FileBytes:
+    """The content of a file as far as it went when it was opened.
+
+    Slices return bytes. Threads and forked processes may share it: there is no position.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # A plain descriptor: readers live as long as their users, and nobody must close them.
+        self._handle: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._size = os.fstat(self._handle).st_size
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        return self.read(start, max(0, stop - start))
+
+    def read(self, at: int, count: int) -> bytes:
+        """Return bytes at an offset; fewer than were asked for are an error."""
+        found = self._read(at, count)
+        while len(found) < count:  # a signal, or a file system that reads in portions
+            more = self._read(at + len(found), count - len(found))
+            if not more:
+                raise FormatError(
+                    f"{self.path}: at byte {at} expected {count} bytes, found {len(found)}: the "
+                    "file became shorter while it was read."
+                )
+            found += more
+        return found
+
+    def find(self, wanted: bytes, start: int = 0, stop: int | None = None) -> int:
+        """Return the offset of the first occurrence, or -1."""
+        stop = self._size if stop is None else min(stop, self._size)
+        overlap = len(wanted) - 1
+        while start + len(wanted) <= stop:
+            chunk = self.read(start, min(CHUNK, stop - start))
+            found = chunk.find(wanted)
+            if found >= 0:
+                return start + found
+            start += max(1, len(chunk) - overlap)
+        return -1
+
+    def grow(self) -> int:
+        """Look whether the file has become longer; return its size."""
+        self._size = max(self._size, os.fstat(self._opened()).st_size)
+        return self._size
+
+    def close(self) -> None:
+        """Close the file."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def _opened(self) -> int:
+        if self._handle is None:
+            raise FormatError(f"{self.path} was closed.")
+        return self._handle
+
+    def _read(self, at: int, count: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._opened(), count, at)
+        with self._lock:  # Windows: the position is shared
+            os.lseek(self._opened(), at, os.SEEK_SET)
+            return os.read(self._opened(), count)
