@@ -27,6 +27,13 @@ VARIABLES = {
             "Linux with glibc: keep the memory of freed arrays for the next ones instead of "
             "returning it to the system, so that large arrays do not fault in new pages.",
         ),
+        Variable(
+            "MXNET_IMAGE_MAX_PIXELS",
+            int,
+            178_956_970,
+            "The largest picture that is decoded, in pixels (width times height). The size that a "
+            "file claims is looked at before any memory is taken. 0 means no limit.",
+        ),
         Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
         Variable("MXNET_GLUON_REPO", str, "", "Base address of a mirror of the model zoo."),
         Variable(

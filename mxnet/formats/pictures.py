@@ -1,4 +1,4 @@
-"""Compressed pictures to pixels and back. OpenCV does the work, simplejpeg decodes JPEG if there.
+"""Decode and encode pictures, by OpenCV or, for JPEG, by simplejpeg if it is installed.
 
 Pixels are uint8 NumPy arrays (height, width, channels). OpenCV is an optional dependency: the extra
 `image` brings it.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from types import ModuleType
 
 import numpy as np
 
+from .. import env
 from ..error import FormatError, MXNetError
+from .picture_size import MOST_SCANS, read_size
 
 GRAY, COLOR = 0, 1
 JPEG_START = b"\xff\xd8\xff"
-LARGEST = 1 << 30  # pixels: OpenCV's own limit
+OPENCV_LIMIT = "OPENCV_IO_MAX_IMAGE_PIXELS"  # OpenCV reads it when it is imported
 
 
 class MissingLibrary(MXNetError, ImportError):
@@ -24,12 +27,19 @@ class MissingLibrary(MXNetError, ImportError):
 
 
 class BadPicture(FormatError):
-    """Bytes that no decoder takes for a picture."""
+    """Bytes that cannot be decoded as a picture."""
+
+
+class PictureTooLarge(BadPicture):
+    """A picture that claims more pixels than are allowed."""
 
 
 @functools.cache
 def opencv() -> ModuleType:
     """Return OpenCV, or say how to install it."""
+    limit = env.get("MXNET_IMAGE_MAX_PIXELS")
+    if limit:  # the last resort for formats whose headers are not read here
+        os.environ.setdefault(OPENCV_LIMIT, str(limit))
     try:
         return importlib.import_module("cv2")
     except ImportError as error:
@@ -62,11 +72,31 @@ def decode(
     """
     if not len(content):
         raise BadPicture(f"Decoding failed: {source or 'the picture'} is empty.")
+    check_size(content, source)
     if flag in (GRAY, COLOR) and bytes(content[:3]) == JPEG_START:
         pixels = _decode_jpeg(content, flag, rgb)
         if pixels is not None:
             return pixels
     return _decode_any(content, flag, rgb, source)
+
+
+def check_size(content: bytes | bytearray | memoryview, source: str = "") -> None:
+    """Raise if the header of a picture claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
+    limit = env.get("MXNET_IMAGE_MAX_PIXELS")
+    size = read_size(content) if limit else None
+    if size is None:
+        return
+    if size.width * size.height > limit:
+        raise PictureTooLarge(
+            f"Decoding refused: {_named(source)} of {len(content)} bytes claims {size.width} x "
+            f"{size.height} pixels, and the limit is {limit}. If the picture can be trusted, set "
+            "the environment variable MXNET_IMAGE_MAX_PIXELS to a larger number."
+        )
+    if size.scans > MOST_SCANS:
+        raise BadPicture(
+            f"Decoding refused: {_named(source)} is a JPEG of {size.scans} scans; at most "
+            f"{MOST_SCANS} are decoded."
+        )
 
 
 def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
@@ -80,7 +110,7 @@ def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
             return None  # four inks: OpenCV has its own rule
         return library.decode_jpeg(content, "GRAY" if flag == GRAY else "RGB" if rgb else "BGR")
     except ValueError:
-        return None  # damaged: OpenCV saves what can be saved
+        return None  # damaged: OpenCV decodes what is left of it
 
 
 def _turned(content: bytes) -> bool:
