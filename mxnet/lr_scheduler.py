@@ -27,7 +27,7 @@ WarmupMode = Literal["linear", "constant"]
 
 
 class LRScheduler:
-    """Base of all schedulers: warm-up; `__call__` is for subclasses.
+    """Base class of all schedulers; implements warm-up.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class LRScheduler:
         return self.warmup_begin_lr + rise
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update; each scheduler tells its own."""
+        """Return the rate for this update; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must override __call__(num_update)")
 
 
@@ -177,7 +177,7 @@ class MultiFactorScheduler(LRScheduler):
         return self.base_lr
 
 
-class _FadingScheduler(LRScheduler):
+class _DecreasingScheduler(LRScheduler):
     """From ``base_lr`` to ``final_lr`` along a curve; after ``max_update`` the rate stays."""
 
     def __init__(
@@ -201,8 +201,8 @@ class _FadingScheduler(LRScheduler):
         self.final_lr = final_lr
         self.max_steps = max_update - warmup_steps
 
-    def _left(self, progress: float) -> float:
-        """Return which part of the way down is left at a progress from 0 to 1."""
+    def _remaining(self, progress: float) -> float:
+        """Return the fraction of the decrease that remains at a progress from 0 to 1."""
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
@@ -212,12 +212,12 @@ class _FadingScheduler(LRScheduler):
         if num_update <= self.max_update:
             done = num_update - self.warmup_steps
             progress = done / self.max_steps if self.max_steps else 1.0
-            way = self.base_lr_orig - self.final_lr
-            self.base_lr = self.final_lr + way * self._left(progress)
+            span = self.base_lr_orig - self.final_lr
+            self.base_lr = self.final_lr + span * self._remaining(progress)
         return self.base_lr
 
 
-class PolyScheduler(_FadingScheduler):
+class PolyScheduler(_DecreasingScheduler):
     """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
 
     >>> schedule = PolyScheduler(max_update=4, base_lr=1.0, pwr=2)
@@ -238,11 +238,11 @@ class PolyScheduler(_FadingScheduler):
         super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.power = pwr
 
-    def _left(self, progress: float) -> float:
+    def _remaining(self, progress: float) -> float:
         return (1 - progress) ** self.power
 
 
-class CosineScheduler(_FadingScheduler):
+class CosineScheduler(_DecreasingScheduler):
     """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
 
     >>> schedule = CosineScheduler(max_update=4, base_lr=1.0)
@@ -261,5 +261,5 @@ class CosineScheduler(_FadingScheduler):
     ) -> None:
         super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
 
-    def _left(self, progress: float) -> float:
+    def _remaining(self, progress: float) -> float:
         return (1 + cos(pi * progress)) / 2

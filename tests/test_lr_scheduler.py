@@ -58,6 +58,6 @@ def test_changes_are_logged(caplog):
         (lambda s: s.CosineScheduler(1.5), TypeError, "whole number"),
     ],
 )
-def test_mistakes_are_told(make, error, message):
+def test_mistakes_raise_errors(make, error, message):
     with pytest.raises(error, match=message):
         make(lr_scheduler)

@@ -1,7 +1,7 @@
-"""What every initializer does: choose by the parameter's name how to fill it.
+"""`Initializer`: fill a parameter according to its name.
 
-A subclass overrides `_init_weight`; those who need more override the other ``_init_`` hooks,
-which downstream libraries know by these names.
+A subclass overrides `_init_weight`; some also override the other ``_init_`` hooks,
+whose names downstream libraries use.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..ndarray import NDArray
 
 
 class InitDesc(str):
-    """A parameter's name with what is known of it.
+    """The name of a parameter, with its attributes.
 
     Parameters
     ----------
     name : the parameter's name.
-    attrs : its attributes; ``__init__`` among them says how it wants to be initialized.
+    attrs : its attributes; ``__init__`` names its own initializer.
     global_init : the initializer of the whole model, for those that pass work on.
 
     >>> InitDesc("fc_weight", {"__init__": "zeros"}).attrs
@@ -43,7 +43,7 @@ class InitDesc(str):
         attrs: Mapping[str, Any] | None = None,
         global_init: Initializer | None = None,
     ) -> InitDesc:
-        """Make the string and put the rest beside it."""
+        """Create the string and attach the rest to it."""
         desc = super().__new__(cls, name)
         desc.attrs = attrs or {}
         desc.global_init = global_init
@@ -60,9 +60,9 @@ def _size_of(values: NDArray) -> str:
 
 
 class Initializer:
-    """Base of all initializers.
+    """Base class of all initializers.
 
-    Call it with an `InitDesc` and an array: a parameter that brings its own ``__init__`` is filled
+    Call it with an `InitDesc` and an array: a parameter with an ``__init__`` of its own is filled
     by that; names that end in ``weight`` by this initializer; ``bias``, ``beta`` and ``min``
     get 0, ``gamma`` and ``max`` get 1; any other name is an error.
 
@@ -105,19 +105,19 @@ class Initializer:
     __hash__ = None  # type: ignore[assignment]  # they can be changed
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
-        """Fill an array in the way its name asks for."""
+        """Fill an array by its own initializer, or by its name."""
         if not isinstance(desc, InitDesc):
             self._legacy_init(desc, arr)
             return
         if desc.global_init is None:
             desc.global_init = self
-        wish = desc.attrs.get("__init__", "")
-        if wish:
-            create(wish)._init_weight(desc, arr)
-            told = wish.dumps() if isinstance(wish, Initializer) else wish
+        own = desc.attrs.get("__init__", "")
+        if own:
+            create(own)._init_weight(desc, arr)
+            used = own.dumps() if isinstance(own, Initializer) else own
         else:
-            told = self._init_by_name(desc, arr, _SUFFIXES)
-        self._verbose_print(desc, told, arr)
+            used = self._init_by_name(desc, arr, _SUFFIXES)
+        self._verbose_print(desc, used, arr)
 
     def _init_by_name(self, name: str, arr: NDArray, suffixes: Sequence[tuple[str, str]]) -> str:
         """Use the hook of the first suffix that fits; return the suffix."""
@@ -129,7 +129,7 @@ class Initializer:
         return "default"
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        """Fill an array told by a bare string, which knows a few names more."""
+        """Fill an array named by a plain string, for which a few more names are known."""
         if not isinstance(name, str):
             raise TypeError(f"name must be string, got {type(name).__name__}")
         if not isinstance(arr, NDArray):
@@ -185,7 +185,7 @@ class Initializer:
         raise ValueError(
             f"Unknown initialization pattern for {name}. Default initialization is limited to "
             'names that end in "weight", "bias", "gamma" (1.0) and "beta" (0.0). Please use '
-            "mx.sym.Variable(init=mx.init.*) to set how this one starts."
+            "mx.sym.Variable(init=mx.init.*) to set an initializer for it."
         )
 
 

@@ -141,7 +141,7 @@ class FusedRNN(Initializer):
         self._forget_bias = forget_bias
 
     def _input_size(self, total: int) -> int:
-        """Return how wide the first layer's input is, which the packed size tells."""
+        """Return the width of the first layer's input, computed from the packed size."""
         hidden, directions = self._num_hidden, 2 if self._bidirectional else 1
         rows = directions * hidden * len(GATES[self._mode] or " ")
         deeper = (self._num_layers - 1) * (directions * hidden + hidden + 2)

@@ -1,4 +1,4 @@
-"""Metrics: numbers that tell how well predictions fit labels, gathered batch by batch."""
+"""Metrics: how well predictions fit labels, accumulated over batches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`EvalMetric`: sums over batches, for the last stretch (local) and since `reset` (global).
+"""`EvalMetric`: sums over batches, since `reset_local` (local) and since `reset` (global).
 
-A metric computes on the device where the predictions are. What it finds on a GPU stays there,
-and is read only when somebody asks: so no batch has to wait for a number.
+A metric computes on the device of the predictions. Sums on a GPU stay there and are read only on
+request, so no batch waits for a transfer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Sum:
 
 
 class EvalMetric:
-    """Base of all metrics: a sum and a count, whose quotient is the value.
+    """Base class of all metrics: a sum and a count, whose quotient is the value.
 
     A subclass overrides `update`, where it adds to ``sum_metric`` and ``num_inst``; one that
     passes ``has_global_stats=True`` adds to ``global_sum_metric`` and ``global_num_inst`` too.
@@ -84,7 +84,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `create` needs to make this metric again."""
+        """Return the configuration from which `create` makes this metric."""
         return {
             **self._kwargs,
             "metric": type(self).__name__,
@@ -94,23 +94,23 @@ class EvalMetric:
         }
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
-        """Take a batch of labels and predictions by name."""
+        """Add a batch of labels and predictions by name."""
         outputs, labels = self.output_names, self.label_names
         preds = [pred[name] for name in (pred if outputs is None else outputs)]
         self.update([label[name] for name in (label if labels is None else labels)], preds)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions; each metric tells its own."""
+        """Add a batch of labels and predictions; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must override update(labels, preds)")
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all sums."""
         self.__dict__.pop("_pending", None)
         self.num_inst = self.global_num_inst = 0
         self.sum_metric = self.global_sum_metric = 0.0
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the sums of `get`, and keep those of `get_global`."""
         self.num_inst = 0
         self.sum_metric = 0.0
 
@@ -166,7 +166,7 @@ _create = registry.get_create_func(EvalMetric, "metric")
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """Make a metric from its name, from a function, or from a list of these.
+    """Create a metric from its name, from a function, or from a list of these.
 
     Further arguments go to the metric, or to each one of the list.
 
@@ -233,12 +233,12 @@ class CompositeEvalMetric(EvalMetric):
             metric.update_dict(labels, preds)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all sums."""
         for metric in self.metrics:
             metric.reset()
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the sums of `get`, and keep those of `get_global`."""
         for metric in self.metrics:
             metric.reset_local()
 
@@ -251,7 +251,7 @@ class CompositeEvalMetric(EvalMetric):
         return _unzipped(metric.get_global_name_value() for metric in self.metrics)
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `create` needs to make this metric again."""
+        """Return the configuration from which `create` makes this metric."""
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 

@@ -23,7 +23,7 @@ from .classification import Names
 
 @register
 class Loss(EvalMetric):
-    """The mean of all elements of the outputs; labels are not looked at.
+    """The mean of all elements of the outputs; labels are ignored.
 
     >>> metric = mx.metric.Loss()
     >>> metric.update(None, [nd.array([1, 2, 6])])
@@ -116,7 +116,7 @@ class CustomMetric(EvalMetric):
             self._add(total, count)
 
     def get_config(self) -> dict[str, Any]:
-        """Refuse: a function cannot be told as a configuration."""
+        """Raise an error: a function has no configuration."""
         raise NotImplementedError("CustomMetric cannot be serialized")
 
 
@@ -127,7 +127,7 @@ def _on_host(array: Any) -> numpy.ndarray:
 def np(
     numpy_feval: Feval, name: str | None = None, allow_extra_outputs: bool = False
 ) -> CustomMetric:
-    """Make a metric from a function of NumPy arrays ``numpy_feval(label, pred)``.
+    """Create a metric from a function of NumPy arrays ``numpy_feval(label, pred)``.
 
     >>> def share_of_ones(label, pred):
     ...     return (pred == 1).mean()

@@ -52,7 +52,7 @@ class TopKAccuracy(EvalMetric):
 def ranks(pred: Tensor, label: Tensor) -> Tensor:
     """Return how many classes come before the label's; of equal scores the last class is first.
 
-    NaN is above all, as in a sort. A class that is not there comes after all others.
+    NaN ranks first, as in a sort. A class that does not exist ranks last.
     """
     classes = pred.shape[1]
     scores = as_float(pred).nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)

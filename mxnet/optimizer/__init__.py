@@ -1,4 +1,4 @@
-"""Optimizers: what turns gradients into better weights.
+"""Optimizers, which update weights by their gradients.
 
 >>> sgd = mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9)
 >>> updater = mx.optimizer.get_updater(sgd)

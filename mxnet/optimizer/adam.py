@@ -1,4 +1,4 @@
-"""Adam and its kin: steps along a running mean of the gradient over a running size of it."""
+"""Adam and its variants: steps along a running mean of the gradient over a running size of it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Adam(ListOptimizer):
     learning_rate : float
         The rate; also that of a scheduler that is given.
     beta1, beta2 : float
-        How much of the running mean and of the running square stays.
+        Decay rates of the running mean and of the running square.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     lazy_update : bool
         With a row_sparse gradient change only the rows that it has.
 
@@ -82,7 +82,7 @@ class Adamax(ListOptimizer):
     Parameters
     ----------
     beta1, beta2 : float
-        How much of the running mean and of the largest gradient stays.
+        Decay rates of the running mean and of the largest gradient.
     """
 
     rule = adamax
@@ -115,9 +115,9 @@ class Nadam(ListOptimizer):
     Parameters
     ----------
     beta1, beta2 : float
-        How much of the running mean and of the running square stays.
+        Decay rates of the running mean and of the running square.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     schedule_decay : float
         How fast the momentum grows.
     """
@@ -160,9 +160,9 @@ class FTML(ListOptimizer):
     Parameters
     ----------
     beta1, beta2 : float
-        How much of the leader and of the running square stays.
+        Decay rates of the leader and of the running square.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     """
 
     rule = ftml

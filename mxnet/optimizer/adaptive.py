@@ -22,7 +22,7 @@ class AdaGrad(ListOptimizer):
     Parameters
     ----------
     eps : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
 
     >>> w = mx.nd.array([1.0])
     >>> adagrad = mx.optimizer.AdaGrad(learning_rate=0.5)
@@ -64,9 +64,9 @@ class AdaDelta(ListOptimizer):
     Parameters
     ----------
     rho : float
-        How much of both running squares stays.
+        Decay rate of both running squares.
     epsilon : float
-        Keeps the divisor from 0, and the first steps too.
+        Added inside both roots, so that the first steps are not 0.
     """
 
     rule = adadelta
@@ -91,11 +91,11 @@ class RMSProp(ListOptimizer):
     Parameters
     ----------
     gamma1 : float
-        How much of the running square stays.
+        Decay rate of the running square.
     gamma2 : float
         Momentum of the centered form.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     centered : bool
         Whether to take Graves' form.
     clip_weights : float, optional
@@ -136,11 +136,11 @@ class Ftrl(ListOptimizer):
     Parameters
     ----------
     lamda1 : float
-        Strength of the pull to 0.
+        Strength of the L1 regularization.
     learning_rate : float
         The rate.
     beta : float
-        Holds the first steps back.
+        Smooths the first steps.
     """
 
     rule = ftrl

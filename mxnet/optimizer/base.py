@@ -17,7 +17,7 @@ from ..registry import RegistryError
 
 Index = int | str
 Class = TypeVar("Class", bound=type)
-HALF_TYPES = (np.float16, dtypes.bfloat16)  # those that get a 32-bit copy in mixed precision
+HALF_TYPES = (np.float16, dtypes.bfloat16)  # with a 32-bit copy in mixed precision
 
 
 def is_half(weight: NDArray) -> bool:
@@ -26,7 +26,7 @@ def is_half(weight: NDArray) -> bool:
 
 
 def warn_of_half(name: str) -> None:
-    """Say that 16-bit weights are better trained with a 32-bit copy."""
+    """Warn that 16-bit weights train better with a 32-bit copy."""
     warnings.warn(
         "Accumulating with float16 in optimizer can lead to poor accuracy or slow convergence. "
         f"Consider using multi_precision=True option of the {name}",
@@ -35,7 +35,7 @@ def warn_of_half(name: str) -> None:
 
 
 class Optimizer:
-    """Base of all optimizers: subclasses tell `create_state` and `update`.
+    """Base class of all optimizers: subclasses define `create_state` and `update`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Optimizer:
 
     @staticmethod
     def register(klass: Class) -> Class:
-        """Make a class known by its name, in lower case.
+        """Register a class under its name in lower case.
 
         >>> @mx.optimizer.Optimizer.register
         ... class Still(mx.optimizer.Optimizer): ...
@@ -134,7 +134,7 @@ class Optimizer:
 
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
-        """Make an optimizer by its name, in any case.
+        """Create an optimizer by its name, in any case.
 
         >>> mx.optimizer.create("sgd", learning_rate=0.5).learning_rate
         0.5
@@ -148,10 +148,10 @@ class Optimizer:
             raise RegistryError(f"Cannot find optimizer {name}. {hint}")
         return klass(**kwargs)
 
-    # -- what subclasses tell -----------------------------------------------------------------
+    # -- defined by subclasses ----------------------------------------------------------------
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        """Return what the optimizer remembers about a weight: arrays, tuples of them or None."""
+        """Return the state of a weight: arrays, tuples of them or None."""
         return None
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
@@ -198,8 +198,8 @@ class Optimizer:
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: Mapping) -> None:
-        """Refuse; `set_lr_mult` took its place long ago."""
-        raise DeprecationWarning("set_lr_scale is gone; use set_lr_mult.")
+        """Raise an error; `set_lr_mult` replaced it."""
+        raise DeprecationWarning("set_lr_scale was removed; use set_lr_mult.")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
         """Set multipliers of the rate by name or index, over those that the symbol has."""
@@ -243,7 +243,7 @@ class Optimizer:
         multipliers, parameters, names = getattr(self, which), self.param_dict, self.idx2name
         if not parameters and not multipliers:
             return [value] * len(indices)
-        if parameters:  # gluon's way: all are there
+        if parameters:  # Gluon passes all of them
             try:
                 return [value * getattr(parameters[index], which) for index in indices]
             except KeyError:

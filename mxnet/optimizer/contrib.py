@@ -25,7 +25,7 @@ class GroupAdaGrad(ListOptimizer):
     Parameters
     ----------
     eps : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     """
 
     rule = group_adagrad
@@ -52,7 +52,7 @@ class GroupAdaGrad(ListOptimizer):
 
 @register
 class AdamW(ListOptimizer):
-    """Adam with weight decay beside its step: ``w -= eta (lr' m / (sqrt(v) + eps) + wd w)``.
+    """Adam with decoupled weight decay: ``w -= eta (lr' m / (sqrt(v) + eps) + wd w)``.
 
     1.9.1 has the operators for it, but no optimizer. Moments are Adam's of
     ``clip(rescale_grad g)``. The rate rules both the step and the decay.
@@ -62,9 +62,9 @@ class AdamW(ListOptimizer):
     learning_rate : float
         The rate, ``eta`` of the formula.
     beta1, beta2 : float
-        How much of the running mean and of the running square stays.
+        Decay rates of the running mean and of the running square.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     correct_bias : bool
         Whether the moments are corrected for their start at 0, in ``lr'``.
     """

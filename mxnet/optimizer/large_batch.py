@@ -1,4 +1,4 @@
-"""Optimizers for large batches: each weight's step is held against the weight's own size."""
+"""Optimizers for large batches: each step is scaled by the norm of its weight."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LARS(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the last move that the next one keeps.
+        The fraction of the last update that the next one keeps.
     lazy_update : bool
         With a row_sparse gradient change only the rows that it has.
     eta : float
-        The size of a step as a part of the weight's.
+        The size of a step relative to the weight's.
     eps : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     momentum_correction : bool
         When a scheduler changes the rate, scale momentum along. In 1.9.1 that reaches only the
         first few parameters of a step; here it reaches all.
@@ -114,9 +114,9 @@ class LAMB(ListOptimizer):
     Parameters
     ----------
     beta1, beta2 : float
-        How much of the running mean and of the running square stays.
+        Decay rates of the running mean and of the running square.
     epsilon : float
-        Keeps the divisor from 0.
+        Added to the denominator to avoid division by 0.
     lower_bound, upper_bound : float, optional
         Limits of ``|w|``.
     bias_correction : bool
@@ -147,7 +147,7 @@ class LAMB(ListOptimizer):
         self.aggregate_num = 45  # the most that 1.9.1 takes at once
 
 
-# How much of the way to the full multiplier is gone after a part of the warm-up.
+# The fraction of the full multiplier that is reached after a fraction of the warm-up.
 WARMUPS = {"linear": lambda part: part, "power2": lambda part: part * part, "sqrt": sqrt}
 
 
@@ -158,7 +158,7 @@ class LBSGD(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the last move that the next one keeps.
+        The fraction of the last update that the next one keeps.
     warmup_strategy : {'linear', 'power2', 'sqrt', 'lars'}
         How the rate grows to `batch_scale` times itself; 'lars' takes ``|w| / |g|`` instead.
     warmup_epochs : int

@@ -43,8 +43,8 @@ class ListOptimizer(Optimizer):
 
     rule: ClassVar[Rule]
     stateless_rule: ClassVar[Rule | None] = None  # in place of `rule` where states are None
-    copy_comes_first = True  # (32-bit copy, state), or the other way round
-    rates_by_list = False  # whether MXNet asks `_get_lrs`, or else `_get_lr` one by one
+    copy_comes_first = True  # (32-bit copy, state), or the reverse
+    rates_by_list = False  # whether MXNet calls `_get_lrs`, or `_get_lr` for each
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
@@ -105,7 +105,7 @@ class ListOptimizer(Optimizer):
             self._update_sparse(*one, mixed)
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
-        """Return rates and decays now; a subclass that tells its own is asked as MXNet asks."""
+        """Return current rates and decays; overridden methods are called as MXNet calls them."""
         own, base = type(self), Optimizer
         if self.rates_by_list or (
             own._get_lr is base._get_lr
@@ -237,7 +237,7 @@ def zero_state(weight: NDArray) -> NDArray:
 
 
 def _memory(array: NDArray) -> Tensor:
-    """Return what holds all rows of an array; a row_sparse one stores them all from now on."""
+    """Return the tensor with all rows of an array; a row_sparse one stores them all from now on."""
     if array.stype == "default":
         return plain(array)
     if array.stype != "row_sparse":

@@ -1,4 +1,4 @@
-"""MXNet's spelling of this place: `mxnet.optimizer.optimizer` has all optimizers and `Updater`."""
+"""`mxnet.optimizer.optimizer`, MXNet's module of all optimizers and `Updater`."""
 
 from __future__ import annotations
 

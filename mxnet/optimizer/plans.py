@@ -1,4 +1,4 @@
-"""`Plan`: how a list of parameters is stepped, looked at once and used as long as they stay.
+"""`Plan`: how a list of parameters is stepped, prepared once and used until they change.
 
 What fused kernels do not check is checked here: they would walk past the end of a state that is
 smaller than its weight.
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 class Group:
-    """Parameters of one data type on one device: what is stepped on, and what remembers it."""
+    """Parameters of one data type on one device, with their states."""
 
     __slots__ = ("device", "dtype", "halves", "indices", "kinds", "positions", "shapes", "weights")
 
@@ -70,19 +70,19 @@ class Group:
         if self.positions is not None:
             grads = [grads[i] for i in self.positions]
         if list(map(_shape, grads)) != self.shapes:
-            self._complain(grads, called)
-        if set(map(_dtype, grads)) != {self.dtype} or not self._are_here(grads):
-            self._complain(grads, called)
+            self._raise_mismatch(grads, called)
+        if set(map(_dtype, grads)) != {self.dtype} or not self._are_on_device(grads):
+            self._raise_mismatch(grads, called)
         if self.halves is not None:
             return [g.to(torch.float32) for g in grads]
         return grads
 
-    def _are_here(self, grads: list[Tensor]) -> bool:
+    def _are_on_device(self, grads: list[Tensor]) -> bool:
         if self.device.type == "cpu":
             return all(map(_is_cpu, grads))
         return set(map(_device, grads)) == {self.device}
 
-    def _complain(self, grads: list[Tensor], called: Callable[[Index], str]) -> None:
+    def _raise_mismatch(self, grads: list[Tensor], called: Callable[[Index], str]) -> None:
         for index, shape, grad in zip(self.indices, self.shapes, grads, strict=True):
             if grad.shape != shape:
                 raise ShapeError(
@@ -152,7 +152,7 @@ class Plan:
 
 
 def positions_by_place(weights: list[Tensor], alone: bool) -> list[list[int] | None]:
-    """Return which weights may step together by type and device; None stands for all."""
+    """Return which weights may step together by type and device; None means all."""
     if alone:
         return [[i] for i in range(len(weights))]
     if len(set(map(_dtype, weights))) == 1 == len(set(map(_device, weights))):
@@ -189,7 +189,7 @@ def check_states(
     indices: Sequence[Index],
     called: Callable[[Index], str],
 ) -> None:
-    """Refuse states that are not of the shape, type and place of their weights."""
+    """Raise an error for states without the shape, dtype and device of their weights."""
     for kind in kinds:
         for weight, state, index in zip(weights, kind or (), indices, strict=False):
             same = weight.dtype == state.dtype and weight.device == state.device

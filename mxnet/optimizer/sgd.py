@@ -1,4 +1,4 @@
-"""Optimizers that follow the gradient itself, its momentum or its sign: SGD and its kin."""
+"""SGD and its variants, which follow the gradient, its momentum or its sign."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SGD(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the last move that the next one keeps.
+        The fraction of the last update that the next one keeps.
     lazy_update : bool
         With a row_sparse gradient change only the rows that it has.
 
@@ -61,7 +61,7 @@ class NAG(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the last move that the next one keeps.
+        The fraction of the last update that the next one keeps.
 
     >>> w = mx.nd.array([1.0])
     >>> nag = mx.optimizer.NAG(momentum=0.5, learning_rate=0.5)
@@ -88,9 +88,9 @@ class Signum(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the momentum that stays.
+        Decay rate of the momentum.
     wd_lh : float
-        Weight decay beside the step.
+        Decoupled weight decay.
 
     >>> w = mx.nd.array([1.0, 1.0])
     >>> signum = mx.optimizer.Signum(learning_rate=0.5)
@@ -123,7 +123,7 @@ class DCASGD(ListOptimizer):
     Parameters
     ----------
     momentum : float
-        The part of the last move that the next one keeps.
+        The fraction of the last update that the next one keeps.
     lamda : float
         Strength of the correction.
     """
@@ -164,12 +164,12 @@ class SGLD(ListOptimizer):
 
 @register
 class Test(Optimizer):
-    """Adds the gradient to the weight and remembers the weight: for tests of what is around it."""
+    """Add the gradient to the weight and store the weight; for tests."""
 
     __test__ = False  # not a test case
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
-        """Return a place for the weight."""
+        """Return an array for the weight."""
         return zero_state(weight)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: NDArray) -> None:

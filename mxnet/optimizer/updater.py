@@ -37,7 +37,7 @@ class Updater:
         self.aggregate_updates = optimizer.aggregate_num > 0
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
-        """Update one weight by its gradient, or lists of them, which is the fast way."""
+        """Update one weight by its gradient, or lists of them, which is faster."""
         if not isinstance(index, list | tuple):
             index, grad, weight = [index], [grad], [weight]
         if not len(index) == len(grad) == len(weight):
@@ -56,7 +56,7 @@ class Updater:
         self._update(index, weight, grad, [states[i] for i in index])
 
     def _prepare(self, indices: Sequence[Index], weights: Sequence[NDArray]) -> None:
-        """Make the states that are not there yet, and bring those from a file to their weights."""
+        """Create missing states, and move those from a file to the devices of their weights."""
         states, synced = self.states, self.states_synced
         for i, weight in zip(indices, weights, strict=True):
             if i not in states:

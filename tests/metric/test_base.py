@@ -1,4 +1,4 @@
-"""Metrics are made by name, gathered together, extended; mistakes are told."""
+"""Metrics are made by name, gathered together, extended; mistakes raise errors."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ THREE = mx.nd.array([1, 0, 1])
         ("pearsonr", [THREE], [LABEL], ValueError, r"labels \(3,\).*predictions \(2,\)"),
     ],
 )
-def test_mistakes_are_told(name, label, pred, error, message):
+def test_mistakes_raise_errors(name, label, pred, error, message):
     with pytest.raises(error, match=message):
         mx.metric.create(name).update(label, pred)
 
@@ -271,7 +271,7 @@ def test_mistakes_are_told(name, label, pred, error, message):
         (lambda m: m.Perplexity(None).update([THREE], [HALF]), "one label for the 2"),
     ],
 )
-def test_other_mistakes_are_told(make, message):
+def test_other_mistakes_raise_errors(make, message):
     with pytest.raises(ValueError, match=message):
         make(mx.metric)
 
@@ -294,11 +294,11 @@ def test_perplexity_of_sequences_along_any_axis():
 
 def test_the_golden_file_covers_every_metric():
     golden = pathlib.Path(__file__).parents[1] / "golden" / "metrics.json"
-    told = {row[0] for row in json.loads(golden.read_text())}
+    recorded = {row[0] for row in json.loads(golden.read_text())}
     own = {"CompositeEvalMetric", "CustomMetric"}
     known = {
         k.__name__
         for k in get_registry(mx.metric.EvalMetric).values()
         if k.__module__.startswith("mxnet.")
     }
-    assert known - own == told
+    assert known - own == recorded

@@ -14,12 +14,12 @@ GOLDEN = np.load(pathlib.Path(recorder.__file__).parent / "optimizers.npz")
 ROWS = recorder.rows()
 
 
-def _told(name, setting):
+def _title(name, setting):
     return name + "-" + ",".join(f"{k}={v}" for k, v in setting.items())
 
 
 @pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "one by one"])
-@pytest.mark.parametrize("number", range(len(ROWS)), ids=[_told(*row) for row in ROWS])
+@pytest.mark.parametrize("number", range(len(ROWS)), ids=[_title(*row) for row in ROWS])
 def test_steps_as_mxnet(number, in_lists):
     name, setting = ROWS[number]
     updater, seen = recorder.run(mx, name, setting, in_lists)

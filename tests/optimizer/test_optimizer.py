@@ -53,7 +53,7 @@ def test_lars_decays_weights_only():
     assert set(lars.wd_mult) == {"x", "z_bias", "q_gamma", "r_beta"}
 
 
-def test_counts_begin_where_told_and_are_kept_by_device():
+def test_counts_begin_where_asked_and_are_kept_by_device():
     sgd = mx.optimizer.SGD(begin_num_update=7)
     sgd._update_count([0, 1])
     sgd._update_count(0)
@@ -310,7 +310,7 @@ def test_own_optimizers_get_mixed_precision():
 
 
 @pytest.mark.parametrize("name", ["adam", "rmsprop", "nag", "lamb", "lbsgd"])
-def test_subclasses_may_tell_the_rate_of_one_parameter(name):
+def test_subclasses_may_override_the_rate_of_one_parameter(name):
     """Wrappers override `_get_lr`; their `_get_lrs` is fit for SGD alone."""
 
     class Halving(mx.optimizer.Optimizer.opt_registry[name]):
@@ -331,7 +331,7 @@ def test_subclasses_may_tell_the_rate_of_one_parameter(name):
 
 
 @pytest.mark.parametrize("name", ["sgd", "lars"])
-def test_subclasses_of_aggregating_optimizers_tell_rates_by_list(name):
+def test_subclasses_of_aggregating_optimizers_override_rates_by_list(name):
     class Own(mx.optimizer.Optimizer.opt_registry[name]):
         def _get_lr(self, index):
             raise AssertionError("MXNet does not ask SGD for one rate")

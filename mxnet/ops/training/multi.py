@@ -20,7 +20,7 @@ from ..shapes import Shapes, unify
 from .rules import Rule, check_shapes, describe
 from .tensor_list import Tensors
 
-# Attributes with one value for each weight, and the numbers of the rule that they stand for.
+# Attributes with one value for each weight, and the numbers of the rule that they give.
 PER_WEIGHT: dict[str, tuple[str, Any]] = {
     "lrs": ("lr", Floats),
     "learning_rates": ("lr", Floats),

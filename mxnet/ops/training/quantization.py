@@ -1,8 +1,8 @@
-"""From real numbers to 8-bit ones and back.
+"""Quantize real numbers to 8 bits and back.
 
-A quantized array travels with two numbers, the range it stands for. Zero is always exact: the
-scale follows from the larger end of the range. Rounding sends halves to even; what lies outside
-saturates. (1.9.1 uses 127 and 255 steps here, 127.5 and 255.5 there; so do we.)
+A quantized array comes with two numbers, the range that it represents. Zero is always exact: the
+scale follows from the larger end of the range. Halves round to even; values out of range
+saturate. (Like 1.9.1, some operators use 127 and 255 steps, others 127.5 and 255.5.)
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _rounded(scaled: Tensor, kind: EightBit) -> Tensor:
 def quantize(
     data: Tensor, min_range: Tensor, max_range: Tensor, *, out_type: EightBit = "uint8"
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Quantize to 8 bits within a given range; also return the range that the result stands for.
+    """Quantize to 8 bits within a given range; also return the range that the result represents.
 
     >>> x, low, high = mx.nd.array([-1, 0, 0.5]), mx.nd.array([-1]), mx.nd.array([1])
     >>> [y.asnumpy() for y in mx.nd.contrib.quantize(x, low, high, out_type="int8")[:2]]
@@ -135,7 +135,7 @@ def dequantize(
     *,
     out_type: Literal["float32"] = "float32",
 ) -> Tensor:
-    """Return the real numbers that an 8-bit array stands for.
+    """Return the real numbers that an 8-bit array represents.
 
     >>> x, low, high = mx.nd.array([-128, 0, 64], dtype="int8"), mx.nd.array([-1]), mx.nd.array([1])
     >>> mx.nd.contrib.dequantize(x, low, high).asnumpy()

@@ -32,6 +32,8 @@ class Rule:
     ones are numbers, in the order and with the defaults of MXNet's operator. It calls tensor
     methods, which work on one tensor and on a `TensorList` alike.
 
+    >>> import torch
+    >>> from mxnet.ops.training.sgd import sgd
     >>> weights = [torch.ones(2), torch.ones(1)]
     >>> sgd(weights, [torch.ones(2), torch.zeros(1)], lr=0.5)
     >>> weights

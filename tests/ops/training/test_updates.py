@@ -138,7 +138,7 @@ def test_adam_with_a_mean_that_stands_still(betas, expected):
 
 
 @pytest.mark.parametrize(("name", "step"), [("ftrl_update", {}), ("ftml_update", {"t": 1})])
-def test_a_rate_of_zero_is_told_before_anything_changes(name, step):
+def test_a_rate_of_zero_raises_before_anything_changes(name, step):
     states = [torch.ones(2) for _ in range(4 + bool(step))]
     with pytest.raises(MXNetError, match=f"{name}: divides by lr, which is 0"):
         registry.get(name)(*states, lr=0.0, **step)
