@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return WRONG_USAGE
+    if args.command == "run":  # the program's warnings are shown as Python shows them
+        return _run(args)
     with _warnings_as_lines(f"mx {args.command}"):
         return _run(args)
 

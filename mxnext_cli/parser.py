@@ -48,6 +48,11 @@ COMMANDS = {
         "mxnet.tools.view:run",
         arguments.view,
     ),
+    "run": Command(
+        "run an old program with names put back that newer libraries removed",
+        "mxnext_cli.run:run",
+        arguments.run,
+    ),
     "doctor": Command(
         "report on this installation and find common problems",
         "mxnet.tools.doctor:run",

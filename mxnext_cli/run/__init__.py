@@ -1,0 +1,123 @@
+"""`mx run`: runs an old program with the names put back that libraries removed since."""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import CommandError
+from .program import Program, owns
+from .put_back import give_builtins, put_back
+from .report import all_findings, hint, print_report, python_2_lines, write_report
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the program; return its exit code."""
+    script = Path(args.script)
+    if not script.is_file():
+        raise CommandError(f"{script}: there is no such file")
+    program = Program(script)
+    error: BaseException | None = None
+    with _as_main_program(script, args.arguments), put_back(program):
+        try:
+            _execute(program)
+        except SystemExit as ended:
+            error = ended
+        except BaseException as failed:  # of the program: it is shown as Python shows it
+            error = failed
+            _show_failure(failed, program)
+        findings = all_findings(program)
+    _flush()
+    if not args.quiet:
+        print_report(findings)
+    if args.report:
+        said = None if error is None or isinstance(error, SystemExit) else repr(error)
+        write_report(args.report, findings, said)
+    return _exit_code(error)
+
+
+def _execute(program: Program) -> None:
+    """Compile the script and run it as ``__main__``."""
+    path = program.script
+    source = path.read_bytes()
+    tree = program.add_file(str(path), source)
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    module = types.ModuleType("__main__")
+    vars(module).update(__file__=str(path), __builtins__=builtins)
+    give_builtins(program, tree, vars(module))
+    sys.modules["__main__"] = module
+    exec(code, vars(module))
+
+
+@contextmanager
+def _as_main_program(script: Path, arguments: list[str]) -> Iterator[None]:
+    """Set what a program sees of its start, and restore it afterwards."""
+    argv, path, main = sys.argv, sys.path[:], sys.modules.get("__main__")
+    before = set(sys.modules)
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        if main is not None:
+            sys.modules["__main__"] = main
+        for name in set(sys.modules) - before:
+            if owns(getattr(sys.modules[name], "__file__", None) or "<none>"):
+                del sys.modules[name]
+
+
+def _show_failure(error: BaseException, program: Program) -> None:
+    """Print the traceback from the program's first frame on, and a hint if there is one."""
+    _flush()
+    trace = error.__traceback__
+    while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    shown = traceback.TracebackException(type(error), error, trace)
+    sys.stderr.write("".join(shown.format()))
+    if isinstance(error, SyntaxError) and error.filename:
+        _show_python_2(Path(error.filename))
+    elif said := hint(error):
+        sys.stderr.write(f"mx run: hint: {said}\n")
+
+
+def _show_python_2(path: Path) -> None:
+    lines = python_2_lines(path) if path.is_file() else []
+    if not lines:
+        return
+    sys.stderr.write(
+        f"mx run: {path.name} is written for Python 2; {len(lines)} lines look like it. The tools "
+        "2to3 and futurize change them:\n"
+    )
+    for found in lines[:20]:
+        sys.stderr.write(f"  {path.name}:{found.line}  {found.name}  ->  {found.instead}\n")
+    if len(lines) > 20:
+        sys.stderr.write(f"  ... {len(lines) - 20} more\n")
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):
+        sys.stdout = sys.__stdout__
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if error is None:
+        return 0
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    sys.stderr.write(f"{error.code}\n")
+    return 1
