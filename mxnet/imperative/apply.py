@@ -1,4 +1,9 @@
-"""`apply`: the single path from an eager call to an operator's kernel."""
+"""`apply`: the single path from an eager call to an operator's kernel.
+
+The generated functions of `call_functions` take a fast path for calls they have seen before. It
+is a shortcut through this module, never a second set of rules: whatever it cannot do, and every
+error, comes back here.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,20 @@ from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
-from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
+from ..ops.interpreters import run_kernel
+from .handle import SparseOperand, current, is_same_memory, note_constant, wrap, writable
 from .state import state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
+
+__all__ = [
+    "apply",
+    "assign",
+    "bind_inputs",
+    "parse_context",
+    "stored_context",
+]
 
 _NO_ATTRS: dict[str, Any] = {}
 
@@ -44,7 +58,7 @@ def apply(
         raw = {"shape": out.shape, "dtype": out.dtype, **(raw or {})}
     attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
     if op.variadic is None:
-        inputs = _checked_inputs(op, inputs, attrs)
+        inputs = bind_inputs(op, inputs, attrs)
     try:
         tensors = [None if a is None else current(a) for a in inputs]
     except SparseOperand:
@@ -58,17 +72,15 @@ def apply(
         device = _device_of(tensors, result_ctx)
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
     try:
-        result = op.kernel(*tensors, **attrs)
+        result = run_kernel(op, tensors, attrs)
     except MXNetError:
         raise
     except KERNEL_ERRORS as error:
-        raise _told_by_rules(op, tensors, attrs) or operator_error(
-            op.name, tensors, error
-        ) from error
-    stored_ctx = None if result_ctx is None or _is_implied(result_ctx) else result_ctx
+        raise explain_kernel_error(op, tensors, attrs, error) from error
     if out is not None:
         return _write_out(op, result, out)
     single = type(result) is Tensor
+    stored_ctx = stored_context(result_ctx)
     made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
     if state.recording:
         for array in made:
@@ -76,28 +88,37 @@ def apply(
     return made[0] if single else made
 
 
-def _told_by_rules(op: Op, tensors: Sequence[Tensor | None], attrs: dict) -> ShapeError | None:
-    """Return what the shape rules have against the inputs: they speak of the user's arguments.
+def explain_kernel_error(
+    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any], error: Exception
+) -> MXNetError:
+    """Return a kernel's error in MXNet's terms.
 
-    torch's kernels name sizes that they computed on the way, such as an output of -9 pixels.
+    Shape rules come first, because they speak of the user's arguments; torch's kernels name sizes
+    that they computed on the way, such as an output of -9 pixels.
     """
+    return _error_by_shape_rules(op, tensors, attrs) or operator_error(op.name, tensors, error)
+
+
+def _error_by_shape_rules(
+    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]
+) -> ShapeError | None:
     if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
         return None
     shapes = [tuple(t.shape) for t in tensors if t is not None]
     given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
     try:
         op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
-    except ShapeError as told:
-        text = str(told).removeprefix(f"{op.name}: ")
-        if "differ: expected" in text:  # two shapes that do not meet: the kernel says it better
+    except ShapeError as error:
+        text = str(error).removeprefix(f"{op.name}: ")
+        if "differ: expected" in text:  # two shapes that do not match: the kernel says it better
             return None
         return ShapeError(str(operator_error(op.name, tensors, ValueError(text))))
-    except Exception:  # the rules fail on it as the kernel did, and know no more
+    except Exception:  # the rules fail on it as the kernel did
         return None
     return None
 
 
-def _checked_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:
+def bind_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:
     """Return one entry for each input of the operator; a wrong number is an error.
 
     Like MXNet, the arrays that are there go in order to the inputs that these attributes want.
@@ -150,14 +171,11 @@ def _device_of(tensors: Sequence[Tensor | None], ctx: Context | None) -> torch.d
     return torch_device(ctx or current_context())
 
 
-def _is_implied(ctx: Context) -> bool:
-    """Return whether the tensor's device tells this context by itself."""
-    return ctx.device_typeid == 2 or (ctx.device_typeid == 1 and ctx.device_id == 0)
-
-
 def stored_context(ctx: Context | None) -> Context | None:
-    """Return the context if an array must remember it, else None."""
-    return None if ctx is None or _is_implied(ctx) else ctx
+    """Return the context if an array must remember it, None if the tensor's device implies it."""
+    if ctx is None or ctx.device_typeid == 2 or (ctx.device_typeid == 1 and ctx.device_id == 0):
+        return None
+    return ctx
 
 
 def _write_out(op: Op, result: Any, out: Any) -> Any:
@@ -195,6 +213,3 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
             place.copy_(tensor)
     if tensor.requires_grad:
         target._tracked, target._session = tensor, state.session
-
-
-__all__ = ["KERNEL_ERRORS", "apply", "assign", "parse_context", "plain", "stored_context"]

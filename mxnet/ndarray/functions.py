@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,128 +12,40 @@ from ..error import InvalidValue
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
 from ..ops import registry
+from ..ops.tensor.operations import OPERATIONS, Operation
 from .creation import array
 from .ndarray import NDArray
 from .operator_overloads import NUMBERS, binary_overload
 
 OPERANDS = (Handle, *NUMBERS)
 
-# name: (array with array, array with number, number with array, number with number, sentence)
-_TWO_SIDED = {
-    "add": ("broadcast_add", "_plus_scalar", "_plus_scalar", operator.add, "the sum"),
-    "subtract": (
-        "broadcast_sub",
-        "_minus_scalar",
-        "_rminus_scalar",
-        operator.sub,
-        "the difference",
-    ),
-    "multiply": ("broadcast_mul", "_mul_scalar", "_mul_scalar", operator.mul, "the product"),
-    "divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv, "the quotient"),
-    "modulo": ("broadcast_mod", "_mod_scalar", "_rmod_scalar", operator.mod, "the remainder"),
-    "power": ("broadcast_power", "_power_scalar", "_rpower_scalar", operator.pow, "the power"),
-    "maximum": ("broadcast_maximum", "_maximum_scalar", "_maximum_scalar", max, "the larger"),
-    "minimum": ("broadcast_minimum", "_minimum_scalar", "_minimum_scalar", min, "the smaller"),
-    "hypot": ("broadcast_hypot", "_hypot_scalar", "_hypot_scalar", np.hypot, "the hypotenuse"),
-    "equal": ("broadcast_equal", "_equal_scalar", "_equal_scalar", operator.eq, "1 where equal"),
-    "not_equal": (
-        "broadcast_not_equal",
-        "_not_equal_scalar",
-        "_not_equal_scalar",
-        operator.ne,
-        "1 where different",
-    ),
-    "greater": (
-        "broadcast_greater",
-        "_greater_scalar",
-        "_lesser_scalar",
-        operator.gt,
-        "1 where lhs is greater",
-    ),
-    "greater_equal": (
-        "broadcast_greater_equal",
-        "_greater_equal_scalar",
-        "_lesser_equal_scalar",
-        operator.ge,
-        "1 where lhs is not less",
-    ),
-    "lesser": (
-        "broadcast_lesser",
-        "_lesser_scalar",
-        "_greater_scalar",
-        operator.lt,
-        "1 where lhs is less",
-    ),
-    "lesser_equal": (
-        "broadcast_lesser_equal",
-        "_lesser_equal_scalar",
-        "_greater_equal_scalar",
-        operator.le,
-        "1 where lhs is not greater",
-    ),
-    "logical_and": (
-        "broadcast_logical_and",
-        "_logical_and_scalar",
-        "_logical_and_scalar",
-        lambda x, y: 1 if x and y else 0,
-        "1 where both are not zero",
-    ),
-    "logical_or": (
-        "broadcast_logical_or",
-        "_logical_or_scalar",
-        "_logical_or_scalar",
-        lambda x, y: 1 if x or y else 0,
-        "1 where one is not zero",
-    ),
-    "logical_xor": (
-        "broadcast_logical_xor",
-        "_logical_xor_scalar",
-        "_logical_xor_scalar",
-        lambda x, y: 1 if bool(x) ^ bool(y) else 0,
-        "1 where exactly one is not zero",
-    ),
-}
 
-
-def _two_sided(name: str) -> Callable:
-    both, with_number, reverse, on_numbers, sentence = _TWO_SIDED[name]
-    sign, reversed_sign = (
-        binary_overload(NDArray, both, with_number),
-        binary_overload(NDArray, both, reverse),
-    )
+def _two_sided(operation: Operation) -> Callable:
+    """Return the function of two arrays, of an array and a number, or of two numbers."""
+    overload = binary_overload(NDArray, operation)
+    reversed_overload = binary_overload(NDArray, operation, reverse=True)
+    on_numbers = operation.on_numbers
 
     def function(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, Handle) and isinstance(rhs, OPERANDS):
-            return sign(lhs, rhs)
+            return overload(lhs, rhs)
         if isinstance(rhs, Handle) and isinstance(lhs, NUMBERS):
-            return reversed_sign(rhs, lhs)
+            return reversed_overload(rhs, lhs)
         if isinstance(lhs, NUMBERS) and isinstance(rhs, NUMBERS):
             return on_numbers(lhs, rhs)
         raise TypeError(f"types ({type(lhs)}, {type(rhs)}) not supported: use NDArray or numbers.")
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {sentence} of two arrays (broadcast), or of an array and a number."
+    function.__name__ = function.__qualname__ = operation.name
+    function.__doc__ = (
+        f"Return {operation.summary} of two arrays (broadcast), or of an array and a number."
+    )
     return function
 
 
-add = _two_sided("add")
-subtract = _two_sided("subtract")
-multiply = _two_sided("multiply")
-divide = true_divide = _two_sided("divide")
-modulo = _two_sided("modulo")
-maximum = _two_sided("maximum")
-minimum = _two_sided("minimum")
-hypot = _two_sided("hypot")
-equal = _two_sided("equal")
-not_equal = _two_sided("not_equal")
-greater = _two_sided("greater")
-greater_equal = _two_sided("greater_equal")
-lesser = _two_sided("lesser")
-lesser_equal = _two_sided("lesser_equal")
-logical_and = _two_sided("logical_and")
-logical_or = _two_sided("logical_or")
-logical_xor = _two_sided("logical_xor")
-_power = _two_sided("power")
+_TWO_SIDED = {operation.name: _two_sided(operation) for operation in OPERATIONS}
+globals().update(_TWO_SIDED)
+true_divide = _TWO_SIDED["divide"]
+_power = _TWO_SIDED["power"]
 
 
 def power(base: Any, exp: Any) -> Any:

@@ -18,13 +18,13 @@ from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
 from ..imperative.apply import stored_context
+from ..imperative.call_functions import make_call_function
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
 from ..imperative.state import backward_mode, state
 from ..ops import registry
 from ..ops.tensor.reshape_codes import resolve_reshape
 from . import indexing
-from .codegen import make_plain_function
 from .one_element import convertible
 from .printing import html, text
 
@@ -509,7 +509,7 @@ class NDArray(Handle):
 
 
 def _operator(name: str) -> Callable:
-    return make_plain_function(registry.get(name), NDArray)
+    return make_call_function(registry.get(name), NDArray)
 
 
 _broadcast_to = _operator("broadcast_to")

@@ -1,8 +1,7 @@
-"""Arithmetic and comparison signs of arrays: the hottest code of the house, so keep it thin."""
+"""Operator overloads of arrays, ``+ - * / % **`` and comparisons: the hottest code of all."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
@@ -11,45 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..imperative.apply import KERNEL_ERRORS, apply
+from ..imperative.apply import apply
 from ..imperative.freed_graphs import reuse_across_sessions
 from ..imperative.handle import Handle, new_object, wrap_recorded, writable
 from ..imperative.state import recording_scopes, state
-from ..ops import registry
+from ..ops import interpreters
+from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import BOOL, known_numbers
+from ..ops.tensor.elementwise import absolute, negative
+from ..ops.tensor.operations import BY_DUNDER, Operation
 from .codegen import make_function
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-# sign: (array with array, array with number, number with array)
-ARITHMETIC = {
-    "add": ("broadcast_add", "_plus_scalar", "_plus_scalar"),
-    "sub": ("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-    "mul": ("broadcast_mul", "_mul_scalar", "_mul_scalar"),
-    "truediv": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    "mod": ("broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-    "pow": ("broadcast_power", "_power_scalar", "_rpower_scalar"),
-}
-COMPARISONS = {
-    "eq": ("broadcast_equal", "_equal_scalar"),
-    "ne": ("broadcast_not_equal", "_not_equal_scalar"),
-    "gt": ("broadcast_greater", "_greater_scalar"),
-    "ge": ("broadcast_greater_equal", "_greater_equal_scalar"),
-    "lt": ("broadcast_lesser", "_lesser_scalar"),
-    "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
-}
-# Their kernels answer in bool, MXNet in the dtype of the operands.
-ANSWERING_BOOL = {
-    *(array_op for array_op, _ in COMPARISONS.values()),
-    "broadcast_logical_and",
-    "broadcast_logical_or",
-    "broadcast_logical_xor",
-}
 NUMBERS = (int, float, np.generic)
-empty_like = torch.empty_like
-# Tensor.to is a slow way to say it.
-CASTS = {
+_interpreters = interpreters.eager
+_empty_like = torch.empty_like
+# Faster than Tensor.to.
+_CASTS = {
     torch.float32: torch.Tensor.float,
     torch.float64: torch.Tensor.double,
     torch.float16: torch.Tensor.half,
@@ -61,117 +40,104 @@ CASTS = {
 }
 
 
-def _refuse(other: Any) -> TypeError:
+def unsupported_operand(other: Any) -> TypeError:
+    """Return the error for an operand that is neither an array nor a number."""
     return TypeError(
         f"type {type(other)} not supported: use an NDArray (mx.nd.array(x)) or a number."
     )
 
 
-def _scalar(value: float) -> float | str:
-    """Return a number as an attribute; -0.0 as text, for among known attributes it equals 0."""
-    return value if value or math.copysign(1, value) > 0 else "-0.0"
+def _compare_in_dtype(compare: Callable) -> Callable:
+    """Return a comparison that answers in the first operand's dtype, without a cast if possible."""
 
-
-def cast_to_operand_dtype(compare: Callable) -> Callable:
-    """Return a comparison that answers in the first operand's dtype, at once where it can."""
-
-    def compared(x: Tensor, y: Tensor) -> Tensor:
+    def compare_in_dtype(x: Tensor, y: Tensor) -> Tensor:
         if y.ndim == 0 or x.shape == y.shape:
-            return compare(x, y, out=empty_like(x))
-        return CASTS[x.dtype](compare(x, y))
+            return compare(x, y, out=_empty_like(x))
+        return _CASTS[x.dtype](compare(x, y))
 
-    return compared
+    return compare_in_dtype
 
 
-def binary_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
-    """Return the method for ``array <sign> other``.
+def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = False) -> Callable:
+    """Return the method for ``array <op> other``; with `reverse` for ``other <op> array``.
 
-    It repeats what `invoke` does for two dense arrays of one dtype, or for an array and a number
-    that was met before, and no more; everything else goes through that door.
+    It runs the kernel directly for two dense arrays of one dtype, or for an array and a number
+    that has been used before; everything else, and every error, goes through `apply`.
     """
-    op, with_number = registry.get(array_op), registry.get(scalar_op)
-    kernel = number_kernel = plain_kernel = plain_number_kernel = None
-    swapped = getattr(with_number, "swapped", False)
-    compares = array_op in ANSWERING_BOOL
+    op, scalar = operation.broadcast, operation.scalar
+    if reverse:
+        scalar = operation.reversed_scalar
+    compares, number_first = operation.returns_bool, getattr(scalar, "swapped", False)
+    kernel = op.raw if op.gradient_rule is None else op.kernel
+    scalar_kernel = scalar.raw if scalar.gradient_rule is None else None
+    plain_kernel, plain_scalar_kernel = op.raw, scalar.raw
+    if compares:
+        plain_kernel = _compare_in_dtype(plain_kernel)
+        plain_scalar_kernel = _compare_in_dtype(plain_scalar_kernel)
 
-    def take_kernels() -> None:
-        nonlocal kernel, number_kernel, plain_kernel, plain_number_kernel
-        plain_kernel, plain_number_kernel = op.raw, with_number.raw
-        kernel = plain_kernel if op.gradient_rule is None else op.kernel
-        number_kernel = plain_number_kernel if with_number.gradient_rule is None else None
-        if compares:
-            plain_kernel, plain_number_kernel = (
-                cast_to_operand_dtype(kernel),
-                cast_to_operand_dtype(number_kernel),
-            )
-
-    op.follow(take_kernels)
-    with_number.follow(take_kernels)
-
-    def any_operand(self: NDArray, other: Any) -> NDArray:
-        """Do what `sign` does, with whatever stands on the right."""
+    def general(self: NDArray, other: Any) -> NDArray:
         if isinstance(other, Handle):
-            return apply(op, (self, other), None, cls=cls)
+            operands = (other, self) if reverse else (self, other)
+            return apply(op, operands, None, cls=cls)
         if isinstance(other, NUMBERS):
-            return apply(with_number, (self,), {"scalar": _scalar(other)}, cls=cls)
-        raise _refuse(other)
+            return apply(scalar, (self,), {"scalar": other}, cls=cls)
+        raise unsupported_operand(other)
 
-    def recorded_sign(self: NDArray, other: Any) -> NDArray:
-        """Do what `sign` does while some thread records."""
+    def recorded(self: NDArray, other: Any) -> NDArray:
+        """Do the same while some thread records or an interpreter is active."""
         session = state.session
-        if session is None:
-            return any_operand(self, other)
+        if session is None or _interpreters:
+            return general(self, other)
         dtype, x = self._dtype, self._tracked
         if x is None:
             x = self._data
         elif self._session is not session and self._session is not None:
             x = reuse_across_sessions(self, session)
         kind = type(other)
-        if kind is cls:
+        if kind is cls and not reverse:
             y = other._tracked
             if y is None:
                 y = other._data
             elif other._session is not session and other._session is not None:
                 y = reuse_across_sessions(other, session)
             if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
-                return any_operand(self, other)
+                return general(self, other)
             try:
                 out = kernel(x, y)
             except KERNEL_ERRORS:
-                return any_operand(self, other)  # says what is wrong, in full
+                return general(self, other)
             sources = self, other
         elif kind is int or (kind is float and other):
             value = known_numbers[dtype].get(other)
-            if value is None or x is None or number_kernel is None:
-                return any_operand(self, other)
-            out = number_kernel(value, x) if swapped else number_kernel(x, value)
+            if value is None or x is None or scalar_kernel is None:
+                return general(self, other)
+            out = scalar_kernel(value, x) if number_first else scalar_kernel(x, value)
             sources = (self,)
         else:
-            return any_operand(self, other)
+            return general(self, other)
         if compares:
-            out = CASTS[dtype](out)
+            out = _CASTS[dtype](out)
         return wrap_recorded(cls, out, dtype, sources, session)
 
-    def sign(self: NDArray, other: Any) -> NDArray:
-        # The straight road, as short as it can be: nothing recorded, dense arrays of one type.
-        if recording_scopes:
-            return recorded_sign(self, other)
+    def overload(self: NDArray, other: Any) -> NDArray:
+        if recording_scopes or _interpreters:
+            return recorded(self, other)
         x, dtype, kind = self._data, self._dtype, type(other)
-        if kind is cls:
+        if kind is cls and not reverse:
             y = other._data
             if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
-                return any_operand(self, other)
+                return general(self, other)
             try:
                 out = plain_kernel(x, y)
             except KERNEL_ERRORS:
-                return any_operand(self, other)
+                return general(self, other)
         elif kind is int or (kind is float and other):  # -0.0 would find the number 0
             value = known_numbers[dtype].get(other)
             if value is None or x is None:
-                return any_operand(self, other)
-            out = plain_number_kernel(value, x) if swapped else plain_number_kernel(x, value)
+                return general(self, other)
+            out = plain_scalar_kernel(value, x) if number_first else plain_scalar_kernel(x, value)
         else:
-            return any_operand(self, other)
+            return general(self, other)
         array = new_object(cls)
         array._data = out
         array._tracked = None
@@ -180,26 +146,22 @@ def binary_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Callab
         array._grad = None
         return array
 
-    return sign
+    return overload
 
 
-def in_place_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Callable:
-    """Return the method for ``array <sign>= other``: the result goes into the array's memory."""
-    op, with_number = registry.get(array_op), registry.get(scalar_op)
-    kernel = number_kernel = None
+def _in_place_kernel(op: Op) -> Callable | None:
+    """Return the kernel if it takes ``out=``, as torch's own functions do."""
+    return op.raw if type(op.raw) is BuiltinFunctionType else None
 
-    def take_kernels() -> None:
-        # Only torch's own functions take `out`.
-        nonlocal kernel, number_kernel
-        kernel = op.raw if type(op.raw) is BuiltinFunctionType else None
-        number_kernel = with_number.raw if type(with_number.raw) is BuiltinFunctionType else None
 
-    op.follow(take_kernels)
-    with_number.follow(take_kernels)
+def in_place_overload(cls: type[NDArray], operation: Operation) -> Callable:
+    """Return the method for ``array <operator>= other``, which writes into the array's memory."""
+    op, scalar = operation.broadcast, operation.scalar
+    kernel, scalar_kernel = _in_place_kernel(op), _in_place_kernel(scalar)
 
-    def sign(self: NDArray, other: Any) -> NDArray:
+    def overload(self: NDArray, other: Any) -> NDArray:
         x, dtype, kind = self._data, self._dtype, type(other)
-        if recording_scopes or x is None or dtype is BOOL:
+        if recording_scopes or _interpreters or x is None or dtype is BOOL:
             pass
         elif kind is cls:
             y = other._data
@@ -209,32 +171,32 @@ def in_place_overload(cls: type[NDArray], array_op: str, scalar_op: str) -> Call
                     return self
                 except KERNEL_ERRORS:  # overlapping parts of one memory
                     pass
-        elif (kind is int or (kind is float and other)) and number_kernel:
+        elif (kind is int or (kind is float and other)) and scalar_kernel:
             value = known_numbers[dtype].get(other)
             if value is not None:
-                number_kernel(x, value, out=x)
+                scalar_kernel(x, value, out=x)
                 return self
         writable(self)  # refuses members of a graph before anything is computed
         if isinstance(other, Handle):
             return apply(op, (self, other), None, self, cls=cls)
         if isinstance(other, NUMBERS):
-            return apply(with_number, (self,), {"scalar": _scalar(other)}, self, cls=cls)
-        raise _refuse(other)
+            return apply(scalar, (self,), {"scalar": other}, self, cls=cls)
+        raise unsupported_operand(other)
 
-    return sign
+    return overload
 
 
 def add_operator_overloads(cls: type[NDArray]) -> None:
     """Give a class its arithmetic and comparison methods."""
-    for sign, (array_op, scalar_op, reversed_op) in ARITHMETIC.items():
-        _set(cls, f"__{sign}__", binary_overload(cls, array_op, scalar_op))
-        _set(cls, f"__r{sign}__", binary_overload(cls, array_op, reversed_op))
-        if sign != "pow":
-            _set(cls, f"__i{sign}__", in_place_overload(cls, array_op, scalar_op))
-    for sign, (array_op, scalar_op) in COMPARISONS.items():
-        _set(cls, f"__{sign}__", binary_overload(cls, array_op, scalar_op))
-    for sign, name in (("neg", "negative"), ("abs", "abs")):
-        _set(cls, f"__{sign}__", make_function(registry.get(name), name, cls))
+    for dunder, operation in BY_DUNDER.items():
+        _set(cls, f"__{dunder}__", binary_overload(cls, operation))
+        if operation.returns_bool:
+            continue
+        _set(cls, f"__r{dunder}__", binary_overload(cls, operation, reverse=True))
+        if dunder != "pow":
+            _set(cls, f"__i{dunder}__", in_place_overload(cls, operation))
+    _set(cls, "__neg__", make_function(negative, negative.name, cls))
+    _set(cls, "__abs__", make_function(absolute, absolute.name, cls))
     for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
         setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
 

@@ -119,8 +119,7 @@ class Op:
         self.type_pattern = TypePattern(types)
         self.parsed_attributes: dict[tuple, Attrs] = {}
         self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
-        self._plain_kernels: tuple[Callable, Callable | None] | None = None  # while watched
-        self._followers: list[Callable[[], None]] = []
+        self.fast_path_rule: Callable | None = None
         self._read_signature(function)
         update_wrapper(self, function)
 
@@ -212,42 +211,27 @@ class Op:
         self.work_rule = rule
         return rule
 
-    # -- watching -----------------------------------------------------------------------------
+    def fast_path(self, rule: Callable) -> Callable:
+        """Register kernels for the call cache: ``rule(dtype, attrs)`` returns one, or None.
 
-    def watch(self, watched: Callable[[str, Callable], Callable]) -> None:
-        """Run kernels as ``watched(name, kernel)`` from now on, until `unwatch`."""
-        self.unwatch()
-        self._plain_kernels = self.kernel, self.raw
-        self.kernel = watched(self.name, self.kernel)
-        if self.raw is not None:
-            self.raw = watched(self.name, self.raw)
-        for take in self._followers:
-            take()
-
-    def unwatch(self) -> None:
-        """Put the plain kernels back."""
-        if self._plain_kernels is None:
-            return
-        self.kernel, self.raw = self._plain_kernels
-        self._plain_kernels = None
-        for take in self._followers:
-            take()
-
-    def follow(self, take: Callable[[], None]) -> None:
-        """Call `take` now, and again whenever `kernel` and `raw` become others.
-
-        Functions that are too hot to look up a kernel keep it in a variable of their own; this
-        keeps the variable up to date, so that watching costs nothing while nobody watches.
+        It is asked once for fixed attributes (those given) and the dtype of the first input; the
+        kernel takes the tensors alone and need not look at either again.
         """
-        take()
-        self._followers.append(take)
+        self.fast_path_rule = rule
+        return rule
+
+    def fast_kernel(self, dtype: torch.dtype, attrs: Attrs) -> Callable | None:
+        """Return the kernel for fixed attributes (those given) and a dtype, if there is one."""
+        if self.fast_path_rule is None or self.gradient_rule is not None:
+            return None
+        return self.fast_path_rule(dtype, attrs)
 
     # -- attributes ---------------------------------------------------------------------------
 
     def parse(self, raw: Mapping[str, Any]) -> Attrs:
         """Return typed attributes, only those given; unknown, missing and wrong ones are errors."""
         try:
-            key = tuple(raw.items())
+            key = typed_key(raw)
             known = self.parsed_attributes.get(key)
             if known is not None:
                 return known
@@ -362,6 +346,19 @@ class Op:
         return {self.context_parameter: OpContext(training, device)}
 
 
+def typed_key(raw: Mapping[str, Any]) -> tuple:
+    """Return a key of attribute values that keeps ``True``, ``1``, ``1.0`` and ``-0.0`` apart.
+
+    >>> len({typed_key({"x": v}) for v in (True, 1, 1.0, 0.0, -0.0)})
+    5
+    """
+    values = tuple(raw.values())
+    kinds = tuple(map(type, values))
+    if float in kinds or tuple in kinds:
+        return tuple(raw), values, kinds, tuple(map(str, values))
+    return tuple(raw), values, kinds
+
+
 _annotations: dict[tuple[str, str], Any] = {}
 
 
@@ -426,7 +423,7 @@ def op(
     cls : the class of the record, for operators whose facts come from user code.
     facts : fields of `Facts`, such as ``random=True`` or ``precision="full"``.
     """
-    if mutates:
+    if mutates or not auto_inputs:
         facts.setdefault("precision", "own")  # weights and states keep their types
 
     def declare(function: Callable) -> Op:

@@ -76,7 +76,7 @@ class Facts:
         >>> Facts(precision="half").precision_for("bfloat16"), Facts().precision_for("bfloat16")
         ('half', 'full')
         """
-        if target == "float16" or self.precision == "own":
+        if target == "float16" or self.precision == "own" or self.full_precision_when:
             return self.precision
         if self.bfloat16 is not None:
             return self.bfloat16

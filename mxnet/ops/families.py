@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -136,6 +136,7 @@ def unary(
     declare = op(name, *aliases, shape=same, method=method, **facts)
     made = declare(document(function, name, doc, example))
     made.raw = kernel
+    made.fast_path(lambda dtype, attrs: kernel if dtype.is_floating_point else None)
     if gradient is not None:
         made.gradient(gradient)
     return made
@@ -316,11 +317,13 @@ def reduction(
     example: str | None = None,
     method: bool = True,
     gradient: Callable | None = None,
+    direct: Callable | None = None,
     **facts: Any,
 ) -> Op:
     """Declare a reduction: ``kernel(data, axes, keepdims)`` with axes non-negative and sorted.
 
-    `gradient` is ``rule(grad, out, data)`` with `grad` and `out` of kept dimensions.
+    `gradient` is ``rule(grad, out, data)`` with `grad` and `out` of kept dimensions. `direct` is
+    torch's function for floating-point data, over one axis or over all.
     """
 
     def function(
@@ -336,6 +339,9 @@ def reduction(
 
     declare = op(name, *aliases, shape=reduced, method=method, **facts)
     made = declare(document(function, name, doc, example))
+
+    if direct is not None:
+        made.fast_path(partial(_reduce_directly, direct))
     if gradient is not None:
 
         def rule(
@@ -347,6 +353,26 @@ def reduction(
 
         made.gradient(rule)
     return made
+
+
+def _reduce_directly(
+    direct: Callable, dtype: torch.dtype, attrs: dict[str, Any]
+) -> Callable[[Tensor], Tensor] | None:
+    """Return torch's reduction for fixed attributes; torch parses an int faster than a tuple."""
+    axes, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
+    if not dtype.is_floating_point or attrs.get("exclude") or (keepdims and not axes):
+        return None
+    if not axes:
+        return lambda data: as_vector(direct(data))
+    if len(axes) > 1:
+        return None
+    (axis,) = axes
+
+    def reduce(data: Tensor) -> Tensor:
+        out = direct(data, axis, keepdims)
+        return out if out.ndim else as_vector(out)
+
+    return reduce
 
 
 def _summed_to_operands(gradient: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""Makes `mx.sym.X` and symbol methods from the operator registry."""
+"""Generates `mx.sym.X` and symbol methods from the operator registry."""
 
 from __future__ import annotations
 
@@ -13,28 +13,11 @@ from ..graph import Entry
 from ..graph.create import create_node
 from ..graph.node import HIDDEN_KEYS, is_extra, stored_key
 from ..name import NameManager
-from ..ops import registry
+from ..ops import interpreters, registry
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from ..ops.frontend import as_method, populate_namespaces, set_metadata
 from .symbol import Symbol
-
-# Methods that every Symbol has, whatever their operators say of themselves.
-# fmt: off
-METHODS = frozenset({
-    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax",
-    "argmax_channel", "argmin", "argsort", "broadcast_axes", "broadcast_like", "broadcast_to",
-    "cbrt", "ceil", "clip", "cos", "cosh", "degrees", "depth_to_space", "exp", "expm1", "fix",
-    "flip", "floor", "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min",
-    "nanprod", "nansum", "norm", "one_hot", "ones_like", "pad", "pick", "prod", "radians",
-    "rcbrt", "reciprocal", "relu", "repeat", "reshape", "reshape_like", "rint", "round",
-    "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice",
-    "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt",
-    "square", "sum", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc",
-    "zeros_like",
-})
-# fmt: on
-
 
 # -- one call ---------------------------------------------------------------------------------
 
@@ -78,6 +61,8 @@ def make_node_symbol(
         raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
     name = NameManager._current.value.get(name, hint)
     node = create_node(op, name, attrs, extra or {}, given, count)
+    for interpreter in interpreters.eager:
+        interpreter.build(node)
     outputs = node._facts.outputs
     return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
 
@@ -217,8 +202,8 @@ def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> N
 
 
 def add_methods(cls: type[Symbol]) -> None:
-    """Give the class its methods: MXNet's own, and operators declared with ``method=True``."""
+    """Give the class a method for each operator that is declared with ``method=True``."""
     for name in registry.names():
         op = registry.get(name)
-        if (op.method or name in METHODS) and not name.startswith("_") and name not in vars(cls):
+        if op.method and not name.startswith("_") and name not in vars(cls):
             setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))

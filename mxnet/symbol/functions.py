@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from ..graph.node import stored_key
 from ..graph.symbol_json import loads
 from ..ops import registry
 from ..ops.attributes import to_string
+from ..ops.tensor.operations import BY_NAME, Operation
 from .codegen import call, entry_of, make_node_symbol
-from .operator_overloads import with_number, with_symbol
+from .operator_overloads import apply_to_number, apply_to_symbols
 from .symbol import Symbol
 
 __all__ = [
@@ -257,22 +257,22 @@ def split_v2(
     return make_node_symbol(type(ary), registry.get("_split_v2"), "_split_v2", given, attrs)
 
 
-def _two(left: Any, right: Any, name: str, scalar: str, reverse: str, plain: Callable) -> Any:
-    """Choose the operator for symbols and numbers on either side; hints lose the underscores."""
+def _two_sided(operation: Operation, left: Any, right: Any) -> Any:
+    """Apply an operation to symbols and numbers on either side; two numbers give a number."""
     if isinstance(left, Symbol) and isinstance(right, Symbol):
-        return with_symbol(name, name, left, right)
+        return apply_to_symbols(operation.elementwise, operation.symbol_hint, left, right)
     if isinstance(left, Symbol) and isinstance(right, numeric_types):
-        return with_number(scalar, "_" + scalar.replace("_", ""), left, right)
+        return apply_to_number(operation.scalar, operation.scalar_hint, left, right)
     if isinstance(left, numeric_types) and isinstance(right, Symbol):
-        return with_number(reverse, "_" + reverse.replace("_", ""), right, left)
+        return apply_to_number(operation.reversed_scalar, operation.reversed_hint, right, left)
     if isinstance(left, numeric_types) and isinstance(right, numeric_types):
-        return plain(left, right)
+        return operation.on_numbers(left, right)
     raise TypeError(f"types ({type(left)}, {type(right)}) not supported: use Symbols and numbers.")
 
 
 def pow(base: Any, exp: Any) -> Any:
     """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
-    return _two(base, exp, "_power", "_power_scalar", "_rpower_scalar", lambda x, y: x**y)
+    return _two_sided(BY_NAME["power"], base, exp)
 
 
 def power(base: Any, exp: Any) -> Any:
@@ -282,14 +282,14 @@ def power(base: Any, exp: Any) -> Any:
 
 def maximum(left: Any, right: Any) -> Any:
     """Return the larger of both, elementwise; two numbers give a number."""
-    return _two(left, right, "_maximum", "_maximum_scalar", "_maximum_scalar", max)
+    return _two_sided(BY_NAME["maximum"], left, right)
 
 
 def minimum(left: Any, right: Any) -> Any:
     """Return the smaller of both, elementwise; two numbers give a number."""
-    return _two(left, right, "_minimum", "_minimum_scalar", "_minimum_scalar", min)
+    return _two_sided(BY_NAME["minimum"], left, right)
 
 
 def hypot(left: Any, right: Any) -> Any:
     """Return the length of the hypotenuse, elementwise; two numbers give a number."""
-    return _two(left, right, "_hypot", "_hypot_scalar", "_hypot_scalar", math.hypot)
+    return _two_sided(BY_NAME["hypot"], left, right)

@@ -13,6 +13,8 @@ from typing import Any
 from ... import dtypes
 from ... import optimizer as opt
 from ...gluon.trainer import Trainer
+from ...ops import registry
+from ...ops.declare import Op
 from .convert import (
     convert_bucketing_module,
     convert_hybrid_block,
@@ -28,8 +30,9 @@ from .listing import (
     list_lp16_use_fp32_params,
     list_widest_type_cast,
 )
+from .lists.precision import EXCLUDED_PREFIXES
 from .loss_scaler import LossScaler
-from .patching import WIDEST, Patch, wrap_loss_outputs
+from .mixed_precision import WIDEST, MixedPrecision
 
 __all__ = [
     "convert_bucketing_module",
@@ -59,7 +62,7 @@ def init(
     conditional_fp32_ops: Sequence[tuple[str, str, Sequence[str]]] | None = None,
     fp32_ops: Sequence[str] | None = None,
 ) -> None:
-    """Turn mixed precision on, for good: functions of `mx.nd` and `mx.sym` cast their inputs.
+    """Turn mixed precision on for the whole process: operators cast their inputs.
 
     Call it before networks are made. In float16, arrays on a CPU keep their type.
 
@@ -78,14 +81,20 @@ def init(
         return
     _amp_initialized = True
     logging.info("Using AMP")
-    kinds = dict.fromkeys(list_widest_type_cast(target), WIDEST)
-    kinds.update(dict.fromkeys(list_fp32_ops(target), "float32"))
-    kinds.update(dict.fromkeys(list_lp16_ops(target), target))
-    kinds.update(dict.fromkeys(fp32_ops or (), "float32"))
-    kinds.update(dict.fromkeys(target_precision_ops or (), target))
-    rows = [*list_conditional_fp32_ops(target), *(conditional_fp32_ops or ())]
-    Patch(target, kinds, {name: (key, list(values)) for name, key, values in rows}).apply()
-    wrap_loss_outputs(list_loss_output_functions(target), _current_scale)
+    types = {"half": target, "full": "float32", "widest": WIDEST}
+    wanted = {op: types.get(op.facts.precision_for(target)) for op in _legacy_operators()}
+    wanted |= {registry.get(name): "float32" for name in fp32_ops or ()}
+    wanted |= {registry.get(name): target for name in target_precision_ops or ()}
+    conditional: dict[Op, list] = {}
+    for name, key, values in (*list_conditional_fp32_ops(target), *(conditional_fp32_ops or ())):
+        conditional.setdefault(registry.get(name), []).append((key, tuple(values)))
+    precisions = {op: kind for op, kind in wanted.items() if kind is not None}
+    MixedPrecision(target, precisions, conditional, _current_scale).__enter__()
+
+
+def _legacy_operators() -> list[Op]:
+    """Return all operators but those of `mx.np`, which take no part, as in MXNet."""
+    return [op for op in registry.operators() if not op.name.startswith(EXCLUDED_PREFIXES)]
 
 
 def _current_scale() -> float | None:

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ...imperative.apply import KERNEL_ERRORS, assign
+from ...imperative.apply import assign
 from ...imperative.handle import current, plain, wrap
 from ...imperative.state import state
 from ...ops import registry
-from ...ops.declare import Op, OpContext, operator_error
+from ...ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
+from ...ops.interpreters import run_kernel
 from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make
@@ -125,7 +126,7 @@ def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
         device = next(t.device for t in tensors if t is not None)
         attrs[op.context_parameter] = OpContext(state.training, device)
     try:
-        return op.kernel(*tensors, **attrs), tensors
+        return run_kernel(op, tensors, attrs), tensors
     except MXNetError:
         raise
     except KERNEL_ERRORS as error:

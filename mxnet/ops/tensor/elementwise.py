@@ -21,7 +21,7 @@ def maths(name: str, kernel: Kernel, doc: str, given: str, result: str, **option
     return unary(name, kernel, f"_sparse_{name}", doc=doc, example=example, **options)
 
 
-maths(
+absolute = maths(
     "abs",
     torch.abs,
     "Absolute value; its gradient at 0 is 0.",
@@ -241,7 +241,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-maths(
+negative = maths(
     "negative",
     torch.neg,
     "Change of sign.",

@@ -72,12 +72,11 @@ def over_axes(
     doc: str,
     given: str,
     result: str,
-    gradient: Callable | None = None,
-    **facts: Any,
+    **options: Any,
 ) -> Op:
     """Declare a reduction with an example along axis 1."""
     example = shown(f"mx.nd.{name}(mx.nd.array({given}), axis=1)", result)
-    return reduction(name, kernel, *aliases, doc=doc, example=example, gradient=gradient, **facts)
+    return reduction(name, kernel, *aliases, doc=doc, example=example, **options)
 
 
 TABLE = "[[1, 2], [3, 4]]"
@@ -90,6 +89,7 @@ over_axes(
     doc="Sum over axes; without axes over all, with the shape ``(1,)``.",
     given=TABLE,
     result="[3., 7.]",
+    direct=torch.sum,
     precision="full",
 )
 over_axes(
@@ -99,10 +99,17 @@ over_axes(
     doc="Mean over axes.",
     given=TABLE,
     result="[1.5, 3.5]",
+    direct=torch.mean,
     precision="full",
 )
 over_axes(
-    "prod", product, doc="Product over axes.", given=TABLE, result="[ 2., 12.]", precision="full"
+    "prod",
+    product,
+    doc="Product over axes.",
+    given=TABLE,
+    result="[ 2., 12.]",
+    direct=torch.prod,
+    precision="full",
 )
 over_axes(
     "nansum",

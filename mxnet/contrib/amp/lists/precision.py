@@ -8,7 +8,7 @@ from ....ops import registry
 from ....ops.declare import Op
 
 # The NumPy operators take no part in mixed precision, as in MXNet.
-_EXCLUDED_PREFIXES = ("_np_", "_npi_", "_npx_")
+EXCLUDED_PREFIXES = ("_np_", "_npi_", "_npx_")
 
 
 def select(condition: Callable[[Op], object], *, aliases: bool = True) -> list[str]:
@@ -20,7 +20,7 @@ def select(condition: Callable[[Op], object], *, aliases: bool = True) -> list[s
     return [
         name
         for name in registry.names()
-        if not name.startswith(_EXCLUDED_PREFIXES)
+        if not name.startswith(EXCLUDED_PREFIXES)
         and condition(op := registry.get(name))
         and (aliases or name == op.name)
     ]

@@ -1,0 +1,322 @@
+"""Generates the eager function of an operator, `mx.nd.X(...)`, from one template.
+
+A generated function has the operator's real parameters. A call it has seen before, by the types
+and values of its attributes, runs the kernel at once (the call cache); everything else goes
+through `apply`, and so does every error, so that a cold and a cached call say the same.
+
+    def sum(data=None, axis=_Null, ..., out=None, name=None, **kwargs):
+        if data.__class__ is _cls and out is None and not kwargs and not _interpreters:
+            key = (data._dtype, axis, axis.__class__, ...)
+            ... look up the bound kernel, run it on the tensor, wrap the result
+        return _general((data,), (axis, ...), out, kwargs, key)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..base import _Null
+from ..error import InvalidType, MXNetError
+from ..ops import interpreters
+from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
+from .apply import apply
+from .handle import Handle, current, new_object, wrap_recorded
+from .state import recording_scopes, state
+
+if TYPE_CHECKING:
+    from ..ndarray.ndarray import NDArray
+
+_CPU = torch.device("cpu")
+_ON_CPU = {training: OpContext(training, _CPU) for training in (False, True)}
+_ERRORS = (KeyError, MXNetError, *KERNEL_ERRORS)
+_compiling = threading.RLock()
+
+
+def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
+    """Return the eager function of an operator; its code is compiled when it is first called.
+
+    Compiling hundreds of functions takes longer than importing the package, and a program uses
+    few of them. Until then the function has the code of a stub.
+    """
+    names = _Names(op)
+    namespace: dict[str, Any] = {
+        "__name__": __name__,
+        "_Null": _Null,
+        "_Tensor": Tensor,
+        "_calls": {},
+        "_cls": cls,
+        "_current": current,
+        "_errors": _ERRORS,
+        "_interpreters": interpreters.eager,
+        "_new": new_object,
+        "_recording": recording_scopes,
+        "_wrap": _make_wrap(cls),
+    }
+    general = _variadic_path if op.variadic is not None else _fixed_path
+    namespace["_general"] = general(op, cls, names, namespace["_calls"])
+    function = FunctionType(_stub.__code__, namespace, op.name)
+
+    def compile_code() -> Callable:
+        with _compiling:
+            source = _variadic_source(op, names) if op.variadic else _fixed_source(op, names)
+            scope: dict[str, Any] = {}
+            exec(compile(source, f"<generated function of {op.name}>", "exec"), namespace, scope)
+            made = scope["call"]
+            function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+            function.__code__ = made.__code__
+        return function
+
+    namespace["_compile"] = compile_code
+    return function
+
+
+def _stub(*args: Any, **kwargs: Any) -> Any:
+    return _compile()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+class _Names:
+    """The parameters of a generated function, in MXNet's order."""
+
+    def __init__(self, op: Op) -> None:
+        self.inputs = [] if op.variadic is not None else [i.name for i in op.inputs]
+        self.attributes = [a for a in op.attributes if a not in ("out", *self.inputs)]
+        self.extras = [e for e in ("out", "name") if e not in self.attributes]
+
+
+# -- source code ------------------------------------------------------------------------------
+
+
+def _key(op: Op, names: _Names, first: str) -> str:
+    """Return the expression of the cache key: values and their types, zeros with their sign."""
+    parts = [first]
+    for name in names.attributes:
+        label = op.attributes[name].type.label
+        if label == "float":
+            parts.append(f"{name} or str({name})")  # 0.0 and -0.0 are equal keys, their text not
+        elif label == "tuple of <float>":
+            parts.append(f"str({name})")
+        else:
+            parts.append(name)
+        parts.append(f"{name}.__class__")
+    return f"({', '.join(parts)},)"
+
+
+_WRAP_ONE = """\
+            if _recording or out_tensor.__class__ is not _Tensor:
+                return _wrap(out_tensor, {sources})
+            array = _new(_cls)
+            array._data = out_tensor
+            array._tracked = None
+            array._dtype = out_tensor.dtype
+            array._ctx = {first}._ctx
+            array._grad = None
+            return array
+"""
+
+
+def _attribute_tuple(names: _Names) -> str:
+    return f"({', '.join(names.attributes)},)" if names.attributes else "()"
+
+
+def _fixed_source(op: Op, names: _Names) -> str:
+    inputs, attributes = names.inputs, _attribute_tuple(names)
+    parameters = [*(f"{i}=None" for i in inputs), *(f"{a}=_Null" for a in names.attributes)]
+    parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
+    everything = f"({', '.join(inputs)},)" if inputs else "()"
+    lines = [f"def call({', '.join(parameters)}):", "    key = None"]
+    if inputs and not op.free_attributes:
+        first = inputs[0]
+        optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
+        tests = [
+            f"({i}.__class__ is _cls or {i} is None)" if i in optional else f"{i}.__class__ is _cls"
+            for i in inputs
+        ]
+        absent = "".join(f", {i} is None" for i in inputs if i in optional)
+        key = _key(op, names, f"{first}._dtype{absent}")
+        xs = [f"x{n}" for n in range(len(inputs))]
+        reads = [
+            f"            {x} = None if {i} is None else {i}._data"
+            if i in optional
+            else f"            {x} = {i}._data"
+            for x, i in zip(xs, inputs, strict=True)
+        ]
+        missing = " or ".join(
+            f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
+            for x, i in zip(xs, inputs, strict=True)
+        )
+        currents = [
+            f"                {x} = None if {i} is None else _current({i})"
+            if i in optional
+            else f"                {x} = _current({i})"
+            for x, i in zip(xs, inputs, strict=True)
+        ]
+        lines += [
+            f"    if {' and '.join(tests)} and out is None and not kwargs and not _interpreters:",
+            "        try:",
+            f"            key = {key}",
+            "            run = _calls[key]",
+            *reads,
+            f"            if _recording or {missing}:",
+            *currents,
+            f"            out_tensor = run({', '.join(xs)})",
+            "        except _errors:  # not cached, or the general path explains the error",
+            "            pass",
+            "        else:",
+            _WRAP_ONE.format(sources=everything, first=first).rstrip("\n"),
+        ]
+    lines.append(f"    return _general({everything}, {attributes}, out, kwargs, key)")
+    return "\n".join(lines)
+
+
+def _variadic_source(op: Op, names: _Names) -> str:
+    attributes = _attribute_tuple(names)
+    parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
+    parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
+    lines = [f"def call({', '.join(parameters)}):", "    key = None"]
+    if not op.free_attributes:
+        lines += [
+            "    if len(args) == 1 and (args[0].__class__ is list or args[0].__class__ is tuple):",
+            "        args = tuple(args[0])",
+            "    if args and out is None and not kwargs and not _interpreters:",
+            "        try:",
+            f"            key = {_key(op, names, 'len(args)')}",
+            "            run = _calls[key]",
+            "            tensors = []",
+            "            for array in args:",
+            "                if array.__class__ is not _cls:",
+            "                    raise TypeError",
+            "                x = array._data",
+            "                if _recording or x is None:",
+            "                    x = _current(array)",
+            "                tensors.append(x)",
+            "            out_tensor = run(*tensors)",
+            "        except _errors:",
+            "            pass",
+            "        else:",
+            _WRAP_ONE.format(sources="args", first="args[0]").rstrip("\n"),
+        ]
+    lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
+    return "\n".join(lines)
+
+
+# -- the general path -------------------------------------------------------------------------
+
+
+def _make_wrap(cls: type[NDArray]) -> Callable:
+    def wrap(out: Any, sources: Sequence[Any]) -> Any:
+        """Return the array of a recorded result, or the arrays of several results."""
+        if type(out) is Tensor:
+            return wrap_recorded(cls, out, out.dtype, sources)
+        return [wrap_recorded(cls, each, each.dtype, sources) for each in out]
+
+    return wrap
+
+
+def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
+    """Return the path of an operator with a fixed list of inputs."""
+
+    def general(inputs: tuple, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
+        for name, array in zip(names.inputs, inputs, strict=True):
+            if array is not None and not isinstance(array, Handle):
+                raise _not_an_array(name, array)
+        raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
+        made = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
+        if key is not None:
+            _remember(op, calls, key, inputs, raw)
+        return made
+
+    return general
+
+
+def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
+    """Return the path of an operator that takes any number of arrays."""
+
+    def general(args: Sequence, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
+        raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
+        raw |= {k: v for k, v in kwargs.items() if not isinstance(v, Handle)}
+        named = {k: v for k, v in kwargs.items() if isinstance(v, Handle)}
+        if named:  # only operators that name their own inputs (Custom) take arrays by keyword
+            args = _merge_named(op, args, named, raw)
+        if len(args) == 1 and isinstance(args[0], list | tuple):
+            args = args[0]
+        for array in args:
+            if not isinstance(array, Handle):
+                raise _not_an_array(op.variadic, array)
+        if op.count is not None:
+            _check_count(op, raw, len(args))
+        made = apply(op, args, raw, out, cls=cls)
+        if key is not None and all(type(a) is cls for a in args):
+            _remember(op, calls, key, args, raw)
+        return made
+
+    return general
+
+
+def _merge_named(op: Op, args: Sequence, named: dict, raw: dict) -> list:
+    names = op.names_of_inputs(op.complete(op.parse(raw)), len(args) + len(named))
+    unknown = [k for k in named if k not in names[len(args) :]]
+    if unknown:
+        raise MXNetError(
+            f"Operator {op.name} has no input {unknown[0]!r} left: its inputs are {names}."
+        )
+    return [*args, *(named[n] for n in names[len(args) :] if n in named)]
+
+
+def _check_count(op: Op, raw: dict, given: int) -> None:
+    if op.count in op.attributes:
+        raw.setdefault(op.count, given)
+        return
+    count = raw.pop(op.count, None)
+    if count is not None and int(count) != given:
+        raise MXNetError(f"Operator {op.name}: {op.count}={count}, but {given} arrays were given.")
+
+
+def _not_an_array(key: str | None, value: Any) -> InvalidType:
+    return InvalidType(
+        f"Argument {key} must have NDArray type, but got {value!r} of {type(value).__name__}. "
+        "Wrap it: mx.nd.array(value)."
+    )
+
+
+# -- the call cache ---------------------------------------------------------------------------
+
+
+def _remember(op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any]) -> None:
+    """Cache the bound kernel of a call that has worked."""
+    if len(calls) >= MAX_CACHED_ATTRS:
+        return
+    attrs = op.parse(raw)
+    if op.variadic is None and op.optional:
+        given = [i.name for i, a in zip(op.inputs, inputs, strict=True) if a is not None]
+        if given != list(op.wanted_inputs(attrs)):
+            return
+    try:
+        calls[key] = _bind(op, inputs[0]._dtype, attrs)
+    except TypeError:  # a list is among the attributes: no key
+        return
+
+
+def _bind(op: Op, dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+    """Return a function of tensors with the attributes filled in."""
+    kernel = op.fast_kernel(dtype, attrs)
+    if kernel is not None:
+        return kernel
+    kernel, parameter = op.kernel, op.context_parameter
+    if parameter is not None:
+
+        def in_context(*tensors: Tensor) -> Any:
+            first = tensors[0]
+            if first.is_cpu:
+                context = _ON_CPU[state.training]
+            else:
+                context = OpContext(state.training, first.device)
+            return kernel(*tensors, **attrs, **{parameter: context})
+
+        return in_context
+    return (lambda *tensors: kernel(*tensors, **attrs)) if attrs else kernel

@@ -1,0 +1,92 @@
+"""Interpreters: change or observe how operators run, for as long as they are active.
+
+Profiling, mixed precision and calibration are interpreters. An interpreter sees each operator
+call and decides what happens by calling ``proceed(tensors, attrs)``, which runs the interpreter
+below it and at last the kernel:
+
+>>> class Count(Interpreter):
+...     calls = 0
+...     def run(self, op, tensors, attrs, proceed):
+...         self.calls += 1
+...         return proceed(tensors, attrs)
+>>> with Count() as count:
+...     _ = mx.nd.relu(mx.nd.ones(2)) + 1
+>>> count.calls
+2
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .declare import Op
+
+Tensors = Sequence[Tensor | None]
+Attrs = Mapping[str, Any]
+Proceed = Callable[[Tensors, Attrs], Any]
+
+# The active interpreters, outermost first: of eager calls, and of the steps of prepared graphs.
+# Hot code tests these lists for emptiness, so they are never replaced.
+eager: list[Interpreter] = []
+graphs: list[Interpreter] = []
+_lock = threading.Lock()
+
+
+class Interpreter:
+    """Base class; a context manager that is active in all threads between enter and exit."""
+
+    covers_eager: ClassVar[bool] = True
+    covers_graphs: ClassVar[bool] = True
+
+    def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
+        """Run one operator; subclasses look at or change what goes in and comes out."""
+        return proceed(tensors, attrs)
+
+    def build(self, node: Any) -> None:
+        """Look at or change a node that a function of `mx.sym` has just made."""
+
+    def __enter__(self) -> Self:
+        with _lock:
+            if self.covers_eager:
+                eager.append(self)
+            if self.covers_graphs:
+                graphs.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with _lock:
+            for stack in (eager, graphs):
+                if self in stack:
+                    stack.remove(self)
+
+
+def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:
+    """Run an eager call's kernel through the active interpreters."""
+    if not eager:
+        return op.kernel(*tensors, **attrs)
+    return _descend(tuple(eager), op, op.kernel, tensors, attrs)
+
+
+def run_step(op: Op, kernel: Callable, tensors: Tensors, attrs: Attrs) -> Any:
+    """Run one step of a prepared graph through the active interpreters."""
+    return _descend(tuple(graphs), op, kernel, tensors, attrs)
+
+
+def _descend(
+    stack: tuple[Interpreter, ...], op: Op, kernel: Callable, tensors: Tensors, attrs: Attrs
+) -> Any:
+    if not stack:
+        return kernel(*tensors, **attrs)
+    *below, innermost = stack
+
+    def proceed(tensors: Tensors, attrs: Attrs) -> Any:
+        return _descend(tuple(below), op, kernel, tensors, attrs)
+
+    return innermost.run(op, tensors, attrs, proceed)
