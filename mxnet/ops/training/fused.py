@@ -28,6 +28,8 @@ def fuse_sgd_(
     momentum: float = 0.0,
 ) -> bool:
     """Do ``m = mu m + gain (g + wd w)``;  ``w -= lr m``; without `moms`, ``m`` is not kept."""
+    if _is_small(weights) or (moms is None and not wd and isinstance(weights, Tensor)):
+        return False  # a few operations cost less
     if moms is not None and not momentum:  # the kernel would leave the moments alone
         return False
     weights, grads = as_list(weights), as_list(grads)
@@ -93,6 +95,11 @@ def fuse_adam_(
 def _infinite_step(device: torch.device) -> Tensor:
     """Return the step count at which torch's own bias correction has no effect."""
     return torch.tensor(float("inf"), device=device)
+
+
+def _is_small(weights: TensorList | Tensor) -> bool:
+    """Return whether these are one tensor, and so small that preparing the kernel costs more."""
+    return isinstance(weights, Tensor) and weights.numel() < 4096
 
 
 def _is_dense(tensor: Tensor) -> bool:

@@ -100,6 +100,7 @@ class Rule:
         states = (*self.states, "weight32") if mixed else self.states
         extras = ("rescale_grad",) if self.scale_is_array else ()
         width = 2 + len(states)
+        is_simple = not (mixed or self.scale_is_array or self.returns_step)
 
         def function(*arrays: Tensor, lazy_update: bool = True, **numbers: Any) -> Tensor:
             for key in refuses:
@@ -107,6 +108,10 @@ class Rule:
                     raise MXNetError(f"{name} does not support {key}={numbers[key]}; give 0.")
             weight, *others = arrays[:width]
             check_shapes(name, weight, *(others if self.same_shapes else others[:1]))
+            if is_simple:  # a copy of the weight, and nothing else: spare the lists
+                new = weight.clone()
+                self.formula(new, *others, **numbers)
+                return new
             wide = [others.pop()] if mixed else None
             lists = [[x] for x in others]
             return self.step(name, [weight], lists, wide, arrays[width:], numbers)[0]
