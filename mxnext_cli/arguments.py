@@ -78,13 +78,9 @@ def _preparation(parser: Parser) -> None:
     images = parser.add_argument_group("images")
     images.add_argument("--resize", type=_positive, help="length of the shorter edge, first")
     images.add_argument("--crop", type=_positive, help="cut a square from the center, then")
-    images.add_argument(
-        "--mean", default="0", help="subtracted from each channel: 123.68,116.78,103.94"
-    )
-    images.add_argument("--std", default="1", help="by which each channel is divided, then")
-    images.add_argument(
-        "--scale", type=float, default=1.0, help="multiplies pixels first: 0.00392157 is 1/255"
-    )
+    images.add_argument("--mean", help="subtracted from each channel: 123.68,116.78,103.94")
+    images.add_argument("--std", help="by which each channel is divided, then: 58.4,57.1,57.4")
+    images.add_argument("--scale", type=float, help="multiplies pixels first; 1/255 is 0.00392157")
     images.add_argument(
         "--imagenet",
         action="store_true",
@@ -93,6 +89,7 @@ def _preparation(parser: Parser) -> None:
     )
     images.add_argument("--bgr", action="store_true", help="channels in the order of OpenCV")
     images.add_argument("--gray", action="store_true", help="one channel")
+    images.add_argument("--layout", choices=("NCHW", "NHWC"), default="NCHW")
 
 
 def predict(parser: Parser) -> None:

@@ -48,6 +48,9 @@ COMMANDS = {
         "mxnet.tools.view:run",
         arguments.view,
     ),
+    "predict": Command(
+        "run a model on images or arrays", "mxnet.tools.predict:run", arguments.predict
+    ),
     "run": Command(
         "run an old program with names put back that newer libraries removed",
         "mxnext_cli.run:run",

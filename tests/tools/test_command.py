@@ -186,13 +186,13 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
     for name, (symbol, arrays) in damaged.items():
         (tmp_path / f"{name}-symbol.json").write_bytes(symbol)
         (tmp_path / f"{name}-0000.params").write_bytes(arrays)
+    (tmp_path / "x.csv").write_text("1,2,3,4,5")
     before = sorted(tmp_path.iterdir())
-    shown = ["--shape", "1,5"]
     for name in damaged:
         model = str(tmp_path / name)
         for arguments in READING_MODELS:
             filled = [a.format(model=model, folder=tmp_path) for a in arguments]
-            code = main([*filled, *(shown if filled[0] != "info" else [])])
+            code = main([*filled, *SHAPES.get(filled[0], [])])
             said = capsys.readouterr()
             assert code in (1, 2), (arguments, name)
             assert 1 <= len(said.err.splitlines() or said.out.splitlines()) <= 24
@@ -201,10 +201,12 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
     assert sorted(tmp_path.iterdir()) == before
 
 
+SHAPES = {"summary": ["--shape", "1,5"], "view": ["--shape", "1,5"], "predict": ["--shape", "5"]}
 READING_MODELS = [
     ["info", "{model}-symbol.json", "{model}-0000.params"],
     ["summary", "{model}"],
     ["view", "{model}", "--output", "{folder}/out.html"],
+    ["predict", "{model}", "--input", "{folder}/x.csv", "--output", "{folder}/out.npy"],
 ]
 
 
