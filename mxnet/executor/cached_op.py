@@ -16,6 +16,7 @@ from ..imperative.apply import assign, stored_context
 from ..imperative.handle import current, plain, wrap, wrap_plain
 from ..imperative.state import state
 from ..ndarray import NDArray
+from .compiled import Compiled
 from .program import KERNEL_ERRORS, Program
 from .together import INLINE_LIMIT, is_divided, together
 
@@ -138,6 +139,16 @@ class CachedOp:
             kernels=self._kernels,
             optimized=demands != "watched",
         )
+
+    def compiled(self, args: Sequence[NDArray], training: bool = False) -> Compiled:
+        """Return a report of the graph that runs for these inputs."""
+        feed = [plain(a) for a in args]
+        device = feed[0].device if feed else torch_device(Context.default_ctx)
+        before, state.training = state.training, training
+        try:
+            return Compiled(self._program(device, feed))
+        finally:
+            state.training = before
 
     # -- looking inside -----------------------------------------------------------------------
 

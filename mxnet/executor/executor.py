@@ -18,6 +18,7 @@ from ..imperative.handle import plain, wrap_plain, writable
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
+from .compiled import Compiled
 from .differentiation import (
     draws_random_numbers,
     head_gradients,
@@ -391,6 +392,11 @@ class Executor:
     def _watch(self, name: str, value: Tensor | BaseSparseNDArray) -> None:
         shown = value.detach()
         self._monitor(name, wrap_plain(NDArray, shown) if isinstance(value, Tensor) else shown)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The graph that the last `forward` ran (inference before the first), as a report."""
+        return Compiled(self._program(bool(self._last_mode), tracked=False))
 
     def debug_str(self) -> str:
         """Return the graph as text, and how much memory the bound arrays take."""

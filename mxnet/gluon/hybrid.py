@@ -15,7 +15,7 @@ from .. import ndarray, symbol
 from ..base import users_stacklevel
 from ..context import Context
 from ..error import MXNetError, did_you_mean
-from ..executor import CachedOp
+from ..executor import CachedOp, Compiled
 from ..formats.atomic import one_commit, replacing
 from ..formats.location import local_path
 from ..ndarray import NDArray
@@ -246,8 +246,32 @@ class HybridBlock(Block):
         if self._callback is not None:
             self._cached_op._register_op_hook(self._callback, self._monitor_all)
 
+    def compiled(self, *args: Any, training: bool = False) -> Compiled:
+        """Return a report of the graph that the hybridized block runs on such inputs.
+
+        It prints which rules were applied and every operator that runs; `Compiled.save` writes
+        the graph to a file.
+
+        >>> net = mx.gluon.nn.Dense(2, activation="relu", prefix="fc_")
+        >>> net.initialize(); net.hybridize()
+        >>> net.compiled(mx.nd.ones((1, 3))).symbol.list_outputs()
+        ['fc_relu_fwd_output']
+        """
+        if not self._active:
+            raise RuntimeError(f"{self.name} is not hybridized: call hybridize() first.")
+        feed, _ = self._feed_cached_op(*args)
+        return self._cached_op.compiled(feed, training)
+
     def _call_cached_op(self, *args: Any) -> Any:
         """Run the prepared graph."""
+        feed, ctx = self._feed_cached_op(*args)
+        made = self._cached_op.run(feed, ctx)
+        if self._out_format == 0:
+            return made[0]
+        return regroup(made, self._out_format)[0]
+
+    def _feed_cached_op(self, *args: Any) -> tuple[list[NDArray], Context]:
+        """Return the inputs of the prepared graph, which is made if it is not there."""
         if len(args) == 1 and isinstance(args[0], NDArray):
             flat, structure = args, [0]
         else:
@@ -266,11 +290,7 @@ class HybridBlock(Block):
             arrays = self._held[2]
         else:
             arrays = self._gather(ctx, args)
-        feed = [flat[i] if array is None else array for i, array in arrays]
-        made = self._cached_op.run(feed, ctx)
-        if self._out_format == 0:
-            return made[0]
-        return regroup(made, self._out_format)[0]
+        return [flat[i] if array is None else array for i, array in arrays], ctx
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
         """Return the parameters' arrays on a context, initializing those that wait."""

@@ -39,8 +39,8 @@ def _move_to_input(op: Op, key: str, attributes: dict[str, str], inputs: list[En
 
 def _add_auxiliary(op: Op, name: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
     """Before 0.9 auxiliary states were no inputs."""
-    states = [i for i in op.inputs if i.aux]
-    if len(inputs) != len(op.inputs) - len(states):
+    states = [i for i in op.inputs if i.aux and not i.optional]
+    if not states or len(inputs) != len(op.inputs) - len(states):
         return
     for state in states:
         extra = {**attributes, "__init__": input_init(op, state.name)}

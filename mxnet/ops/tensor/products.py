@@ -65,6 +65,12 @@ def dot_shape(
     return (*left, *right) or (1,)
 
 
+@dot.work
+def dot_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+    """Every output element takes one multiply-add for each element of the summed axis."""
+    return math.prod(outs[0]) * (ins[0][0] if attrs["transpose_a"] else ins[0][-1])
+
+
 @op("batch_dot", "_npx_batch_dot", precision="widest", overwritable=True)
 def batch_dot(
     lhs: Tensor,

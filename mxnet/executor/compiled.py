@@ -1,0 +1,100 @@
+"""`Compiled`: what became of a graph, for people to read, save and view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..graph.node import Node
+from ..graph.typed import TypedGraph
+from ..symbol import Symbol
+from .program import Program
+
+MIN_WIDTH = 18
+UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+class Compiled:
+    """The graph that a program runs, beside the graph that was written.
+
+    Printing it shows nodes, bytes and multiply-adds before and after, how often each rule was
+    applied, and every node that runs with its type.
+
+    >>> x = mx.sym.Variable('x')
+    >>> exe = mx.sym.relu(mx.sym.Dropout(x, name='drop'), name='r').bind(
+    ...     mx.cpu(), {'x': mx.nd.ones((2, 3))})
+    >>> print(exe.compiled)
+    inference: 2 nodes -> 1, results 48 B -> 24 B, 0 multiply-adds
+    rules: remove_identity 1
+    node               operator           result             multiply-adds
+    r                  relu               float32[2x3]                   0
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @property
+    def before(self) -> TypedGraph:
+        """The graph as it was written."""
+        return self._program.source
+
+    @property
+    def after(self) -> TypedGraph:
+        """The graph that runs."""
+        return self._program.graph
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """How often each rule was applied."""
+        return dict(self.after.history)
+
+    @property
+    def symbol(self) -> Symbol:
+        """The graph that runs as a symbol: it saves, loads, prints and binds like any other."""
+        return Symbol(self.after.heads)
+
+    def tojson(self) -> str:
+        """Return the graph that runs as JSON text."""
+        return self.symbol.tojson()
+
+    def save(self, fname: str | Path) -> None:
+        """Write the graph that runs to a file that `mx.sym.load` reads."""
+        self.symbol.save(fname)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        before, after, mode = self.before, self.after, self._program.mode
+        name = "training" if mode.training else "inference"
+        name += ", differentiable" if mode.differentiable and not mode.training else ""
+        sizes = [_with_unit(g.result_bytes) for g in (before, after)]
+        total = sum(after.multiply_adds(n) for n in after.nodes)
+        yield (
+            f"{name}: {len(_operations(before))} nodes -> {len(_operations(after))}, results "
+            f"{sizes[0]}B -> {sizes[1]}B, {_with_unit(total).strip()} multiply-adds"
+        )
+        applied = ", ".join(f"{rule} {count}" for rule, count in self.rules.items())
+        yield f"rules: {applied or 'none'}"
+        rows = [("node", "operator", "result", "multiply-adds")]
+        for node in _operations(after):
+            results = ", ".join(map(str, after.types[node]))
+            rows.append((node.name, node.op.name, results, str(after.multiply_adds(node))))
+        widths = [max(MIN_WIDTH, *(len(row[i]) for row in rows)) for i in range(3)]
+        for name, operator, result, work in rows:
+            left = (f"{t:{w}}" for t, w in zip((name, operator, result), widths, strict=True))
+            yield f"{' '.join(left)} {work:>13}"
+
+
+def _operations(graph: TypedGraph) -> list[Node]:
+    return [n for n in graph.nodes if n.op is not None]
+
+
+def _with_unit(count: int) -> str:
+    """Return a count with its unit, such as ``1.8 G``."""
+    for factor, unit in UNITS:
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} "
