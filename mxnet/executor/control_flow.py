@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..graph.graph import Graph
+from ..graph.passes.infer_subgraphs import infer_cond, infer_foreach, infer_while_loop
 from ..graph.typed import Mode
 from ..ops.attributes import Shape
 from ..ops.declare import Op, OpContext, op
@@ -202,3 +203,6 @@ def _run_cond(bodies: list[Body], attrs: dict) -> Callable:
 
 
 foreach.runner, while_loop.runner, cond.runner = _run_foreach, _run_while_loop, _run_cond
+foreach.subgraph_rule = infer_foreach
+while_loop.subgraph_rule = infer_while_loop
+cond.subgraph_rule = infer_cond

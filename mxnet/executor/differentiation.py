@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,52 +16,16 @@ from ..graph.node import Node
 from ..ndarray import NDArray
 from ..ndarray.sparse.dispatch import dense_of
 
-# Losses say themselves what flows back; steps let nothing through in MXNet, though torch
-# differentiates them (to zeros). Neither needs a gradient from above.
-LOSSES = frozenset(
-    [
-        "LinearRegressionOutput",
-        "LogisticRegressionOutput",
-        "MAERegressionOutput",
-        "MakeLoss",
-        "SVMOutput",
-        "SoftmaxOutput",
-        "make_loss",
-    ]
-)
-STEPS = frozenset(
-    ["ceil", "fix", "floor", "rint", "round", "trunc", "_sample_exponential", "_sample_poisson"]
-)
-
 NEEDS_HEAD_GRADIENT = (
     "Because the last operator is not Loss function, head_gradient is required when calling "
     "backward. If you are attempting to minimize the output as an objective, please modify your "
     "network and pass it through the make_loss symbol."
 )
 
-_DRAWS = re.compile(
-    "random|sample|shuffle|dropout|RNN|LeakyReLU|Custom|_foreach|_while_loop|_cond|^_np", re.I
-)
-
 
 def needs_head_gradient(node: Node) -> bool:
     """Return whether backward from a node's outputs uses the gradients of those outputs."""
-    if node.op is None:
-        return True
-    if node.op.name == "Custom":
-        return _custom_reads_heads(node)
-    return node.op.name not in LOSSES and node.op.name not in STEPS
-
-
-def _custom_reads_heads(node: Node) -> bool:
-    from ..operator.custom import prop_of  # it imports arrays only, but later than executors
-
-    prop = prop_of(node.typed)
-    heads = list(range(node.outputs))
-    inputs = [len(heads) + i for i in range(len(prop.list_arguments()))]
-    outputs = [len(heads) + len(inputs) + i for i in heads]
-    read = prop.declare_backward_dependency(heads, inputs, outputs)
-    return any(i in heads for i in read)
+    return node.op is None or node.op.needs_head_gradient(node.typed)
 
 
 def listed_out_grads(given: Any, graph: Graph) -> list[NDArray | None]:
@@ -118,7 +81,7 @@ def _fitting(grad: Tensor, head: Tensor) -> Tensor:
 
 def draws_random_numbers(graph: Graph) -> bool:
     """Return whether a node of the graph may draw random numbers."""
-    return any(n.op is not None and _DRAWS.search(n.op.name) for n in graph.nodes)
+    return any(n.op is not None and n.op.facts.random for n in graph.nodes)
 
 
 def random_state(device: torch.device) -> Tensor:

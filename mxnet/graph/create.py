@@ -8,13 +8,6 @@ from ..error import MXNetError
 from ..ops.declare import Op
 from .node import Entry, Node, facts_of, user_line
 
-# Variables that operators, rather than users, say how to initialise; auxiliary states say it
-# in their declaration.
-_INPUT_INIT = {
-    ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
-    ("UpSampling", "weight"): '["bilinear", {}]',
-}
-
 
 def input_init(op: Op, name: str) -> str | None:
     """Return the ``__init__`` attribute that an operator gives to one of its inputs."""
@@ -22,7 +15,7 @@ def input_init(op: Op, name: str) -> str | None:
     aux = op.inputs[position].aux if position is not None else None
     if aux is not None:
         return f'["{aux.init}", {{}}]'
-    return _INPUT_INIT.get((op.name, name))
+    return op.facts.input_init.get(name)
 
 
 def create_node(
@@ -54,14 +47,11 @@ def create_node(
             made = Node(None, f"{name}_{key}", extra={**attrs, **extra}, source=source)
             entry = Entry(made)
         inputs.append(entry)
-    if op.has_aux or op.mutates or op.name in _WITH_INIT:
+    if op.has_aux or op.mutates or op.facts.input_init:
         _mark(op, names, inputs, facts.attrs)
     node = Node(op, name, attrs, inputs, extra=extra, source=source)
     node._facts = facts
     return node
-
-
-_WITH_INIT = frozenset(name for name, _ in _INPUT_INIT)
 
 
 def _mark(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:

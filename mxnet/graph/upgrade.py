@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ops.declare import Op
+from ..ops.tensor.reduce import argmax, argmin
 from .create import input_init
 from .node import HIDDEN_KEYS, Entry, Node
 
@@ -14,8 +15,7 @@ def upgrade(
     op: Op, name: str, attributes: dict[str, str], inputs: list[Entry], version: int
 ) -> None:
     """Bring the attributes and inputs of an old node up to date, in place."""
-    searches = op.name in ("argmax", "argmin")
-    if version < AXIS_MEANT_ALL and searches and attributes.get("axis") == "-1":
+    if version < AXIS_MEANT_ALL and op in (argmax, argmin) and attributes.get("axis") == "-1":
         del attributes["axis"]
     for key in [k for k in attributes if k.endswith(_ENDINGS)]:
         _move_to_input(op, key, attributes, inputs)

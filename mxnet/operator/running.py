@@ -26,6 +26,15 @@ class _CustomOperator(Op):
         """Return the auxiliary states that the prop lists."""
         return [] if attrs is None else list(prop_of(attrs).list_auxiliary_states())
 
+    def needs_head_gradient(self, attrs: dict) -> bool:
+        """Return what the prop says its backward depends on."""
+        prop = prop_of(attrs)
+        heads = list(range(len(prop.list_outputs())))
+        inputs = [len(heads) + i for i in range(len(prop.list_arguments()))]
+        outputs = [len(heads) + len(inputs) + i for i in heads]
+        read = prop.declare_backward_dependency(heads, inputs, outputs)
+        return any(i in heads for i in read)
+
     def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
         """Return a kernel that keeps its own `CustomOp` from call to call."""
         return _CustomKernel(prop_of(attrs), attrs["op_type"])

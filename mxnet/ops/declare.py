@@ -95,6 +95,7 @@ class Op:
         self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
+        self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
         self.work_rule: Callable[[Shapes, Shapes, Attrs], int] | None = None
         self.function = function
         self.kernel = function
@@ -329,6 +330,10 @@ class Op:
     def infer_types(self, ins: list, outs: list, attrs: Attrs) -> tuple[list, list]:
         """Complete what is known of the dtypes of present inputs and visible outputs."""
         return self.type_pattern.infer(self, ins, outs, attrs)
+
+    def needs_head_gradient(self, attrs: Attrs) -> bool:
+        """Return whether backward from the outputs reads the gradients of those outputs."""
+        return self.facts.needs_head_gradient
 
     def instantiate(self, attrs: Attrs, subgraphs: Sequence = ()) -> Callable:
         """Return the kernel for one place in a graph; operators with memory make their own."""

@@ -38,6 +38,7 @@ class Facts:
         ``widest`` type of its inputs, ``any`` type as it comes, or its ``own`` (casts, updates).
     bfloat16 : the same for bfloat16, where it differs.
     full_precision_when : attribute -> values that need float32.
+    input_init : input -> the initializer (``__init__`` of its variable) that it starts with.
     full_precision_inputs : inputs that stay float32 while the data is 16 bits (BatchNorm).
     """
 
@@ -57,6 +58,7 @@ class Facts:
     precision: Precision = "any"
     bfloat16: Precision | None = None
     full_precision_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    input_init: Mapping[str, str] = field(default_factory=dict)
     full_precision_inputs: tuple[str, ...] = ()
 
     @property

@@ -36,7 +36,7 @@ def infer_subgraphs(
     `solve` takes a graph and what is known of its variables, and returns what it finds of its
     variables and heads.
     """
-    rule = _RULES.get(node.op.name)
+    rule = node.op.subgraph_rule
     if rule is None:
         return ins, outs
     return rule(node, list(ins), solve, merge, axis)
@@ -54,7 +54,10 @@ def _run(
     return ins, heads
 
 
-def _foreach(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+def infer_foreach(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Solve the body for one slice; a state keeps its type over the steps."""
     attrs, (body,) = node.typed, node.subgraphs
     n_data, n_out = len(attrs["in_data_locs"]), attrs["num_out_data"]
     order = [*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"]]
@@ -71,9 +74,10 @@ def _foreach(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> t
     return tuple(told), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
 
 
-def _while_loop(
+def infer_while_loop(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
+    """Solve the condition and the body; outputs are stacked to the largest number of steps."""
     attrs, (test, body) = node.typed, node.subgraphs
     ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
     ins, heads = _run(body, attrs["func_input_locs"], ins, solve, merge)
@@ -82,12 +86,12 @@ def _while_loop(
     return tuple(ins), (*stacked, *heads[n_out:])
 
 
-def _cond(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+def infer_cond(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Solve the condition and both branches, whose outputs have one type."""
     attrs, (test, then, other) = node.typed, node.subgraphs
     ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
     ins, first = _run(then, attrs["then_input_locs"], ins, solve, merge)
     ins, second = _run(other, attrs["else_input_locs"], ins, solve, merge)
     return tuple(ins), tuple(merge(b, a) for a, b in zip(first, second, strict=True))
-
-
-_RULES = {"_foreach": _foreach, "_while_loop": _while_loop, "_cond": _cond}

@@ -114,6 +114,7 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     optional={"gamma": lambda a: a["act_type"] == "prelu"},
     outputs=lambda a: ("output", "mask") if a["act_type"] == "rrelu" else ("output",),
     shape=_leaky_shapes,
+    input_init={"gamma": '["Constant", {"value": 0.25}]'},
     full_precision_when={"act_type": ("elu", "selu")},
     random=True,
 )

@@ -166,7 +166,12 @@ def _upsampling_inputs(attrs: dict) -> list[str]:
     return [f"arg{i}" for i in range(attrs["num_args"])]
 
 
-@op("UpSampling", count="num_args", input_names=_upsampling_inputs)
+@op(
+    "UpSampling",
+    count="num_args",
+    input_names=_upsampling_inputs,
+    input_init={"weight": '["bilinear", {}]'},
+)
 def up_sampling(
     *data: Tensor,
     scale: Positive,
