@@ -28,6 +28,7 @@ from . import module, module as mod
 from . import rnn
 from . import gluon
 from . import contrib
+from . import onnx
 from . import test_utils
 from .attribute import AttrScope
 from .base import MXNetError

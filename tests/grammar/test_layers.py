@@ -25,7 +25,7 @@ LAYERS = [
         "callback", "monitor", "visualization", "model", "executor_manager",
     },
     {"gluon", "module", "rnn"},
-    {"contrib", "test_utils", "tools", "notebook", "__main__"},
+    {"contrib", "convert", "onnx", "test_utils", "tools", "notebook", "__main__"},
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -1,0 +1,8 @@
+"""Models in the ONNX format: `export_model` writes them, `import_model` reads them."""
+
+from __future__ import annotations
+
+from . import mx2onnx
+from .export import export_model, get_operator_support
+
+__all__ = ["export_model", "get_operator_support", "mx2onnx"]

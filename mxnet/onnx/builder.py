@@ -1,0 +1,265 @@
+"""`Builder` collects ONNX nodes; rows call it as ``g.Add(a, b)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..error import MXNetError
+from ..graph import Graph, Node
+from .library import load_onnx
+
+Shape = tuple[int, ...]
+Names = str | list[str]
+UNKNOWN = -1
+INT64 = torch.int64
+FLOATS = (torch.float16, torch.float32, torch.float64, torch.bfloat16)
+
+
+class UnsupportedExport(MXNetError, NotImplementedError):
+    """A node cannot be written as ONNX."""
+
+
+@dataclass
+class Call:
+    """One node that is being exported, with what was inferred about it.
+
+    A size of -1 is not known before the model runs.
+    """
+
+    node: Node
+    attrs: dict[str, Any]
+    shapes: list[Shape]
+    dtypes: list[torch.dtype]
+    out_shapes: list[Shape]
+    out_dtypes: list[torch.dtype]
+    constant: Callable[[int], np.ndarray | None] = field(repr=False)
+    export_graph: Callable[[Graph, Builder, Sequence[str]], list[str]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self.node.name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the first input."""
+        return self.dtypes[0]
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the first input."""
+        return self.shapes[0]
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the first input."""
+        return len(self.shapes[0])
+
+    def unsupported(self, why: str) -> UnsupportedExport:
+        """Return the error that this node cannot be exported."""
+        return UnsupportedExport(
+            f"ONNX export: operator {self.node.op.name} (node {self.name!r}) {why}"
+        )
+
+
+class Builder:
+    """The nodes and constants of one ONNX graph.
+
+    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods with
+    small letters hide what changed between opsets.
+
+    Parameters
+    ----------
+    opset : int
+        The opset that the model is written for.
+    parent : Builder, optional
+        The graph around this one, for the bodies of loops and branches.
+    """
+
+    def __init__(self, opset: int, parent: Builder | None = None) -> None:
+        self.opset = opset
+        self.parent = parent
+        self.nodes: list[Any] = []
+        self.scope = ""
+        self.taken: set[str] = parent.taken if parent else set()
+        self.initializers: dict[str, np.ndarray] = parent.initializers if parent else {}
+        self._constants: dict[tuple, str] = parent._constants if parent else {}
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if not op_type[:1].isupper():
+            raise AttributeError(op_type)
+        return partial(self.add, op_type)
+
+    def add(
+        self, op_type: str, *inputs: str, outputs: int | Sequence[str] = 1, **attrs: Any
+    ) -> Any:
+        """Add a node and return the name of its output, or a list of names."""
+        onnx = load_onnx()
+        single = outputs == 1
+        if isinstance(outputs, int):
+            outputs = [self.unique(f"{self.scope}_{op_type.lower()}") for _ in range(outputs)]
+        attrs = {k: v for k, v in attrs.items() if v is not None}
+        name = self.unique(f"{self.scope}_{op_type}")
+        self.nodes.append(onnx.helper.make_node(op_type, inputs, list(outputs), name, **attrs))
+        return outputs[0] if single else list(outputs)
+
+    def unique(self, hint: str) -> str:
+        """Return a name that nothing in the model has yet."""
+        name, number = hint, 0
+        while name in self.taken:
+            number += 1
+            name = f"{hint}_{number}"
+        self.taken.add(name)
+        return name
+
+    # -- constants --------------------------------------------------------------------------
+
+    def array(self, value: Any) -> str:
+        """Add a constant array."""
+        value = np.asarray(value)
+        key = (value.shape, value.dtype.str, value.tobytes())
+        if key not in self._constants:
+            self._constants[key] = name = self.unique(f"{self.scope}_const")
+            self.initializers[name] = value
+        return self._constants[key]
+
+    def ints(self, *values: int) -> str:
+        """Add a vector of int64, as shapes and axes are given."""
+        return self.array(np.array(values, dtype=np.int64))
+
+    def scalar(self, value: float, dtype: torch.dtype) -> str:
+        """Add a constant without axes."""
+        return self.array(np.array(value, dtype=numpy_dtype(dtype)))
+
+    # -- what changed between opsets --------------------------------------------------------
+
+    def reduce(
+        self, op_type: str, x: str, axes: Sequence[int] | None, keepdims: bool = True
+    ) -> str:
+        """Reduce over axes; None is all of them."""
+        kept = int(keepdims)
+        as_input = self.opset >= (13 if op_type == "ReduceSum" else 18)
+        if axes is None:
+            return self.add(op_type, x, keepdims=kept)
+        if as_input:
+            return self.add(op_type, x, self.ints(*axes), keepdims=kept)
+        return self.add(op_type, x, axes=list(axes), keepdims=kept)
+
+    def squeeze(self, x: str, *axes: int) -> str:
+        """Drop axes of size 1."""
+        if self.opset >= 13:
+            return self.Squeeze(x, self.ints(*axes))
+        return self.Squeeze(x, axes=list(axes))
+
+    def unsqueeze(self, x: str, *axes: int) -> str:
+        """Insert axes of size 1; they are positions in the result."""
+        if self.opset >= 13:
+            return self.Unsqueeze(x, self.ints(*axes))
+        return self.Unsqueeze(x, axes=list(axes))
+
+    def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
+        """Split along an axis into parts of the given sizes."""
+        if self.opset >= 13:
+            made = self.Split(x, self.ints(*sizes), axis=axis, outputs=len(sizes))
+        else:
+            made = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
+        return made if isinstance(made, list) else [made]
+
+    # -- common steps -----------------------------------------------------------------------
+
+    def cast(self, x: str, source: torch.dtype | None, target: torch.dtype) -> str:
+        """Convert a value unless it has the type already."""
+        return x if source is target else self.Cast(x, to=onnx_dtype(target))
+
+    def reshape(self, x: str, shape: Sequence[int]) -> str:
+        """Reshape to sizes in ONNX's meaning: 0 copies, -1 is the rest."""
+        return self.Reshape(x, self.ints(*shape))
+
+    def slice(
+        self,
+        x: str,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        axes: Sequence[int],
+        steps: Sequence[int] | None = None,
+    ) -> str:
+        """Take a part of some axes."""
+        given = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
+        return self.Slice(x, *given, *([self.ints(*steps)] if steps else []))
+
+    def transpose(self, x: str, *perm: int) -> str:
+        """Permute the axes."""
+        return x if list(perm) == sorted(perm) else self.Transpose(x, perm=list(perm))
+
+    def size_of(self, x: str, axis: int) -> str:
+        """Return a vector with one size, read when the model runs."""
+        return self.Gather(self.Shape(x), self.ints(axis), axis=0)
+
+    def sizes(self, x: str, shape: Shape) -> str:
+        """Return the shape of a value: a constant where it is known."""
+        return self.Shape(x) if UNKNOWN in shape else self.ints(*shape)
+
+    def pad(self, x: str, before: Sequence[int], after: Sequence[int], value: str = "") -> str:
+        """Pad with a constant on both sides of every axis."""
+        return self.Pad(x, self.ints(*before, *after), *([value] if value else []))
+
+    def reshape_to(self, call: Call, x: str, source: Shape, target: Shape) -> str:
+        """Reshape where up to one size, and sizes copied in place, are unknown."""
+        if target.count(UNKNOWN) <= 1:
+            return self.reshape(x, target)
+        copied = [
+            0 if n == UNKNOWN and i < len(source) and source[i] == UNKNOWN else n
+            for i, n in enumerate(target)
+        ]
+        same_front = all(a == b for a, b in zip(source, target, strict=False) if UNKNOWN in (a, b))
+        if copied.count(UNKNOWN) <= 1 and same_front:
+            return self.reshape(x, copied)
+        raise call.unsupported(
+            f"reshapes {source} to {target}, where several sizes are known only when the model "
+            "runs. Give more of them as numbers in in_shapes or dynamic_input_shapes."
+        )
+
+
+def numpy_dtype(dtype: torch.dtype) -> np.dtype:
+    """Return the NumPy dtype that ONNX stores a torch dtype as."""
+    onnx = load_onnx()
+    return onnx.helper.tensor_dtype_to_np_dtype(onnx_dtype(dtype))
+
+
+def onnx_dtype(dtype: torch.dtype) -> int:
+    """Return ONNX's number of a torch dtype."""
+    proto = load_onnx().TensorProto
+    table = {
+        torch.float32: proto.FLOAT,
+        torch.float64: proto.DOUBLE,
+        torch.float16: proto.FLOAT16,
+        torch.bfloat16: proto.BFLOAT16,
+        torch.uint8: proto.UINT8,
+        torch.int8: proto.INT8,
+        torch.int16: proto.INT16,
+        torch.int32: proto.INT32,
+        torch.int64: proto.INT64,
+        torch.bool: proto.BOOL,
+        torch.complex64: proto.COMPLEX64,
+        torch.complex128: proto.COMPLEX128,
+    }
+    if dtype not in table:
+        raise UnsupportedExport(f"ONNX export: no ONNX type for {dtype}")
+    return table[dtype]
+
+
+def is_float(dtype: torch.dtype) -> bool:
+    """Return whether a dtype is a floating-point one."""
+    return dtype in FLOATS
+
+
+def count(sizes: Sequence[int]) -> int:
+    """Return the number of elements, -1 if a size is unknown."""
+    return UNKNOWN if UNKNOWN in sizes else math.prod(sizes)

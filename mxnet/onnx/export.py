@@ -1,0 +1,345 @@
+"""`export_model`: a symbol and its parameters as an ONNX file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import dtypes
+from ..error import InvalidValue, MXNetError
+from ..graph import Graph, Node
+from ..libinfo import __version__
+from ..symbol import Symbol
+from .builder import UNKNOWN, Builder, Shape, onnx_dtype
+from .inference import Facts, infer_facts, probe_sizes
+from .library import load_onnx
+from .model_source import load_parameters, load_symbol
+from .table import rows
+from .translate import Translator, ignored_variables, row_of
+
+__all__ = ["build_model", "export_model", "get_operator_support"]
+
+DEFAULT_OPSET, OLDEST_OPSET = 13, 12
+# The ONNX file format that came with each opset, so that old runtimes can read the file.
+IR_VERSIONS = {12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10}
+NEWEST_IR = 10
+MAX_BYTES = 2**31 - 1
+logger = logging.getLogger(__name__)
+GivenShape = Sequence[int | str | None]
+
+
+def get_operator_support(opset_version: int | None = None) -> list[str]:
+    """Return the names of operators that can be exported for an opset, by default 13.
+
+    >>> "Convolution" in mx.onnx.get_operator_support()
+    True
+    """
+    opset = _checked_opset(DEFAULT_OPSET if opset_version is None else opset_version)
+    return sorted(["null", *(name for name, row in rows().items() if row.since <= opset)])
+
+
+def export_model(
+    sym: Symbol | str | os.PathLike[str],
+    params: Any,
+    in_shapes: Sequence[GivenShape] | Mapping[str, GivenShape] | None = None,
+    in_types: Any = np.float32,
+    onnx_file_path: str | os.PathLike[str] = "model.onnx",
+    verbose: bool = False,
+    dynamic: bool = False,
+    dynamic_input_shapes: Sequence[GivenShape] | None = None,
+    run_shape_inference: bool = False,
+    input_type: Any = None,
+    input_shape: Any = None,
+    opset_version: int = DEFAULT_OPSET,
+) -> str:
+    """Export a symbol and its parameters to an ONNX file and return its path.
+
+    The model is checked before anything is written.
+
+    Parameters
+    ----------
+    sym : Symbol or str
+        A symbol, or the path of its JSON file.
+    params : str, dict or list
+        The path of a parameter file, a dict of arrays, or ``[arg_params, aux_params]``.
+    in_shapes : list of tuple
+        The shape of each input that is not a parameter; labels of output layers may be left out.
+        None or a name in place of a size makes it dynamic.
+    in_types : type or list of types
+        The dtype of the inputs.
+    onnx_file_path : str
+        Where to write.
+    verbose : bool
+        Log the exported graph.
+    dynamic : bool
+        Whether `dynamic_input_shapes` holds; without them the first size of each input.
+    dynamic_input_shapes : list of tuple, optional
+        Shapes with None or a name in place of each dynamic size.
+    run_shape_inference : bool
+        Let ONNX add the shapes of all values inside the model.
+    input_type, input_shape : optional
+        Older names of `in_types` and `in_shapes`.
+    opset_version : int
+        The opset to write for: 12 or newer.
+
+    Returns
+    -------
+    str
+        The path of the file.
+
+    Examples
+    --------
+    >>> x = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
+    >>> path = mx.onnx.export_model(x, params, [(1, 3)], onnx_file_path="/tmp/fc.onnx")
+    """
+    shapes = in_shapes if in_shapes is not None else input_shape
+    types = input_type if input_type is not None else in_types
+    if shapes is None:
+        raise InvalidValue("in_shapes is needed: the shape of each input that is not a parameter.")
+    if dynamic and dynamic_input_shapes is None:
+        first = shapes.values() if isinstance(shapes, Mapping) else shapes
+        dynamic_input_shapes = [(None, *s[1:]) for s in first]
+    model = build_model(
+        load_symbol(sym),
+        load_parameters(params),
+        shapes,
+        types,
+        dynamic_input_shapes if dynamic else None,
+        opset_version,
+    )
+    if run_shape_inference:
+        model = load_onnx().shape_inference.infer_shapes(model)
+    if verbose:
+        logger.info("%s", load_onnx().helper.printable_graph(model.graph))
+    write_model(model, onnx_file_path)
+    return str(onnx_file_path)
+
+
+def write_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a checked model; the file appears whole or not at all."""
+    onnx = load_onnx()
+    size = model.ByteSize()
+    if size > MAX_BYTES:
+        raise MXNetError(f"ONNX export: {size} bytes; one ONNX file holds at most {MAX_BYTES}.")
+    onnx.checker.check_model(model)
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False, suffix=".tmp") as file:
+        scratch = Path(file.name)
+    try:
+        scratch.write_bytes(model.SerializeToString())
+        scratch.chmod(0o644)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def build_model(
+    symbol: Symbol,
+    params: Mapping[str, Any],
+    in_shapes: Sequence[GivenShape] | Mapping[str, GivenShape],
+    in_types: Any = np.float32,
+    dynamic_shapes: Sequence[GivenShape] | None = None,
+    opset: int = DEFAULT_OPSET,
+) -> Any:
+    """Return the ONNX ModelProto of a symbol; nothing is written."""
+    opset = _checked_opset(opset)
+    graph = symbol._graph
+    for node in graph.nodes:
+        if node.op is not None:
+            row_of(node, opset)
+    tensors = {n.name: params[n.name]._data for n in graph.variables if n.name in params}
+    inputs = _inputs(graph, tensors, in_shapes)
+    shapes = _shapes_by_name(inputs, in_shapes)
+    dynamic = shapes if dynamic_shapes is None else _shapes_by_name(inputs, dynamic_shapes)
+    types = _types_by_name(inputs, in_types)
+    facts = _facts(graph, tensors, shapes, dynamic, types)
+    g = Builder(opset)
+    g.taken.update(n.name for n in graph.variables)
+    translator = Translator(tensors, next(iter(types.values()), torch.float32))
+    names = translator.run(graph, facts, g, {n: n.name for n in graph.variables})
+    outputs = _outputs(g, graph, names, facts)
+    return _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+
+
+def _checked_opset(opset: int) -> int:
+    newest = min(load_onnx().defs.onnx_opset_version(), max(IR_VERSIONS))
+    if not OLDEST_OPSET <= opset <= newest:
+        raise InvalidValue(
+            f"opset_version={opset} cannot be written: {OLDEST_OPSET} to {newest} can."
+        )
+    return opset
+
+
+def _inputs(graph: Graph, params: Mapping[str, Any], given: Any) -> list[Node]:
+    """Return the variables that the user feeds; labels count only if shapes are given for them."""
+    free = [n for n in graph.variables if n.name not in params]
+    ignored = ignored_variables(graph)
+    needed = [n for n in free if n not in ignored]
+    if isinstance(given, Mapping):
+        return [n for n in free if n in needed or n.name in given]
+    if len(given) == len(needed):
+        return needed
+    if len(given) == len(free):
+        return free
+    names = ", ".join(n.name for n in needed)
+    raise InvalidValue(
+        f"in_shapes has {len(given)} shapes, but the symbol has {len(needed)} inputs that are no "
+        f"parameters: {names or 'none'}. Parameters that `params` does not hold count as inputs."
+    )
+
+
+def _shapes_by_name(inputs: Sequence[Node], given: Any) -> dict[str, GivenShape]:
+    if isinstance(given, Mapping):
+        missing = [n.name for n in inputs if n.name not in given]
+        if missing:
+            raise InvalidValue(f"in_shapes has no shape for: {', '.join(missing)}.")
+        return {n.name: tuple(given[n.name]) for n in inputs}
+    if len(given) != len(inputs):
+        raise InvalidValue(f"{len(given)} shapes are given for {len(inputs)} inputs.")
+    return {n.name: tuple(s) for n, s in zip(inputs, given, strict=True)}
+
+
+def _types_by_name(inputs: Sequence[Node], given: Any) -> dict[str, torch.dtype]:
+    if isinstance(given, Mapping):
+        return {n.name: dtypes.to_torch(given[n.name]) for n in inputs}
+    if not isinstance(given, list | tuple):
+        given = [given] * len(inputs)
+    if len(given) == 1:
+        given = list(given) * len(inputs)
+    if len(given) < len(inputs):
+        raise InvalidValue(f"{len(given)} types are given for {len(inputs)} inputs.")
+    return {n.name: dtypes.to_torch(t) for n, t in zip(inputs, given, strict=False)}
+
+
+def _is_dynamic(size: int | str | None) -> bool:
+    return not isinstance(size, int | np.integer) or size <= 0
+
+
+def _facts(
+    graph: Graph,
+    params: Mapping[str, torch.Tensor],
+    shapes: Mapping[str, GivenShape],
+    dynamic: Mapping[str, GivenShape],
+    types: Mapping[str, torch.dtype],
+) -> Facts:
+    known = {name: tuple(t.shape) for name, t in params.items()}
+    kinds = {**{name: t.dtype for name, t in params.items()}, **types}
+    default = next(iter(types.values()), torch.float32)
+    is_dynamic = any(_is_dynamic(n) for s in dynamic.values() for n in s)
+
+    def probe(add: int) -> dict[str, Shape]:
+        found = {}
+        for name, wanted in dynamic.items():
+            example = shapes[name]
+            found[name] = probe_sizes(wanted, example, add)
+        return {**known, **found}
+
+    if not is_dynamic:
+        exact = {name: tuple(int(n) for n in s) for name, s in shapes.items()}
+        return infer_facts(graph, {**known, **exact}, None, kinds, default)
+    return infer_facts(graph, probe(0), probe(2), kinds, default)
+
+
+def _outputs(
+    g: Builder, graph: Graph, names: Sequence[str], facts: Facts
+) -> list[tuple[str, Shape, torch.dtype]]:
+    """Return name, shape and dtype of each output; a name is an output once."""
+    found, seen = [], set()
+    produced = {name for n in g.nodes for name in n.output}
+    for entry, name in zip(graph.heads, names, strict=True):
+        if name not in produced or name in seen:
+            g.scope = f"{name}_output"
+            name = g.Identity(name)
+        seen.add(name)
+        found.append(
+            (name, facts.shapes[entry.node][entry.index], facts.dtypes[entry.node][entry.index])
+        )
+    return found
+
+
+def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
+    """Return the nodes that outputs need; rows may leave others behind."""
+    needed, kept = set(outputs), []
+    for node in reversed(g.nodes):
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(_read(node))
+    return kept[::-1]
+
+
+def _read(node: Any) -> set[str]:
+    """Return all names that a node reads, inside its bodies too."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            names |= _read(inner)
+        names.update(o.name for o in attribute.g.output)
+    return names
+
+
+def _model(
+    g: Builder,
+    graph: Graph,
+    params: Mapping[str, torch.Tensor],
+    inputs: Sequence[Node],
+    dynamic: Mapping[str, GivenShape],
+    facts: Facts,
+    outputs: Sequence[tuple[str, Shape, torch.dtype]],
+) -> Any:
+    onnx = load_onnx()
+    info = onnx.helper.make_tensor_value_info
+    nodes = _live(g, [o[0] for o in outputs])
+    read = set().union(*map(_read, nodes)) if nodes else set()
+    values = []
+    fed = {n.name for n in inputs}
+    initializers = []
+    for node in graph.variables:
+        if node.name not in read:
+            continue
+        dtype = facts.dtypes[node][0]
+        if node.name in fed:
+            sizes = [_symbol(n, node.name, i) for i, n in enumerate(dynamic[node.name])]
+        else:
+            tensor = params[node.name].detach().contiguous()
+            sizes = list(tensor.shape)
+            initializers.append(_tensor(node.name, tensor))
+        values.append(info(node.name, onnx_dtype(dtype), sizes))
+    for name, array in g.initializers.items():
+        if name in read:
+            initializers.append(onnx.numpy_helper.from_array(array, name))
+    results = [
+        info(name, onnx_dtype(dtype), [None if n == UNKNOWN else n for n in shape])
+        for name, shape, dtype in outputs
+    ]
+    made = onnx.helper.make_graph(nodes, "mxnet_converted_model", values, results, initializers)
+    return onnx.helper.make_model(
+        made,
+        producer_name="mxnext",
+        producer_version=__version__,
+        opset_imports=[onnx.helper.make_opsetid("", g.opset)],
+        ir_version=IR_VERSIONS.get(g.opset, NEWEST_IR),
+    )
+
+
+def _symbol(size: int | str | None, name: str, axis: int) -> int | str:
+    if isinstance(size, str):
+        return size
+    return f"{name}_{axis}" if _is_dynamic(size) else int(size)
+
+
+def _tensor(name: str, tensor: torch.Tensor) -> Any:
+    onnx = load_onnx()
+    if tensor.dtype is torch.bfloat16:
+        raw = tensor.view(torch.uint16).numpy().tobytes()
+        return onnx.helper.make_tensor(
+            name, onnx.TensorProto.BFLOAT16, list(tensor.shape), raw, raw=True
+        )
+    return onnx.numpy_helper.from_array(tensor.numpy(), name)

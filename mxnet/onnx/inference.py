@@ -1,0 +1,83 @@
+"""Shapes and dtypes of a graph for export; a size of -1 is known only when the model runs.
+
+Shapes are inferred with numbers, twice where sizes are dynamic: what differs follows from a
+dynamic size. That also works where an operator has no rule for unknown sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from ..error import MXNetError, ShapeError
+from ..graph import Graph, Node
+from ..graph.passes.infer import infer_shapes, infer_types
+from ..shape_mode import is_np_shape
+from .builder import UNKNOWN, Shape
+
+__all__ = ["Facts", "infer_facts", "probe_sizes"]
+
+# What stands in for a size that is not given; the second run takes other ones.
+FIRST, SECOND = 4, 6
+
+
+class Facts(NamedTuple):
+    """Shapes and dtypes of the outputs of each node."""
+
+    shapes: dict[Node, list[Shape]]
+    dtypes: dict[Node, list[torch.dtype]]
+
+
+def probe_sizes(
+    shape: Sequence[int | str | None], example: Sequence[int] | None, add: int
+) -> Shape:
+    """Return a shape with numbers for its dynamic sizes: the example's, enlarged by `add`."""
+    sizes = []
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size > 0:
+            sizes.append(size)
+        elif example is not None and isinstance(example[axis], int) and example[axis] > 0:
+            sizes.append(example[axis] + (add if axis == 0 else 32 * add))
+        else:
+            sizes.append(FIRST + add if axis == 0 else 64 + 32 * add)
+    return tuple(sizes)
+
+
+def infer_facts(
+    graph: Graph,
+    shapes: Mapping[str, Shape],
+    other_shapes: Mapping[str, Shape] | None,
+    types: Mapping[str, torch.dtype],
+    default: torch.dtype,
+) -> Facts:
+    """Infer everything; `other_shapes` differ from `shapes` where sizes are dynamic."""
+    exact = is_np_shape()
+    first = infer_shapes(graph, shapes, zero_is_unknown=not exact)
+    found = {node: [_complete(node, s) for s in values] for node, values in first.values.items()}
+    if other_shapes is not None:
+        second = infer_shapes(graph, other_shapes, zero_is_unknown=not exact)
+        found = {
+            node: [_merged(a, b) for a, b in zip(values, second.values[node], strict=True)]
+            for node, values in found.items()
+        }
+    inferred = infer_types(graph, types, default)
+    return Facts(found, {n: [t or default for t in v] for n, v in inferred.values.items()})
+
+
+def _complete(node: Node, shape: Any) -> Shape:
+    if shape is None or UNKNOWN in shape:
+        if node.op is not None and node.op.value_dependent:
+            return shape or ()
+        raise ShapeError(
+            f"ONNX export: the shape of {node.name!r} cannot be inferred (found {shape}). Give "
+            "the shape of every input in in_shapes."
+        )
+    return tuple(shape)
+
+
+def _merged(first: Shape, second: Any) -> Shape:
+    if second is None or len(first) != len(second):
+        raise MXNetError("ONNX export: the rank of an array depends on the dynamic sizes.")
+    return tuple(a if a == b else UNKNOWN for a, b in zip(first, second, strict=True))

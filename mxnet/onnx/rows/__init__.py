@@ -1,0 +1,1 @@
+"""ONNX rows, one file for each family of operators."""

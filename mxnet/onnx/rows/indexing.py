@@ -1,0 +1,225 @@
+"""Rows of operators that read or write by ranges and by arrays of indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..builder import INT64, UNKNOWN, Builder, Call, is_float
+from ..library import load_onnx
+from ..table import row
+
+FAR = 2**62
+
+
+def whole(g: Builder, x: str, dtype: torch.dtype) -> str:
+    """Return indices as int64; MXNet takes the whole part of floats."""
+    return g.cast(x, dtype, INT64)
+
+
+def within(g: Builder, index: str, size: str, mode: str) -> str:
+    """Clip or wrap indices to an axis; `size` is a vector of one number."""
+    if mode == "wrap":
+        return g.Mod(index, size)
+    last = g.Sub(size, g.ints(1))
+    return g.Max(g.ints(0), g.Min(index, last))
+
+
+def axis_size(g: Builder, x: str, shape: tuple[int, ...], axis: int) -> str:
+    """Return the size of an axis as a vector of one number."""
+    return g.size_of(x, axis) if shape[axis] == UNKNOWN else g.ints(shape[axis])
+
+
+@row("slice")
+def slice_ranges(g: Builder, call: Call, x: str) -> str:
+    """``begin:end:step`` of the leading axes."""
+    begin, end = call.attrs["begin"], call.attrs["end"]
+    steps = [s or 1 for s in (call.attrs["step"] or [1] * len(begin))]
+    starts = [(0 if s > 0 else FAR) if b is None else b for b, s in zip(begin, steps, strict=True)]
+    ends = [(FAR if s > 0 else -FAR) if e is None else e for e, s in zip(end, steps, strict=True)]
+    return g.slice(x, starts, ends, list(range(len(begin))), steps)
+
+
+@row("slice_axis")
+def slice_axis(g: Builder, call: Call, x: str) -> str:
+    """``begin:end`` of one axis."""
+    end = call.attrs["end"]
+    axis = call.attrs["axis"] % call.ndim
+    return g.slice(x, [call.attrs["begin"]], [FAR if end is None else end], [axis])
+
+
+@row("slice_like")
+def slice_like(g: Builder, call: Call, x: str, like: str) -> str:
+    """Cut to the sizes of another array."""
+    axes = call.attrs["axes"]
+    if axes is None:
+        return g.Identity(x)
+    axes = [a % call.ndim for a in axes] if axes else list(range(call.ndim))
+    ends = [axis_size(g, like, call.shapes[1], a) for a in axes]
+    return g.Slice(x, g.ints(*[0] * len(axes)), g.Concat(*ends, axis=0), g.ints(*axes))
+
+
+@row("take")
+def take(g: Builder, call: Call, x: str, indices: str) -> str:
+    """Take slices along an axis."""
+    axis = call.attrs["axis"] % call.ndim
+    index = whole(g, indices, call.dtypes[1])
+    if call.attrs["mode"] != "raise":
+        index = within(g, index, axis_size(g, x, call.shape, axis), call.attrs["mode"])
+    if not call.shapes[1]:
+        index = g.reshape(index, [])
+    return g.Gather(x, index, axis=axis)
+
+
+@row("Embedding", "_contrib_SparseEmbedding")
+def embedding(g: Builder, call: Call, x: str, weight: str) -> str:
+    """Look up a row for each index; indices out of range are clipped."""
+    index = whole(g, x, call.dtype)
+    last = g.array(np.array(call.attrs["input_dim"] - 1, dtype=np.int64))
+    return g.Gather(weight, g.Clip(index, g.array(np.array(0, np.int64)), last), axis=0)
+
+
+@row("one_hot")
+def one_hot(g: Builder, call: Call, indices: str) -> str:
+    """One number on at each index, nothing outside."""
+    depth, dtype = call.attrs["depth"], call.out_dtypes[0]
+    places = g.unsqueeze(whole(g, indices, call.dtype), call.ndim)
+    hit = g.Equal(places, g.array(np.arange(depth, dtype=np.int64)))
+    on, off = (g.scalar(call.attrs[k], dtype) for k in ("on_value", "off_value"))
+    return g.Where(hit, on, off)
+
+
+@row("pick")
+def pick(g: Builder, call: Call, x: str, index: str) -> str:
+    """Pick one element along an axis."""
+    axis = call.attrs["axis"] % call.ndim
+    places = whole(g, index, call.dtypes[1])
+    kept = len(call.shapes[1]) == call.ndim and (call.ndim > 1 or call.shapes[1] == (1,))
+    if not kept:
+        places = g.unsqueeze(places, axis)
+    places = within(g, places, axis_size(g, x, call.shape, axis), call.attrs["mode"])
+    made = g.GatherElements(x, places, axis=axis)
+    return made if call.attrs["keepdims"] or call.ndim == 1 else g.squeeze(made, axis)
+
+
+@row("batch_take")
+def batch_take(g: Builder, call: Call, x: str, indices: str) -> str:
+    """Take one element of each row."""
+    places = g.reshape(whole(g, indices, call.dtypes[1]), [-1, 1])
+    places = within(g, places, axis_size(g, x, call.shape, 1), "clip")
+    return g.reshape(g.GatherElements(x, places, axis=1), call.out_shapes[0])
+
+
+def _index_rows(g: Builder, call: Call, indices: str, position: int) -> str:
+    """Return indices ``(axes, ...)`` as ONNX wants them: ``(..., axes)``."""
+    rank = len(call.shapes[position])
+    places = whole(g, indices, call.dtypes[position])
+    return g.transpose(places, *range(1, rank), 0)
+
+
+@row("gather_nd")
+def gather_nd(g: Builder, call: Call, x: str, indices: str) -> str:
+    """Take the elements at full or partial indices."""
+    return g.GatherND(x, _index_rows(g, call, indices, 1))
+
+
+@row("scatter_nd")
+def scatter_nd(g: Builder, call: Call, data: str, indices: str) -> str:
+    """Write elements into zeros; of equal places the last counts."""
+    shape = g.ints(*call.attrs["shape"])
+    return g.ScatterND(_full(g, shape, call.dtype, 0), _index_rows(g, call, indices, 1), data)
+
+
+@row("_scatter_set_nd")
+def scatter_set_nd(g: Builder, call: Call, lhs: str, rhs: str, indices: str) -> str:
+    """Write elements into an array."""
+    return g.ScatterND(lhs, _index_rows(g, call, indices, 2), rhs)
+
+
+def _full(g: Builder, shape: str, dtype: torch.dtype, value: float) -> str:
+    onnx_value = np.array([value], dtype=np.float32 if is_float(dtype) else np.int64)
+    made = g.ConstantOfShape(shape, value=load_onnx().numpy_helper.from_array(onnx_value))
+    return g.cast(made, torch.float32 if is_float(dtype) else INT64, dtype)
+
+
+@row("_contrib_index_copy")
+def index_copy(g: Builder, call: Call, old: str, index: str, new: str) -> str:
+    """Replace rows."""
+    return g.ScatterND(old, g.unsqueeze(whole(g, index, call.dtypes[1]), 1), new)
+
+
+@row("_contrib_boolean_mask")
+def boolean_mask(g: Builder, call: Call, data: str, index: str) -> str:
+    """Keep the slices whose mask is not 0."""
+    condition = g.cast(index, call.dtypes[1], torch.bool)
+    return g.Compress(data, condition, axis=call.attrs["axis"])
+
+
+@row("_contrib_index_array")
+def index_array(g: Builder, call: Call, x: str) -> str:
+    """The indices of each element."""
+    if UNKNOWN in call.shape:
+        raise call.unsupported("needs all sizes as numbers.")
+    axes = call.attrs["axes"] or range(call.ndim)
+    grid = np.stack(np.indices(call.shape), -1)[..., list(axes)]
+    return g.Identity(g.array(grid.astype(np.int64)))
+
+
+@row("fill_element_0index")
+def fill_element(g: Builder, call: Call, data: str, values: str, index: str) -> str:
+    """Replace one element of each row."""
+    places = g.reshape(whole(g, index, call.dtypes[2]), [-1, 1])
+    steps = g.reshape(g.array(np.arange(call.shape[1], dtype=np.int64)), [1, -1])
+    return g.Where(g.Equal(places, steps), g.reshape(values, [-1, 1]), data)
+
+
+def _linear_ranges(call: Call) -> np.ndarray:
+    """Return the places that a slice writes, as indices of all its axes."""
+    if UNKNOWN in call.shape:
+        raise call.unsupported("needs all sizes as numbers.")
+    begin, end = call.attrs["begin"], call.attrs["end"]
+    steps = call.attrs["step"] or (1,) * len(begin)
+    ranges = [
+        np.arange(n)[slice(b, e, s)]
+        for n, b, e, s in zip(call.shape, begin, end, steps, strict=False)
+    ]
+    ranges += [np.arange(n) for n in call.shape[len(begin) :]]
+    return np.stack(np.meshgrid(*ranges, indexing="ij"), -1).astype(np.int64)
+
+
+@row("_slice_assign")
+def slice_assign(g: Builder, call: Call, lhs: str, rhs: str) -> str:
+    """Write an array into a part of another."""
+    places = _linear_ranges(call)
+    return g.ScatterND(lhs, g.array(places), g.reshape(rhs, places.shape[:-1]))
+
+
+@row("_slice_assign_scalar")
+def slice_assign_scalar(g: Builder, call: Call, x: str) -> str:
+    """Write a number into a part of an array."""
+    places = _linear_ranges(call)
+    value = g.scalar(call.attrs["scalar"], call.dtype)
+    return g.ScatterND(x, g.array(places), g.Expand(value, g.ints(*places.shape[:-1])))
+
+
+@row("_ravel_multi_index")
+def ravel_multi_index(g: Builder, call: Call, x: str) -> str:
+    """Indices of axes as indices of the flattened array."""
+    shape = call.attrs["shape"]
+    strides = np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
+    factors = strides.reshape(-1, *[1] * (call.ndim - 1))
+    parts = g.Mul(whole(g, x, call.dtype), g.array(factors))
+    return g.cast(g.reduce("ReduceSum", parts, [0], False), INT64, call.out_dtypes[0])
+
+
+@row("_unravel_index")
+def unravel_index(g: Builder, call: Call, x: str) -> str:
+    """Indices of the flattened array as indices of axes."""
+    shape = call.attrs["shape"]
+    strides = np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
+    rest, rows = whole(g, x, call.dtype), []
+    for stride in strides:
+        step = g.array(np.array(stride, np.int64))
+        rows.append(g.unsqueeze(g.Div(rest, step), 0))
+        rest = g.Sub(rest, g.Mul(g.Div(rest, step), step))
+    return g.cast(g.Concat(*rows, axis=0), INT64, call.out_dtypes[0])
