@@ -22,6 +22,7 @@ from ..error import AttributeConversionError, DTypeError
 # How an operator spells its attribute types.
 Shape = tuple[int, ...]
 Floats = tuple[float, ...]
+Pairs = tuple[tuple[int, ...], ...]
 Count = Annotated[int, "non-negative"]
 Positive = Annotated[int, "positive"]
 PositiveCount = Annotated[int, "non-negative", "positive"]
@@ -164,6 +165,15 @@ def parse_floats(value: Any) -> Floats:
     return _parse_sequence(value, parse_float)
 
 
+def parse_pairs(value: Any) -> Pairs:
+    """Accept ((1, 2), (0, 1)), one pair, and their text."""
+    if isinstance(value, str):
+        value = _literal(value.strip().replace("L", ""))
+    if isinstance(value, tuple | list) and value and not isinstance(value[0], tuple | list):
+        value = (value,)
+    return _parse_sequence(value, parse_shape)
+
+
 class UnknownDType(AttributeConversionError, TypeError):
     """There is no data type of this name."""
 
@@ -194,6 +204,7 @@ _SIMPLE = {
     str: AttributeType("string", parse_string),
     Shape: AttributeType("Shape(tuple)", parse_shape),
     Floats: AttributeType("tuple of <float>", parse_floats),
+    Pairs: AttributeType("tuple of <Shape(tuple)>", parse_pairs),
     Bounds: AttributeType("Shape(tuple)", parse_bounds),
     Count: AttributeType("int (non-negative)", parse_count),
     Positive: AttributeType("int", parse_positive),
