@@ -63,7 +63,7 @@ def unary(
         return in_floating_point(name, kernel, x)
 
     example = shown(name, floats(given), result)
-    made = op(name, *aliases, shape=same)(document(function, name, doc, example))
+    made = op(name, *aliases, shape=same, pointwise=True)(document(function, name, doc, example))
     made.raw = kernel
     if gradient is not None:
         made.gradient(gradient)
@@ -77,7 +77,9 @@ def question(name: str, kernel: Kernel, *, doc: str, given: str, result: str) ->
         return kernel(x)
 
     example = shown(name, floats(given), result, "bool")
-    return op(name, shape=same, types="T -> bool")(document(function, name, doc, example))
+    return op(name, shape=same, types="T -> bool", pointwise=True)(
+        document(function, name, doc, example)
+    )
 
 
 def _broadcast_error(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
@@ -123,7 +125,9 @@ def _finish_binary(
         return function(x1, x2)
 
     chosen = named if names == ("x1", "x2") else function
-    made = op(name, shape=broadcast)(document(chosen, name, doc, example))
+    made = op(name, shape=broadcast, pointwise=True, precision="widest")(
+        document(chosen, name, doc, example)
+    )
     made.raw = kernel
     made.type_pattern = types
     if gradient is not None:
@@ -229,7 +233,9 @@ def scalar_comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> O
     def function(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
         return kernel(data, number(scalar, data.dtype))
 
-    made = op(name, shape=same, types="T -> bool")(document(function, name, doc, example))
+    made = op(name, shape=same, types="T -> bool", pointwise=True)(
+        document(function, name, doc, example)
+    )
     made.raw, made.swapped = kernel, False
     return made
 
@@ -255,7 +261,7 @@ def scalar_quotient(
         value = number(scalar, data.dtype)
         return kernel(value, data) if swapped else kernel(data, value)
 
-    made = op(name, shape=same)(document(function, name, doc, example))
+    made = op(name, shape=same, pointwise=True)(document(function, name, doc, example))
     made.raw, made.swapped = kernel, swapped
     made.type_pattern = ScalarQuotientTypes(None)
     return made
@@ -270,7 +276,7 @@ def scalar_bits(name: str, kernel: Kernel, *, doc: str, example: str, on_bool: b
         _require_kind(name, data.dtype, False)
         return kernel(data, number(scalar, data.dtype))
 
-    return op(name, shape=same)(document(function, name, doc, example))
+    return op(name, shape=same, pointwise=True)(document(function, name, doc, example))
 
 
 __all__ = [

@@ -133,9 +133,10 @@ def eigvals(A: Tensor) -> Tensor:
 
 
 def _signed(vectors: Tensor) -> Tensor:
-    """Choose the sign of eigenvectors as MXNet does: the last component is not negative."""
-    sign = torch.where(vectors.detach()[..., -1:, :] < 0, -1.0, 1.0).to(vectors.dtype)
-    return vectors * sign
+    """Choose the sign of eigenvectors as MXNet does: the largest component is positive."""
+    fixed = vectors.detach()
+    largest = fixed.gather(-2, fixed.abs().argmax(-2, keepdim=True)) if fixed.numel() else fixed
+    return vectors * torch.where(largest < 0, -1.0, 1.0).to(vectors.dtype)
 
 
 @op("_npi_eigh", outputs=("output0", "output1"))
@@ -215,17 +216,21 @@ def _inverted(A: Shape) -> Shape:
     return (*A[:-2], A[-1], A[-2])
 
 
+def _pseudo_inverse(A: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
+    return torch.linalg.pinv(A, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
+
+
 @op("_npi_pinv", types="T R -> T")
 def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
     """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
 
-    >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array([1e-5]))
+    >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array(1e-5))
     >>> x.shape
     (2, 2)
     """
     _inverted(tuple(A.shape))
     A = _floating("_npi_pinv", A)
-    return torch.linalg.pinv(A, atol=0.0, rtol=rcond.detach().to(A.dtype), hermitian=hermitian)
+    return _pseudo_inverse(A, rcond.detach().to(A.dtype), hermitian)
 
 
 @pinv.infer_outputs
@@ -244,7 +249,7 @@ def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = Fals
     """
     _inverted(tuple(A.shape))
     A = _floating("_npi_pinv_scalar_rcond", A)
-    return torch.linalg.pinv(A, atol=0.0, rtol=rcond, hermitian=hermitian)
+    return _pseudo_inverse(A, torch.tensor(rcond, dtype=A.dtype, device=A.device), hermitian)
 
 
 @pinv_scalar_rcond.infer_outputs

@@ -164,10 +164,8 @@ def unique_shapes(
         return None
     along = (UNKNOWN,)
     first = along if axis is None else (*data[:axis], UNKNOWN, *data[axis + 1 :])
-    if axis is None:
-        size = UNKNOWN if UNKNOWN in data else math.prod(data)
-    else:
-        size = data[axis]
+    sizes = data if axis is None else data[axis : axis + 1 or None]
+    size = UNKNOWN if UNKNOWN in sizes else math.prod(sizes)
     made = [first, along] if others["return_index"] else [first]
     made += [(size,)] if return_inverse else []
     return made + ([along] if others["return_counts"] else [])

@@ -199,9 +199,9 @@ def percentile(
     """
     if a.dtype is BOOL:
         raise refuse_bool("_npi_percentile")
-    share = q.detach().to(_wide(a.dtype)) if q is not None else None
-    if share is None:
-        share = torch.tensor(q_scalar, dtype=torch.float64, device=a.device)
+    if q is None:
+        q = torch.tensor(q_scalar, dtype=torch.float64, device=a.device)
+    share = q.detach()
     if share.ndim > 1:
         raise ShapeError(f"_npi_percentile: q has at most one axis, got {list(share.shape)}.")
     if not a.is_meta and not bool(((share >= 0) & (share <= 100)).all()):
@@ -210,7 +210,7 @@ def percentile(
     kept = [i for i in range(a.ndim) if i not in axes]
     rows = a.to(_wide(a.dtype)).permute(*kept, *axes).flatten(len(kept)) if axes else a[..., None]
     out = _between(rows.to(_wide(a.dtype)).sort(-1).values, share, interpolation)
-    return out.reshape(*share.shape, *reduced_shape(a.shape, axes, keepdims))
+    return out.reshape((*share.shape, *reduced_shape(a.shape, axes, keepdims)))
 
 
 def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:

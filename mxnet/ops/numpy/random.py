@@ -1,0 +1,384 @@
+"""NumPy's samplers, whose parameters are numbers or arrays that broadcast.
+
+A distribution is one row: how to draw from it, with parameters as tensors. Where MXNet has
+gradients with respect to parameters (location and scale families, and those of one exponent),
+the formula is differentiated with the noise held fixed; elsewhere they are zero.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...error import InvalidValue, MXNetError, ShapeError
+from ..attributes import DType, Floats, Shape
+from ..declare import Op, OpContext, op
+from ..shapes import Shapes, broadcast_two, unify
+
+_F32 = torch.float32
+
+
+def _exponential_noise(like: Tensor) -> Tensor:
+    return torch.empty_like(like).exponential_()
+
+
+def _uniform_noise(like: Tensor) -> Tensor:
+    return torch.rand_like(like)
+
+
+def _normal(loc: Tensor, scale: Tensor) -> Tensor:
+    return loc + scale * torch.randn_like(loc)
+
+
+def _uniform(low: Tensor, high: Tensor) -> Tensor:
+    return (low + (high - low) * _uniform_noise(low)).detach()
+
+
+def _gamma(shape: Tensor, scale: Tensor) -> Tensor:
+    return (torch._standard_gamma(shape.detach()) * scale).detach()
+
+
+def _gumbel(loc: Tensor, scale: Tensor) -> Tensor:
+    return loc - scale * torch.log(_exponential_noise(loc))
+
+
+def _logistic(loc: Tensor, scale: Tensor) -> Tensor:
+    return loc + scale * torch.logit(_uniform_noise(loc), 1e-7)
+
+
+def _exponential(scale: Tensor) -> Tensor:
+    return scale * _exponential_noise(scale)
+
+
+def _rayleigh(scale: Tensor) -> Tensor:
+    return scale * torch.sqrt(2 * _exponential_noise(scale))
+
+
+def _pareto(a: Tensor) -> Tensor:
+    return torch.expm1(_exponential_noise(a) / a)
+
+
+def _weibull(a: Tensor) -> Tensor:
+    return torch.pow(_exponential_noise(a), 1 / a)
+
+
+def _power(a: Tensor) -> Tensor:
+    return torch.exp(-_exponential_noise(a) / a.detach())
+
+
+class Distribution(NamedTuple):
+    """One row: names and defaults of the parameters, the sampler, and what must not be negative."""
+
+    name: str
+    parameters: tuple[str, ...]
+    draw: Callable[..., Tensor]
+    text: str
+    default: Any = inspect.Parameter.empty
+    nonnegative: tuple[str, ...] = ()
+    has_dtype: bool = False
+    has_ctx: bool = True
+    total: int | None = None
+    repeats: bool = False  # `size` comes in front of the shape of the parameters
+
+
+_ABOUT = {
+    "uniform": "evenly from [`low`, `high`)",
+    "normal": "from normal distributions",
+    "gamma": "from gamma distributions of the given shapes and scales",
+    "gumbel": "from Gumbel distributions",
+    "logistic": "from logistic distributions",
+    "exponential": "from exponential distributions of mean `scale`",
+    "rayleigh": "from Rayleigh distributions of mode `scale`",
+    "pareto": "from Pareto II (Lomax) distributions of exponent `a`",
+    "weibull": "from Weibull distributions of exponent `a`",
+    "powerd": "from [0, 1] with densities ``a x^(a - 1)``",
+}
+_LOC = ("loc", "scale")
+DISTRIBUTIONS = (
+    Distribution("uniform", ("low", "high"), _uniform, _ABOUT["uniform"], has_dtype=True),
+    Distribution(
+        "uniform_n", ("low", "high"), _uniform, _ABOUT["uniform"], has_dtype=True, repeats=True
+    ),
+    Distribution(
+        "normal", _LOC, _normal, _ABOUT["normal"], nonnegative=("scale",), has_dtype=True, total=2
+    ),
+    Distribution(
+        "normal_n",
+        _LOC,
+        _normal,
+        _ABOUT["normal"],
+        nonnegative=("scale",),
+        has_dtype=True,
+        total=2,
+        repeats=True,
+    ),
+    Distribution(
+        "gamma",
+        ("shape", "scale"),
+        _gamma,
+        _ABOUT["gamma"],
+        nonnegative=("shape", "scale"),
+        has_dtype=True,
+    ),
+    Distribution("gumbel", _LOC, _gumbel, _ABOUT["gumbel"], nonnegative=("scale",), total=2),
+    Distribution("logistic", _LOC, _logistic, _ABOUT["logistic"], nonnegative=("scale",), total=2),
+    Distribution(
+        "exponential", ("scale",), _exponential, _ABOUT["exponential"], 1.0, ("scale",), total=2
+    ),
+    Distribution("rayleigh", ("scale",), _rayleigh, _ABOUT["rayleigh"], 1.0, ("scale",), total=2),
+    Distribution("pareto", ("a",), _pareto, _ABOUT["pareto"], None, ("a",), total=2),
+    Distribution("weibull", ("a",), _weibull, _ABOUT["weibull"], None, ("a",), total=2),
+    Distribution("powerd", ("a",), _power, _ABOUT["powerd"], None, ("a",), has_ctx=False),
+)
+
+
+def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: bool) -> Shape:
+    """Return the shape of samples: `size`, into which the parameters broadcast."""
+    common: Shape = ()
+    for shape in shapes:
+        common = broadcast_two(common, tuple(shape))
+    if size is None:
+        return common
+    if repeats:
+        return (*size, *common)
+    wanted = broadcast_two(tuple(size), common)
+    if len(common) > len(size) or wanted != tuple(size):
+        raise ShapeError(
+            f"{name}: operands could not be broadcast together with shapes {list(common)} "
+            f"{list(size)}."
+        )
+    return wanted
+
+
+def _check_nonnegative(name: str, key: str, value: Any) -> None:
+    smallest = value if not isinstance(value, Tensor) else None
+    if smallest is None and value.numel() and not value.is_meta:
+        smallest = value.detach().min().item()
+    if smallest is not None and smallest < 0:
+        raise InvalidValue(f"{name}: expect {key} >= 0, but got {smallest}.")
+
+
+def _sampler(row: Distribution) -> Callable:
+    name, kinds = f"_npi_{row.name}", inspect.Parameter
+    inputs = [f"input{i + 1}" for i in range(len(row.parameters))]
+
+    def function(
+        *given: Tensor | None,
+        size: Shape | None = None,
+        ctx: str = "cpu",
+        dtype: torch.dtype = _F32,
+        run: OpContext,
+        **numbers: float | None,
+    ) -> Tensor:
+        arrays = iter([x for x in given if x is not None])
+        default = None if row.default is kinds.empty else row.default
+        values = {k: numbers.get(k, default) for k in row.parameters}
+        values = {k: next(arrays, None) if v is None else v for k, v in values.items()}
+        for key, value in values.items():
+            if value is None:
+                raise MXNetError(f"{name}: give {key} as a number or as an array.")
+            if key in row.nonnegative:
+                _check_nonnegative(name, key, value)
+        shapes = [tuple(v.shape) for v in values.values() if isinstance(v, Tensor)]
+        shape = drawn_shape(name, shapes, size, row.repeats)
+        wide = dtype if dtype is torch.float64 else _F32
+        ready = (
+            v.to(wide).expand(shape)
+            if isinstance(v, Tensor)
+            else torch.full(shape, v, dtype=wide, device=run.device)
+            for v in values.values()
+        )
+        return row.draw(*ready).to(dtype)
+
+    parameters = [kinds(i, kinds.POSITIONAL_OR_KEYWORD, default=None) for i in inputs]
+    attributes: dict[str, tuple] = dict.fromkeys(row.parameters, (float | None, row.default))
+    attributes["size"] = (Shape | None, None)
+    if row.has_ctx:
+        attributes["ctx"] = (str, "cpu")
+    if row.has_dtype:
+        attributes["dtype"] = (DType, _F32)
+    attributes["run"] = (OpContext, kinds.empty)
+    parameters += [kinds(k, kinds.KEYWORD_ONLY, default=d) for k, (_, d) in attributes.items()]
+    function.__signature__ = inspect.Signature(parameters)
+    function.__annotations__ = {
+        **dict.fromkeys(inputs, Tensor | None),
+        **{k: annotation for k, (annotation, _) in attributes.items()},
+        "return": Tensor,
+    }
+    function.__name__ = function.__qualname__ = row.name
+    call = ", ".join(f"{k}=1.0" for k in row.parameters)
+    function.__doc__ = f"""Draw {row.text}; an array stands where a number is None.
+
+    >>> mx.nd._internal.{name}({call}, size=(2, 3)).shape
+    (2, 3)
+    """
+    return function
+
+
+def distribution(row: Distribution) -> Op:
+    """Declare the sampler of a row."""
+    name, keys = f"_npi_{row.name}", row.parameters
+
+    def count(attrs: dict) -> int:
+        return sum(attrs[k] is None for k in keys)
+
+    def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+        if None in ins:
+            return ins, outs
+        found = drawn_shape(name, list(ins), attrs["size"], row.repeats)
+        return ins, [unify(found, outs[0], "the output")]
+
+    optional = {"input1": lambda a: count(a) > 0, "input2": lambda a: count(a) > 1}
+    declare = op(
+        name,
+        optional={f"input{i + 1}": optional[f"input{i + 1}"] for i in range(len(keys))},
+        types="A B -> @dtype=float32" if row.has_dtype else "A B -> float32",
+        shape=shapes,
+        total=row.total,
+        outputs=("output0",) if row.total else 1,
+        random=True,
+    )
+    return declare(_sampler(row))
+
+
+for _row in DISTRIBUTIONS:
+    distribution(_row)
+
+
+def _bernoulli_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    if None in ins:
+        return ins, outs
+    found = drawn_shape("_npi_bernoulli", list(ins), attrs["size"], False)
+    return ins, [unify(found, outs[0], "the output")]
+
+
+@op(
+    "_npi_bernoulli",
+    optional={"input1": lambda a: a["prob"] is None and a["logit"] is None},
+    types="A -> @dtype",
+    shape=_bernoulli_shape,
+    random=True,
+)
+def bernoulli(
+    input1: Tensor | None = None,
+    *,
+    prob: float | None,
+    logit: float | None,
+    size: Shape | None = None,
+    ctx: str = "cpu",
+    dtype: DType = _F32,
+    is_logit: bool,
+    run: OpContext,
+) -> Tensor:
+    """Draw 1 with a probability, given by itself or by its log-odds, else 0.
+
+    >>> sample = mx.nd._internal._npi_bernoulli
+    >>> sample(prob=1.0, logit=None, is_logit=False, size=(2,)).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    value = input1.detach().float() if input1 is not None else logit if is_logit else prob
+    if value is None:
+        raise MXNetError("_npi_bernoulli: give prob or logit as a number or as an array.")
+    if not isinstance(value, Tensor):
+        value = torch.tensor(value, dtype=_F32, device=run.device)
+    if is_logit:
+        value = torch.sigmoid(value)
+    elif not bool(((value >= 0) & (value <= 1)).all()):
+        raise InvalidValue("_npi_bernoulli: expect probs >= 0 && probs <= 1.")
+    shape = drawn_shape("_npi_bernoulli", [tuple(value.shape)], size, False)
+    return torch.bernoulli(value.expand(shape)).to(dtype)
+
+
+@op(
+    "_npi_multinomial",
+    optional={"a": lambda a: a["pvals"] is None},
+    types="A -> int64",
+    random=True,
+)
+def multinomial(
+    a: Tensor | None = None,
+    *,
+    n: int,
+    pvals: Floats | None = None,
+    size: Shape | None = None,
+    run: OpContext,
+) -> Tensor:
+    """Count how often each outcome occurs in ``n`` draws.
+
+    >>> mx.nd._internal._npi_multinomial(n=5, pvals=(0.0, 1.0)).asnumpy()
+    array([0, 5])
+    """
+    values = pvals if a is None else a.detach().double().tolist()
+    weights = torch.tensor(values, dtype=torch.float64, device=run.device)
+    if weights[:-1].sum() > 1.0 + 1e-6:
+        raise InvalidValue("_npi_multinomial: sum(pvals[:-1]) > 1.0.")
+    # The last outcome takes what the others leave, as in NumPy.
+    weights = torch.cat([weights[:-1], (1 - weights[:-1].sum()).clamp(min=0).reshape(1)])
+    shape = tuple(size or ())
+    rows = torch.Size(shape).numel()
+    counts = torch.zeros(rows, len(weights), dtype=torch.int64, device=run.device)
+    if n and rows:
+        drawn = torch.multinomial(weights.expand(rows, -1), n, replacement=True)
+        counts.scatter_add_(1, drawn, torch.ones_like(drawn))
+    return counts.reshape(*shape, len(weights))
+
+
+@multinomial.infer_outputs
+def multinomial_shape(
+    a: Shape | None = None, *, pvals: Floats | None, size: Shape | None, **_: int
+) -> Shape | None:
+    """One count for each outcome."""
+    outcomes = a[0] if pvals is None and a is not None else len(pvals or ())
+    return (*(size or ()), outcomes)
+
+
+@op(
+    "_npi_choice",
+    optional={
+        "input1": lambda a: a["a"] is None or a["weighted"],
+        "input2": lambda a: a["a"] is None and a["weighted"],
+    },
+    types="A B -> int64",
+    random=True,
+)
+def choice(
+    input1: Tensor | None = None,
+    input2: Tensor | None = None,
+    *,
+    a: int | None,
+    size: Shape | None,
+    ctx: str = "cpu",
+    replace: bool = True,
+    weighted: bool = False,
+    run: OpContext,
+) -> Tensor:
+    """Draw indices into ``a`` elements or into an array, with weights if there are any.
+
+    >>> mx.nd._internal._npi_choice(a=1, size=(2,)).asnumpy()
+    array([0, 0])
+    """
+    count = a if a is not None else input1.shape[0]
+    shape = tuple(size or ())
+    total = torch.Size(shape).numel()
+    if not replace and total > count:
+        raise InvalidValue(
+            f"_npi_choice: cannot take {total} of {count} elements without replacement."
+        )
+    if weighted:
+        weights = (input1 if a is not None else input2).detach().double()
+        if total == 0:
+            return torch.empty(shape, dtype=torch.int64, device=run.device)
+        return torch.multinomial(weights, total, replacement=replace).reshape(shape)
+    if replace:
+        return torch.randint(count, shape, device=run.device)
+    return torch.randperm(count, device=run.device)[:total].reshape(shape)
+
+
+@choice.infer_outputs
+def choice_shape(*_: Shape | None, size: Shape | None, **attrs: Any) -> Shape:
+    """The attribute."""
+    return tuple(size or ())

@@ -1,0 +1,118 @@
+"""NumPy's samplers: moments, shapes, gradients through location and scale, errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.util import np_shape
+
+draw = mx.nd._internal
+EULER = 0.5772156649
+
+MOMENTS = [
+    ("uniform", {"low": 2.0, "high": 4.0}, 3.0, 2 / math.sqrt(12)),
+    ("uniform_n", {"low": 2.0, "high": 4.0}, 3.0, 2 / math.sqrt(12)),
+    ("normal", {"loc": 2.0, "scale": 3.0}, 2.0, 3.0),
+    ("normal_n", {"loc": 2.0, "scale": 3.0}, 2.0, 3.0),
+    ("gamma", {"shape": 4.0, "scale": 0.5}, 2.0, 1.0),
+    ("gumbel", {"loc": 1.0, "scale": 2.0}, 1 + 2 * EULER, 2 * math.pi / math.sqrt(6)),
+    ("logistic", {"loc": 1.0, "scale": 2.0}, 1.0, 2 * math.pi / math.sqrt(3)),
+    ("exponential", {"scale": 2.0}, 2.0, 2.0),
+    ("rayleigh", {"scale": 2.0}, 2 * math.sqrt(math.pi / 2), 2 * math.sqrt(2 - math.pi / 2)),
+    ("pareto", {"a": 8.0}, 1 / 7, math.sqrt(8 / 6) / 7),
+    ("weibull", {"a": 2.0}, math.sqrt(math.pi) / 2, math.sqrt(1 - math.pi / 4)),
+    ("powerd", {"a": 3.0}, 0.75, math.sqrt(3 / 80)),
+]
+
+
+@pytest.mark.parametrize(("name", "numbers", "mean", "deviation"), MOMENTS)
+def test_samples_have_the_moments_of_the_distribution(
+    name: str, numbers: dict, mean: float, deviation: float
+) -> None:
+    mx.random.seed(7)
+    drawn = getattr(draw, f"_npi_{name}")(**numbers, size=(40_000,)).asnumpy()
+    assert drawn.mean() == pytest.approx(mean, abs=0.05 * max(deviation, 0.5))
+    assert drawn.std() == pytest.approx(deviation, rel=0.05)
+
+
+def test_arrays_of_parameters_broadcast_into_size() -> None:
+    loc = mx.nd.array([0, 100])
+    drawn = draw._npi_normal(loc, loc=None, scale=1.0, size=(3, 2)).asnumpy()
+    assert drawn.shape == (3, 2)
+    assert (drawn[:, 0] < 50).all()
+    assert (drawn[:, 1] > 50).all()
+    with pytest.raises(mx.MXNetError, match="broadcast"):
+        draw._npi_normal(loc, loc=None, scale=1.0, size=(3,))
+
+
+def test_the_n_samplers_put_size_in_front() -> None:
+    loc = mx.nd.array([0, 100])
+    assert draw._npi_normal_n(loc, loc=None, scale=1.0, size=(3,)).shape == (3, 2)
+
+
+def test_no_size_and_numbers_make_a_scalar() -> None:
+    with np_shape():
+        assert draw._npi_uniform(low=0.0, high=1.0).shape == ()
+
+
+def test_normal_has_gradients_of_location_and_scale() -> None:
+    loc, scale = mx.nd.array([1, 2]), mx.nd.array([2, 3])
+    for x in (loc, scale):
+        x.attach_grad()
+    with mx.autograd.record():
+        y = draw._npi_normal(loc, scale, loc=None, scale=None)
+    y.backward()
+    np.testing.assert_allclose(loc.grad.asnumpy(), [1, 1])
+    noise = (y.asnumpy() - loc.asnumpy()) / scale.asnumpy()
+    np.testing.assert_allclose(scale.grad.asnumpy(), noise, rtol=1e-5)
+
+
+def test_pareto_has_the_gradient_of_its_exponent() -> None:
+    a = mx.nd.array([1.0, 2.0])
+    a.attach_grad()
+    with mx.autograd.record():
+        y = draw._npi_pareto(a, a=None)
+    y.backward()
+    value, exponent = y.asnumpy(), a.asnumpy()
+    wanted = -np.log1p(value) / exponent * (1 + value)
+    np.testing.assert_allclose(a.grad.asnumpy(), wanted, rtol=1e-4)
+
+
+def test_bernoulli_draws_by_probability_or_log_odds() -> None:
+    sure = draw._npi_bernoulli(mx.nd.array([0, 1]), prob=None, logit=None, is_logit=False)
+    assert sure.asnumpy().tolist() == [0, 1]
+    odds = mx.nd.array([-100, 100])
+    drawn = draw._npi_bernoulli(odds, prob=None, logit=None, is_logit=True, dtype="int32")
+    assert drawn.asnumpy().tolist() == [0, 1]
+    assert drawn.dtype == np.int32
+    with pytest.raises(ValueError, match="probs"):
+        draw._npi_bernoulli(prob=1.5, logit=None, is_logit=False, size=(2,))
+
+
+def test_choice_without_replacement_repeats_nothing() -> None:
+    drawn = draw._npi_choice(a=5, size=(5,), replace=False).asnumpy()
+    assert sorted(drawn.tolist()) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="without replacement"):
+        draw._npi_choice(a=2, size=(3,), replace=False)
+
+
+def test_choice_follows_weights() -> None:
+    weights = mx.nd.array([0, 0, 1])
+    drawn = draw._npi_choice(weights, a=3, size=(4,), weighted=True).asnumpy()
+    assert drawn.tolist() == [2, 2, 2, 2]
+
+
+def test_multinomial_counts_sum_to_n() -> None:
+    drawn = draw._npi_multinomial(n=10, pvals=(0.2, 0.3, 0.5), size=(4,)).asnumpy()
+    assert drawn.shape == (4, 3)
+    assert (drawn.sum(1) == 10).all()
+
+
+@pytest.mark.parametrize("name", ["normal", "gumbel", "logistic"])
+def test_a_negative_scale_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        getattr(draw, f"_npi_{name}")(loc=0.0, scale=-1.0, size=(2,))
