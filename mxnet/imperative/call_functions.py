@@ -133,6 +133,7 @@ def _fixed_source(op: Op, names: _Names) -> str:
     if inputs and not op.free_attributes:
         first = inputs[0]
         optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
+        optional.discard(first)  # its dtype and context decide: a call without it is not cached
         tests = [
             f"({i}.__class__ is _cls or {i} is None)" if i in optional else f"{i}.__class__ is _cls"
             for i in inputs
