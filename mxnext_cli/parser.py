@@ -56,6 +56,11 @@ COMMANDS = {
         "mxnext_cli.run:run",
         arguments.run,
     ),
+    "check": Command(
+        "report what a program uses that MXNext does not have",
+        "mxnet.tools.check:run",
+        arguments.check,
+    ),
     "doctor": Command(
         "report on this installation and find common problems",
         "mxnet.tools.doctor:run",
