@@ -46,3 +46,4 @@ from .util import (
 )
 
 memory.collect_again()
+kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

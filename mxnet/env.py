@@ -66,6 +66,32 @@ VARIABLES = {
             "Warn, once for each case, when a sparse array is handled in its dense form.",
         ),
         Variable(
+            "MXNET_KVSTORE_TIMEOUT",
+            float,
+            300.0,
+            "Distributed stores: seconds for which an exchange waits for a worker that is alive "
+            "but does not take part; then every worker ends with an error that names it.",
+        ),
+        Variable(
+            "MXNET_KVSTORE_HEARTBEAT",
+            float,
+            20.0,
+            "Distributed stores: seconds of silence after which a worker counts as lost. A broken "
+            "connection is noticed at once.",
+        ),
+        Variable(
+            "MXNET_KVSTORE_CONNECT_TIMEOUT",
+            float,
+            120.0,
+            "Distributed stores: seconds for which a worker waits at the start for all others.",
+        ),
+        Variable(
+            "MXNET_KVSTORE_BUCKET_MB",
+            float,
+            8.0,
+            "Distributed stores: gradients travel together in messages of about this size.",
+        ),
+        Variable(
             "MXNET_SAFE_ACCUMULATION",
             bool,
             False,

@@ -92,7 +92,7 @@ def feature_list() -> list[Feature]:
         "TENSORRT": False,
         **_processor(),
         **_libraries(),
-        "DIST_KVSTORE": False,
+        "DIST_KVSTORE": torch.distributed.is_available(),
         "CXX14": False,
         "INT64_TENSOR_SIZE": True,
         "SIGNAL_HANDLER": False,

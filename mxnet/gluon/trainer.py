@@ -104,22 +104,23 @@ class Trainer:
         self._params_to_init = list(self._params)
 
     def _forget_weight(self, param: Parameter) -> None:
-        """Hear that a parameter is about to be overwritten; a store may hold a copy."""
+        """Take note that a parameter is about to be overwritten; a store may hold a copy."""
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
-        told, wish = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
+        kvstore = self._kvstore_params["kvstore"]
+        wanted = self._kvstore_params["update_on_kvstore"]
         self._contexts = self._check_contexts()
         if len(self._updaters) != len(self._contexts):
             self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
-        store = self._make_kvstore(told)
+        store = self._make_kvstore(kvstore)
         if store is None:
             self._kvstore, self._distributed, self._update_on_kvstore = None, False, False
             self._kv_initialized = True
             return
-        self._distributed = "dist" in store.type
-        update = _updates_by_default(store, self._params) if wish is None else wish
+        self._distributed = kvs.is_distributed(store.type)
+        update = _updates_by_default(store, self._params) if wanted is None else wanted
         if self._contains_sparse_weight and not update:
             raise ValueError(
                 "A row_sparse Parameter is kept by the store, which must update it: "
@@ -133,36 +134,46 @@ class Trainer:
             store.set_optimizer(self._optimizer)
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
 
-    def _make_kvstore(self, told: Any) -> Any:
-        if told is None:
+    def _make_kvstore(self, kvstore: Any) -> Any:
+        if kvstore is None:
             if self._contains_sparse_weight:
                 raise TypeError(
                     "Cannot create 'None' KVStore with row_sparse parameters, which live in one. "
                     "Give kvstore='local' or a KVStore."
                 )
             return None
-        if not isinstance(told, str):
-            if not hasattr(told, "type"):
-                raise TypeError(f"kvstore must be KVStore, str or None, got {told!r}.")
-            return told
-        alone = len(self._contexts) <= 1 and "dist" not in told
+        if not isinstance(kvstore, str):
+            if not hasattr(kvstore, "type"):
+                raise TypeError(f"kvstore must be KVStore, str or None, got {kvstore!r}.")
+            return kvstore
+        alone = len(self._contexts) <= 1 and not kvs.is_distributed(kvstore)
         if alone and not self._contains_sparse_weight:
             return None
-        return kvs.create(told)
+        return kvs.create(kvstore)
 
     def _init_params(self) -> None:
         """Give the store the first values of parameters that have some by now."""
-        waiting = []
-        for param in self._params_to_init:
-            if param._deferred_init:
-                waiting.append(param)
-            elif self._kvstore is not None:
-                i = self._param2idx[param.name]
-                arrays = param._data if param._data is not None else param.list_data()
-                self._kvstore.init(i, arrays[0])
-                if param._stype == "default":
-                    self._kvstore.pull(i, list(arrays), priority=-i)
+        waiting = [param for param in self._params_to_init if param._deferred_init]
+        ready = [param for param in self._params_to_init if not param._deferred_init]
+        if self._kvstore is not None and ready:
+            keys = [self._param2idx[param.name] for param in ready]
+            arrays = [list(p._data if p._data is not None else p.list_data()) for p in ready]
+            self._init_keys(keys, arrays, [param._stype == "default" for param in ready])
         self._params_to_init = waiting
+
+    def _init_keys(
+        self, keys: list[int], arrays: list[list[NDArray]], is_dense: list[bool]
+    ) -> None:
+        """Give the store first values, and take over rank 0's."""
+        store = self._kvstore
+        if not isinstance(store, kvs.KVStore):  # one key at a time is all that others promise
+            for key, on_devices in zip(keys, arrays, strict=True):
+                store.broadcast(key, on_devices[0], out=on_devices, priority=-key)
+            return
+        store.init(keys, [on_devices[0] for on_devices in arrays])
+        pulled = [i for i, dense in enumerate(is_dense) if dense]
+        if pulled:
+            store.pull([keys[i] for i in pulled], [arrays[i] for i in pulled])
 
     def _prepare(self) -> None:
         if not self._kv_initialized:
@@ -228,14 +239,17 @@ class Trainer:
             )
 
     def _check_and_rescale_grad(self, scale: float) -> None:
-        fixed = self._update_on_kvstore and self._distributed and self._kv_initialized
+        fixed = self._update_on_kvstore and self._kv_initialized and self._is_async()
         if fixed and self._optimizer.rescale_grad != scale:
             raise UserWarning(
                 "Possible change in the `batch_size` from previous `step` detected. The optimizer "
                 "lives on the servers of the distributed store: the factor of gradients there will "
-                "not change. Use update_on_kvstore=False."
+                "not change. Use a synchronous store."
             )
         self._optimizer.rescale_grad = scale
+
+    def _is_async(self) -> bool:
+        return self._kvstore is not None and "async" in self._kvstore.type
 
     def _trained(self) -> Iterator[tuple[int, Parameter]]:
         return ((i, p) for i, p in enumerate(self._params) if p.grad_req != "null")
@@ -250,9 +264,13 @@ class Trainer:
             grads.append(param.list_grad())
         if not keys:
             return
+        if not isinstance(store, kvs.KVStore):
+            for key, on_devices in zip(keys, grads, strict=True):
+                store.pushpull(key, on_devices, priority=-key)
+            return
         store.push(keys, grads)
         if not self._update_on_kvstore:
-            store.pull(keys, grads, ignore_sparse=bool(self._distributed))
+            store.pull(keys, grads, ignore_sparse=False)
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._kvstore is not None and self._update_on_kvstore:
@@ -357,6 +375,8 @@ def _listed(params: Any) -> list[Parameter]:
 
 
 def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
+    if not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
+        return False
     if not env.get("MXNET_UPDATE_ON_KVSTORE"):
         return False
     if store.type != "local":

@@ -10,9 +10,9 @@
 array([0.5, 0.5], dtype=float32)
 """
 
-from . import base, kvstore, kvstore_server
+from . import base, collective, kvstore, kvstore_server
 from .base import KVStoreBase, create
-from .kvstore import KVStore
+from .kvstore import KVStore, is_distributed
 from .kvstore_server import KVStoreServer
 
-__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "create"]
+__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "create", "is_distributed"]

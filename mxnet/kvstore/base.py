@@ -130,7 +130,9 @@ def create(name: str = "local") -> KVStoreBase:
     """Make a store by its name, in any case.
 
     'local' sums on the CPU, 'device' where the values are; their old names and 'nccl' mean the
-    same on one machine. Registered classes go by their own names.
+    same on one machine. 'dist_sync', 'dist_device_sync' and 'p3' sum over the workers of a job,
+    'dist_async' applies every worker's pushes at once; 'horovod' and 'byteps' sum without
+    storing. Registered classes go by their own names.
 
     >>> mx.kvstore.create("device").type
     'device'
@@ -140,6 +142,14 @@ def create(name: str = "local") -> KVStoreBase:
     registered = KVStoreBase.kv_registry.get(name.lower())
     if registered is not None:
         return registered()
-    from .kvstore import KVStore
+    from .kvstore import ASYNC, SYNC, KVStore
 
+    if name.lower() in SYNC:
+        from .dist_sync import DistSyncStore
+
+        return DistSyncStore(name)
+    if name.lower() in ASYNC:
+        from .dist_async import DistAsyncStore
+
+        return DistAsyncStore(name)
     return KVStore(name)

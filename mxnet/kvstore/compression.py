@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ..error import MXNetError, did_you_mean
 
+HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
 
 class TwoBit:
     """Two bits a value, with what was lost added to the next gradient from the same place.
@@ -55,7 +57,10 @@ def make_compression(params: Mapping[str, Any]) -> TwoBit:
     if "type" not in params:
         raise MXNetError("Required parameter type of gradient compression is not presented: '2bit'")
     if params["type"] != "2bit":
-        raise MXNetError(f"Unknown type for gradient compression {params['type']}: only '2bit' is.")
+        raise MXNetError(
+            f"Unknown type for gradient compression {params['type']}: there is '2bit', and for "
+            "distributed stores 'fp16' and 'bf16'."
+        )
     try:
         return TwoBit(float(params.get("threshold", 0.5)))
     except (TypeError, ValueError):

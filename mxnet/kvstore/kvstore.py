@@ -17,14 +17,27 @@ from .compression import TwoBit, make_compression
 from .keys import Key, grouped
 from .summing import summed
 
-__all__ = ["KVStore"]
+__all__ = ["KVStore", "is_distributed"]
 
 LOCAL = ("local", "local_update_cpu", "local_allreduce_cpu")
 DEVICE = ("device", "local_allreduce_device", "nccl")
+SYNC = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "p3", "p3store_dist")
+ASYNC = ("dist_async", "dist_async_device", "dist_device_async")
+DISTRIBUTED = (*SYNC, *ASYNC)
+COLLECTIVE = ("horovod", "byteps")
+
+
+def is_distributed(name: str) -> bool:
+    """Return whether stores of this name share arrays with other processes.
+
+    >>> is_distributed("dist_sync"), is_distributed("device")
+    (True, False)
+    """
+    return "dist" in name or name.lower() in (*DISTRIBUTED, *COLLECTIVE)
 
 
 class KVStore(KVStoreBase):
-    """A store of one process; make it with `mx.kvstore.create`.
+    """A store of one process; create it with `mx.kvstore.create`.
 
     Pushed values are summed over devices. Without an updater the sum takes the place of the
     stored array; with one the updater changes the stored array by the sum.
@@ -38,15 +51,10 @@ class KVStore(KVStoreBase):
     array([2., 2.], dtype=float32)
     """
 
-    def __init__(self, handle: str) -> None:
+    def __init__(self, handle: str, names: Sequence[str] = (*LOCAL, *DEVICE)) -> None:
         name = handle.lower()
-        if name.startswith("dist") or name in ("horovod", "byteps", "p3"):
-            raise MXNetError(
-                f"kvstore {handle!r} is distributed, and distribution is not there yet: "
-                "use 'local' or 'device' in one process."
-            )
-        if name not in (*LOCAL, *DEVICE):
-            known = (*LOCAL, *DEVICE, *KVStoreBase.kv_registry)
+        if name not in names:
+            known = (*LOCAL, *DEVICE, *DISTRIBUTED, *KVStoreBase.kv_registry)
             hint = did_you_mean(name, known) or f"Known: {', '.join(known)}."
             raise MXNetError(f"Unknown KVStore type {handle!r}. {hint}")
         self._name = name
@@ -65,14 +73,9 @@ class KVStore(KVStoreBase):
             Keys of one store are all str or all int.
         value : NDArray, or one for each key
         """
-        for one, values in grouped("init", key, value):
-            if one in self._stored or len(values) > 1:
-                raise MXNetError(
-                    f"duplicate init of key {one}. Please double check if you called kv.init or "
-                    "kv.broadcast with this key multiple times"
-                )
-            self._check_kind(one)
-            self._stored[one] = values[0].copy()
+        entries = list(grouped("init", key, value))
+        self._check_new(entries)
+        self._stored.update((one, values[0].copy()) for one, values in entries)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the values of each key over devices, and store or apply the sum.
@@ -260,6 +263,18 @@ class KVStore(KVStoreBase):
         """Do nothing: a store of one process has no servers."""
 
     # -- checks -------------------------------------------------------------------------------
+
+    def _check_new(self, entries: Sequence[tuple[Key, list[NDArray]]]) -> None:
+        """Raise unless each of the keys comes for the first time, and once."""
+        seen: set[Key] = set()
+        for key, values in entries:
+            if key in self._stored or key in seen or len(values) > 1:
+                raise MXNetError(
+                    f"duplicate init of key {key}. Please double check if you called kv.init or "
+                    "kv.broadcast with this key multiple times"
+                )
+            seen.add(key)
+            self._check_kind(key)
 
     def _check_kind(self, key: Key) -> None:
         first = next(iter(self._stored), key)

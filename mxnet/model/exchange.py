@@ -21,10 +21,13 @@ def _create_kvstore(
         return kvstore, kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
     if not isinstance(kvstore, str):
         raise TypeError(f"kvstore must be KVStore, str or None, not {type(kvstore).__name__}")
-    if num_device == 1 and "dist" not in kvstore:
+    if num_device == 1 and not kvs.is_distributed(kvstore):
         return None, False
     largest = max((value.size for value in arg_params.values()), default=0)
-    return kvs.create(kvstore), not (kvstore == "local" and largest > LARGE_WEIGHT)
+    store = kvs.create(kvstore)
+    if not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
+        return store, False
+    return store, not (kvstore == "local" and largest > LARGE_WEIGHT)
 
 
 def _initialize_kvstore(

@@ -22,7 +22,7 @@ LAYERS = [
     {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
-        "callback", "monitor", "visualization", "model", "executor_manager",
+        "callback", "monitor", "visualization", "model", "executor_manager", "distributed",
     },
     {"gluon", "module", "rnn"},
     {"contrib", "convert", "onnx", "test_utils", "tools", "notebook", "__main__"},

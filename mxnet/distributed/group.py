@@ -1,0 +1,274 @@
+"""`Group`: the workers of this job, and exchanges between them that never hang."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .. import env
+from ..error import MXNetError
+from .environment import Job, read_job
+from .rendezvous import Members, join
+from .watch import Watch, WorkerFailed, describe_failure
+
+
+class Disagreement(MXNetError, ValueError):
+    """Workers of one job ask for different things at the same time."""
+
+
+NOT_LAUNCHED = (
+    "A distributed kvstore needs to know the other workers, but no launcher has set them. Start "
+    "the program with `mx launch -n 4 python train.py`, with torchrun, or with MXNet's launch.py; "
+    "or use kvstore 'device' in one process."
+)
+SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the watch is asked again
+
+
+class Group:
+    """All workers of a job; with one worker every exchange is the identity.
+
+    Parameters
+    ----------
+    job : Job or None
+        What the launcher said; None for a program that was started alone.
+    """
+
+    def __init__(self, job: Job | None = None) -> None:
+        self.job = job
+        self.rank, self.size, self.hosts = 0, 1, [""]
+        self.watch: Watch | None = None
+        self.store: Any = None
+        self._side: Any = None  # a second process group, for small facts between large exchanges
+        self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
+        self._unfinished = False  # an exchange was given up: torch's threads may still wait in it
+        self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
+        if job is not None:
+            self._connect(job)
+        elif dist.is_initialized():  # by the program itself
+            self.rank, self.size = dist.get_rank(), dist.get_world_size()
+            self._side = dist.new_group(backend="gloo")
+            self.hosts = [h.decode() for h in self.gather_bytes(_hostname(), "hosts")]
+        self.local_rank, self.local_size = self._local_place()
+
+    def _connect(self, job: Job) -> None:
+        members: Members = join(job)
+        self.rank, self.size, self.hosts = members.rank, job.size, members.hosts
+        self.store = members.store
+        heartbeat = env.get("MXNET_KVSTORE_HEARTBEAT")
+        self.watch = Watch(
+            members.watch_store, self.rank, self.size, heartbeat, serves=members.serves
+        )
+        if self.size > 1 and not dist.is_initialized():
+            both = torch.cuda.is_available() and dist.is_nccl_available()
+            dist.init_process_group(
+                "cpu:gloo,cuda:nccl" if both else "gloo",
+                store=dist.PrefixStore("torch", members.store),
+                rank=self.rank,
+                world_size=self.size,
+                # Our own limit comes first, with an error that names the late rank.
+                timeout=datetime.timedelta(seconds=self.timeout + 60),
+            )
+        if self.size > 1:
+            self._side = dist.new_group(backend="gloo")
+        self.watch.start()
+        atexit.register(self._abandon)
+
+    def _local_place(self) -> tuple[int, int]:
+        """Return the number of this worker among those of its host, and how many they are."""
+        host = self.hosts[self.rank]
+        rank, size = self.hosts[: self.rank].count(host), self.hosts.count(host)
+        if self.job is not None:
+            rank = rank if self.job.local_rank is None else self.job.local_rank
+            size = size if self.job.local_size is None else self.job.local_size
+        return rank, size
+
+    # -- exchanges ----------------------------------------------------------------------------
+
+    def start_sum(self, tensor: Tensor) -> Any:
+        """Start to sum a tensor in place over all ranks; `finish` waits for it."""
+        if self.size == 1:
+            return None
+        # A ring: every rank sends each part of the tensor twice, but for one.
+        self.bytes_sent += 2 * (self.size - 1) * tensor.numel() * tensor.element_size() // self.size
+        return dist.all_reduce(tensor, async_op=True)
+
+    def sum(self, tensor: Tensor, what: str) -> Tensor:
+        """Sum a tensor in place over all ranks, and return it."""
+        self.finish(self.start_sum(tensor), what)
+        return tensor
+
+    def broadcast(self, tensor: Tensor, root: int, what: str) -> Tensor:
+        """Overwrite a tensor by the one of the root, and return it."""
+        if self.size > 1:
+            self.finish(dist.broadcast(tensor, root, async_op=True), what)
+        return tensor
+
+    def gather(self, tensor: Tensor, what: str, on: Any = None) -> Tensor:
+        """Return the tensors of all ranks, which have one shape, stacked by rank."""
+        if self.size == 1:
+            return tensor.unsqueeze(0)
+        self.bytes_sent += (self.size - 1) * tensor.numel() * tensor.element_size()
+        rows = tensor.new_empty((self.size, *tensor.shape))
+        parts = list(rows.unbind(0))
+        self.finish(dist.all_gather(parts, tensor.contiguous(), group=on, async_op=True), what)
+        return rows
+
+    def gather_bytes(self, data: bytes, what: str) -> list[bytes]:
+        """Return the bytes of all ranks, which may differ in length."""
+        if self.size == 1:
+            return [data]
+        lengths = self.gather(torch.tensor([len(data)]), what, self._side).flatten().tolist()
+        padded = torch.frombuffer(bytearray(data.ljust(max(1, *lengths), b"\0")), dtype=torch.uint8)
+        rows = self.gather(padded, what, self._side)
+        return [row[:length].numpy().tobytes() for row, length in zip(rows, lengths, strict=True)]
+
+    def agree(self, facts: str, what: str) -> None:
+        """Raise on all ranks, showing the facts of each, unless they are the same everywhere."""
+        found = [data.decode() for data in self.gather_bytes(facts.encode(), what)]
+        if len(set(found)) > 1:
+            raise Disagreement(f"Workers differ in {what}: {ranks_of(found)}.")
+
+    def gather_ragged(self, tensor: Tensor, what: str) -> list[Tensor]:
+        """Return the tensors of all ranks, which may differ in their first dimension."""
+        if self.size == 1:
+            return [tensor]
+        lengths = self.gather(torch.tensor([len(tensor)]), what).flatten().tolist()
+        padded = tensor.new_zeros((max(lengths), *tensor.shape[1:]))
+        padded[: len(tensor)] = tensor
+        rows = self.gather(padded, what) if max(lengths) else [padded] * self.size
+        return [row[:length] for row, length in zip(rows, lengths, strict=True)]
+
+    def barrier(self, what: str = "a barrier") -> None:
+        """Wait until all ranks are here."""
+        self.sum(torch.zeros(1), what)
+
+    # -- waiting ------------------------------------------------------------------------------
+
+    def finish(self, work: Any, what: str) -> None:
+        """Wait for an exchange; raise `WorkerFailed` with the name of whoever does not come."""
+        if work is None:
+            return
+        watch = self.watch
+        if watch is None:  # the process group was made by the program itself
+            work.wait()
+            return
+        watch.enter(what)
+        start = time.monotonic()
+        while True:
+            try:
+                work.wait(SLICE)
+                break
+            except RuntimeError as error:
+                if work.is_completed():
+                    raise self._lost(error, what, start) from None
+                self._check_progress(watch, what, start)
+        watch.leave()
+
+    def _check_progress(self, watch: Watch, what: str, start: float) -> None:
+        if watch.verdict is None:
+            if time.monotonic() - start < self.timeout:
+                return
+            self._condemn_late(watch, what)
+        self._unfinished = watch.has_failed = True
+        waited = time.monotonic() - start
+        raise WorkerFailed(describe_failure(watch.verdict or {}, self.rank, what, waited))
+
+    def _condemn_late(self, watch: Watch, what: str) -> None:
+        """Blame the rank that has taken part in the fewest exchanges."""
+        beats = {r: watch.beat_of(r) for r in range(self.size) if r != self.rank}
+        late = min(beats, key=lambda r: (beats[r]["round"], r))
+        beat = beats[late]
+        where = f" (at {beat['at']})" if beat.get("at") else ""
+        watch.condemn(
+            late,
+            beat["host"],
+            beat["pid"],
+            f"did not take part in {what} within {self.timeout:g} s: it has been in "
+            f"{beat['doing']}{where} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT sets the limit",
+        )
+
+    def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
+        """Return the error for a broken connection, after finding out whose it was."""
+        watch = self.watch
+        watch.suspect()
+        verdict = watch.await_verdict(watch.heartbeat + 5)
+        watch.has_failed = True
+        waited = time.monotonic() - start
+        if verdict is None:
+            verdict = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
+        return WorkerFailed(describe_failure(verdict, self.rank, what, waited))
+
+    def _abandon(self) -> None:
+        """End at once if an exchange was given up: torch would wait for it at the very end."""
+        if self._unfinished:
+            self.watch.stop()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+    def close(self) -> None:
+        """Leave the job."""
+        if self.size > 1 and dist.is_initialized():
+            self.barrier("shutdown")
+            dist.destroy_process_group()
+        if self.watch is not None:
+            self.watch.stop()
+
+
+def _hostname() -> bytes:
+    return socket.gethostname().encode()
+
+
+_current: Group | None = None
+
+
+def current_group() -> Group | None:
+    """Return the group that this process has joined, or None."""
+    return _current
+
+
+def join_group(alone: bool = False) -> Group:
+    """Return this process's group, joining the job that the launcher described if need be.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether a program that no launcher started may go on as the only worker.
+    """
+    global _current
+    if _current is None:
+        job = read_job()
+        if job is None and not alone:
+            raise MXNetError(NOT_LAUNCHED)
+        _current = Group(job)
+    return _current
+
+
+def leave_group() -> None:
+    """Leave the job; a later call may join it again only after a restart."""
+    global _current
+    if _current is not None:
+        _current.close()
+        _current = None
+
+
+def ranks_of(values: Sequence[Any]) -> str:
+    """Return values by rank as text, equal ones together.
+
+    >>> ranks_of(["(2,)", "(3,)", "(2,)"])
+    'rank 0, 2: (2,); rank 1: (3,)'
+    """
+    groups: dict[Any, list[int]] = {}
+    for rank, value in enumerate(values):
+        groups.setdefault(value, []).append(rank)
+    return "; ".join(f"rank {', '.join(map(str, r))}: {v}" for v, r in groups.items())

@@ -1,0 +1,236 @@
+"""`Watch`: every rank tells that it lives and what it does; who fails is named to all others.
+
+Each rank has a thread that writes a heartbeat to the job's key-value service once a second, and
+reads the heartbeat of the next rank only, so the cost does not grow with the number of workers.
+The first who finds a failure writes it down as the verdict, which ends every rank.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ..error import MXNetError
+
+GRACE = 5.0  # seconds in which a rank may end by itself after a verdict
+LINGER = 30.0  # seconds for which the host of the rendezvous waits for the others at the end
+
+
+class WorkerFailed(MXNetError):
+    """Another worker was lost, raised an error, or does not come; the job cannot go on."""
+
+
+class Watch:
+    """The heartbeat of this rank, and an eye on the next one.
+
+    Parameters
+    ----------
+    store : torch.distributed.Store
+        A connection that nothing else uses.
+    rank, size : int
+    heartbeat : float
+        Seconds of silence after which a rank counts as lost.
+    serves : bool
+        Whether this process serves the rendezvous, and so must be the last to leave.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, heartbeat: float, serves: bool) -> None:
+        self.store, self.rank, self.size, self.heartbeat = store, rank, size, heartbeat
+        self.serves = serves
+        self.interval = min(1.0, heartbeat / 4)
+        self.verdict: dict[str, Any] | None = None
+        self.has_failed = False  # the main thread has raised, or is about to
+        self.doing: tuple[int, str, float] = (0, "setup", time.monotonic())
+        self.host = socket.gethostname()
+        self._next = (rank + 1) % size
+        self._seen: tuple[int | None, float] = (None, time.monotonic())
+        self._beats = 0
+        self._stop = threading.Event()
+        self._main = threading.main_thread().ident
+        self._thread = threading.Thread(target=self._run, name="mxnet-watch", daemon=True)
+
+    # -- this rank ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to send heartbeats, and report how the process ends."""
+        self._beat()
+        self._thread.start()
+        self._previous_hook = sys.excepthook
+        sys.excepthook = self._report
+        atexit.register(self.stop)
+
+    def enter(self, what: str) -> None:
+        """Note which exchange the main thread takes part in now."""
+        self.doing = (self.doing[0] + 1, what, time.monotonic())
+
+    def leave(self) -> None:
+        """Note that the main thread is back in the program."""
+        count, what, _ = self.doing
+        self.doing = (count, f"its own work after {what}", time.monotonic())
+
+    def stop(self) -> None:
+        """Say goodbye; who serves the rendezvous waits for the others first."""
+        atexit.unregister(self.stop)
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        if sys.excepthook == self._report:
+            sys.excepthook = self._previous_hook
+        self._thread.join(self.interval + 1)
+        with contextlib.suppress(RuntimeError):
+            self.store.set(f"left/{self.rank}", "finished")
+            if self.serves:
+                self._linger()
+
+    def _linger(self) -> None:
+        end = time.monotonic() + LINGER
+        others = [f"left/{r}" for r in range(self.size)]
+        while time.monotonic() < end and not self.store.check(others):
+            if self.has_failed or self.store.check(["verdict"]):
+                return
+            time.sleep(0.05)
+
+    def _report(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        """Write an uncaught error down for the others, then show it as usual."""
+        if not isinstance(error, WorkerFailed):
+            why = f"raised {kind.__name__}: {str(error)[:300]}"
+            with contextlib.suppress(RuntimeError):
+                self.condemn(self.rank, self.host, os.getpid(), why)
+        self.has_failed = True
+        self._previous_hook(kind, error, trace)
+
+    # -- the others ---------------------------------------------------------------------------
+
+    def condemn(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
+        """Write the verdict, unless there is one; return the one that counts."""
+        mine = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
+        self.verdict = json.loads(self.store.compare_set("verdict", "", mine))
+        return self.verdict
+
+    def suspect(self) -> None:
+        """Tell all watches that a connection broke: silence counts sooner now."""
+        with contextlib.suppress(RuntimeError):
+            self.store.set("suspect", "1")
+
+    def beat_of(self, rank: int) -> dict[str, Any]:
+        """Return the last heartbeat of a rank."""
+        if not self.store.check([f"beat/{rank}"]):
+            return {"host": "unknown host", "pid": 0, "round": -1, "doing": "nothing", "for": 0.0}
+        return json.loads(self.store.get(f"beat/{rank}"))
+
+    def await_verdict(self, seconds: float) -> dict[str, Any] | None:
+        """Return the verdict, after waiting for one."""
+        end = time.monotonic() + seconds
+        while self.verdict is None and time.monotonic() < end:
+            time.sleep(0.05)
+        return self.verdict
+
+    # -- the thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        lost: float | None = None
+        while not self._stop.wait(self.interval):
+            try:
+                self._beat()
+                self._look()
+                lost = None
+            except RuntimeError:
+                now = time.monotonic()
+                lost = now if lost is None else lost
+                if now - lost > self.heartbeat and self.verdict is None:
+                    why = "does not answer: the process that serves the rendezvous is gone"
+                    self.verdict = {"rank": None, "host": "", "pid": 0, "why": why}
+            if self.verdict is not None:
+                self._enforce()
+                return
+
+    def _beat(self) -> None:
+        count, what, since = self.doing
+        self._beats += 1
+        beat = {
+            "n": self._beats,
+            "host": self.host,
+            "pid": os.getpid(),
+            "round": count,
+            "doing": what,
+            "for": round(time.monotonic() - since, 1),
+            "at": _line_of(self._main),
+        }
+        self.store.set(f"beat/{self.rank}", json.dumps(beat))
+        if self.store.check(["verdict"]):
+            self.verdict = json.loads(self.store.get("verdict"))
+
+    def _look(self) -> None:
+        """Read the next rank's heartbeat; silence for too long is a failure."""
+        if self._next == self.rank or self.verdict is not None:
+            return
+        is_suspected = self.store.check(["suspect"])
+        beat = self.beat_of(self._next)
+        if self.store.check([f"left/{self._next}"]):
+            if is_suspected:
+                why = "ended its program while others still needed it"
+                self.condemn(self._next, beat["host"], beat["pid"], why)
+            else:
+                self._follow((self._next + 1) % self.size)
+            return
+        now = time.monotonic()
+        if beat.get("n") != self._seen[0]:
+            self._seen = (beat.get("n"), now)
+            return
+        silent = now - self._seen[1]
+        if silent > (3 * self.interval if is_suspected else self.heartbeat):
+            why = (
+                f"was killed, crashed or is frozen: it has been silent for {silent:.1f} s, and "
+                f"was last in {beat['doing']}{_shown(beat)}"
+            )
+            self.condemn(self._next, beat["host"], beat["pid"], why)
+
+    def _follow(self, rank: int) -> None:
+        self._next, self._seen = rank, (None, time.monotonic())
+
+    def _enforce(self) -> None:
+        """End the process if the main thread does not hear of the verdict in time."""
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end and not self.has_failed:
+            if self._stop.wait(0.1):
+                return
+        if self.has_failed:
+            return
+        _, what, since = self.doing
+        message = describe_failure(self.verdict or {}, self.rank, what, time.monotonic() - since)
+        sys.stdout.flush()
+        sys.stderr.write(f"mxnet.distributed.WorkerFailed: {message}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _shown(beat: dict[str, Any]) -> str:
+    return f" (at {beat['at']})" if beat.get("at") else ""
+
+
+def _line_of(thread: int | None) -> str:
+    """Return the line of the program that a thread is at, outside of this package."""
+    frame = sys._current_frames().get(thread or 0)
+    package = str(Path(__file__).parent.parent)
+    while frame is not None and frame.f_code.co_filename.startswith((package, "<frozen")):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
+
+
+def describe_failure(verdict: dict[str, Any], rank: int, what: str, seconds: float) -> str:
+    """Return the one error message: who failed, where and how, and what this rank was doing."""
+    who = "The job"
+    if verdict.get("rank") is not None:
+        who = f"Rank {verdict['rank']} on {verdict['host']} (pid {verdict['pid']})"
+    return f"{who} {verdict.get('why')}. Rank {rank} was in {what} for {seconds:.1f} s."

@@ -1,0 +1,226 @@
+"""`DistSyncStore`: arrays that the workers of a job share, summed over all of them on each push.
+
+There is no server: every worker holds the stored arrays, sums travel by all-reduce, and every
+worker applies the same update to its copy, so the copies stay equal bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import optimizer as opt
+from ..distributed.group import join_group
+from ..distributed.reduction import Reducer, Reduction
+from ..imperative.handle import plain, wrap_plain
+from ..ndarray import NDArray
+from ..ndarray.sparse import RowSparseNDArray, layout
+from ..ndarray.sparse.base import make
+from .compression import HALF_TYPES, TwoBit, make_compression
+from .keys import Key, grouped
+from .kvstore import SYNC, KVStore
+from .packing import sum_packed
+from .summing import summed
+
+__all__ = ["DistSyncStore"]
+
+
+class DistSyncStore(KVStore):
+    """A store that all workers of a job share; make it with `mx.kvstore.create('dist_sync')`.
+
+    All workers push and pull the same keys in the same order. Without an optimizer the sum over
+    devices and workers replaces the stored array; with one, the optimizer applies the sum once.
+    `create`, `init`, `set_optimizer` and `barrier` wait for all workers.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, SYNC)
+        self._group = join_group()
+        self._reducer = Reducer(self._group)
+        self._pending: list[Reduction] = []
+        self._group.barrier(f"create({name!r})")
+
+    # -- arrays in and out --------------------------------------------------------------------
+
+    def init(self, key: Any, value: Any) -> None:
+        """Give keys their first values, which are those of rank 0, and wait for all workers."""
+        entries = list(grouped("init", key, value))
+        self._check_new(entries)
+        facts = ", ".join(
+            f"key {k} {v.shape} {np.dtype(v.dtype).name} {v.stype}" for k, (v, *_) in entries
+        )
+        self._group.agree(facts, "shape or dtype at init")
+        for one, values in entries:
+            self._stored[one] = self._first_value(one, values[0].copy())
+
+    def _first_value(self, key: Key, value: NDArray) -> NDArray:
+        """Return rank 0's value of a key."""
+        what = f"init of key {key}"
+        if value.stype == "default":
+            self._group.broadcast(plain(value), 0, what)
+            return value
+        rows = self._group.gather_ragged(value._indices, what)
+        values = self._group.gather_ragged(value._values, what)
+        return _row_sparse(values[:1], rows[:1], value)
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sum the values of each key over devices and workers, and store or apply the sum.
+
+        Sums of dense arrays travel while the program goes on; `pull` waits for them.
+        """
+        dense: dict[Key, NDArray] = {}
+        for one, values in grouped("push", key, value):
+            stored = self._known(one, values)
+            total = summed(one, values, stored.context)
+            if total.stype != "default" or (one in dense):
+                self._start(dense)
+                dense = {}
+            if total.stype == "default":
+                dense[one] = total
+            else:
+                self._settle()
+                self._apply_rows(one, stored, self._sum_rows(one, total))
+        self._start(dense)
+
+    def _start(self, values: Mapping[Key, NDArray]) -> None:
+        if not values:
+            return
+        keys, tensors = list(values), self._fitting(values)
+        if isinstance(self._compression, TwoBit):
+            sums = sum_packed(self._group, self._compression, keys, tensors)
+            self._settle()
+            self._apply(self._arrays(keys, sums))
+            return
+        self._pending.append(self._reducer.start(keys, tensors, self._facts()))
+
+    def _fitting(self, values: Mapping[Key, NDArray]) -> list[Tensor]:
+        """Return tensors of the stored types, which are the same on all ranks."""
+        return [plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()]
+
+    def _settle(self) -> None:
+        """Wait for all sums on their way, and store or apply them in order."""
+        pending, self._pending = self._pending, []
+        for reduction in pending:
+            for keys, sums in reduction.sums():
+                self._apply(self._arrays(keys, sums))
+
+    def _arrays(self, keys: Sequence[Key], tensors: Sequence[Tensor]) -> dict[Key, NDArray]:
+        return {
+            k: wrap_plain(NDArray, t, self._stored[k]._ctx)
+            for k, t in zip(keys, tensors, strict=True)
+        }
+
+    def _sum_rows(self, key: Key, value: NDArray) -> NDArray:
+        """Return the sum over workers of a row_sparse array, as one."""
+        what = f"the sum of rows of key {key}"
+        rows = self._group.gather_ragged(value._indices, what)
+        values = self._group.gather_ragged(value._values, what)
+        return _row_sparse(values, rows, value)
+
+    def _apply_rows(self, key: Key, stored: NDArray, total: NDArray) -> None:
+        """Apply a row_sparse sum; without an optimizer it replaces only the rows that it has."""
+        if self._updater is None and stored.stype == "row_sparse":
+            kept = ~torch.isin(stored._indices, total._indices)
+            values = [stored._values[kept], total._values.to(stored._values)]
+            total = _row_sparse(values, [stored._indices[kept], total._indices], stored)
+        self._apply({key: total})
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        """Wait for the sums on their way and copy stored arrays into outputs; see `KVStore`."""
+        self._settle()
+        super().pull(key, out, priority, ignore_sparse)
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        """Wait for the sums on their way and copy some rows of stored arrays; see `KVStore`."""
+        self._settle()
+        super().row_sparse_pull(key, out, priority, row_ids)
+
+    # -- updating -----------------------------------------------------------------------------
+
+    def set_optimizer(self, optimizer: opt.Optimizer) -> None:
+        """Let an optimizer apply the sums; its settings must be the same on all workers.
+
+        MXNet sent a copy to its servers, which later changes of the learning rate did not reach.
+        Here every worker updates by its own optimizer, so they do.
+        """
+        self._settle()
+        self._group.agree(_described(optimizer), "the optimizer")
+        self._updater = opt.get_updater(optimizer)
+
+    def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
+        """Accept an updater without effect, as MXNet's distributed stores do: use an optimizer."""
+
+    def _facts(self) -> str:
+        """Return what the workers must agree on in each round, or their weights would part."""
+        if self._updater is None:
+            return ""
+        optimizer = self._updater.optimizer
+        rate = optimizer.lr if optimizer.lr_scheduler is None else "scheduled"
+        return f"rescale_grad={optimizer.rescale_grad:.9g} learning_rate={rate} wd={optimizer.wd}"
+
+    def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file; every worker has all of them."""
+        self._settle()
+        super().save_optimizer_states(fname, dump_optimizer)
+
+    def load_optimizer_states(self, fname: Any) -> None:
+        """Read what `save_optimizer_states` wrote; all workers read the same file."""
+        self._settle()
+        super().load_optimizer_states(fname)
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Send less: ``{'type': '2bit', 'threshold': 0.5}``, or ``{'type': 'fp16'}`` or 'bf16'."""
+        self._settle()
+        kind = compression_params.get("type") if isinstance(compression_params, Mapping) else None
+        if kind in HALF_TYPES:
+            self._reducer.wire, self._compression = HALF_TYPES[kind], None
+        else:
+            self._compression = make_compression(compression_params)
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker, from 0."""
+        return self._group.rank
+
+    @property
+    def num_workers(self) -> int:
+        """The number of workers."""
+        return self._group.size
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that this worker has sent to others since the job began."""
+        return self._group.bytes_sent
+
+    def barrier(self) -> None:
+        """Wait for all workers."""
+        self._settle()
+        self._group.barrier()
+
+    _barrier = barrier
+
+
+def _dtype_of(array: NDArray) -> torch.dtype:
+    return array._dtype if array._dtype is not None else array._values.dtype
+
+
+def _row_sparse(values: list[Tensor], rows: list[Tensor], like: NDArray) -> NDArray:
+    """Return the sum of row_sparse arrays, given by the values and numbers of their rows."""
+    return make(RowSparseNDArray, like.shape, *layout.sum_rows(values, rows), ctx=like._ctx)
+
+
+def _described(optimizer: opt.Optimizer) -> str:
+    """Return class and settings of an optimizer as text."""
+    kept = bool | int | float | str | None
+    settings = {k: v for k, v in vars(optimizer).items() if isinstance(v, kept) and k[0] != "_"}
+    return f"{type(optimizer).__name__} {dict(sorted(settings.items()))}"
