@@ -14,8 +14,8 @@ from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.handle import Handle, plain, wrap_plain
-from ..ops import registry
-from ..ops.declare import KERNEL_ERRORS, OpContext, operator_error
+from ..ops.declare import Op
+from ..ops.tensor import creation as operators
 from ..shape_mode import is_np_shape
 from .ndarray import NDArray
 
@@ -106,28 +106,18 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
         ) from None
 
 
-def _filled(name: str, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
+def _filled(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
     """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
-    shape = _sizes(name, shape)
+    shape = _sizes(op.name, shape)
     if not shape or 0 in shape:
         if is_np_shape():  # the operators themselves know the legacy meaning only
-            return full(shape, 1 if name == "_ones" else 0, ctx, dtype)
+            return full(shape, 1 if op is operators.ones else 0, ctx, dtype)
         raise MXNetError(
-            f"Operator {name} inferring shapes failed: shape {shape} has an unknown size; "
+            f"Operator {op.name} inferring shapes failed: shape {shape} has an unknown size; "
             "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
         )
-    if kwargs:
-        raw = {"shape": shape, "dtype": "float32" if dtype is None else dtype, **kwargs}
-        return apply(registry.get(name), (), raw, cls=NDArray, ctx=_context(ctx))
-    ctx = _context(ctx)
-    run = OpContext(False, torch_device(ctx))
-    try:
-        made = registry.get(name)(shape=shape, dtype=dtypes.to_torch(dtype), run=run)
-    except MXNetError:
-        raise
-    except KERNEL_ERRORS as error:
-        raise operator_error(name, (), error) from error
-    return wrap_plain(NDArray, made, stored_context(ctx))
+    raw = {"shape": shape, "dtype": torch.float32 if dtype is None else dtype, **kwargs}
+    return apply(op, (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def zeros(
@@ -147,7 +137,7 @@ def zeros(
 
         return sparse_zeros(stype, shape, ctx=ctx, dtype=dtype, **kwargs)
     kwargs.pop("name", None)
-    return _filled("_zeros", shape, ctx, dtype, **kwargs)
+    return _filled(operators.zeros, shape, ctx, dtype, **kwargs)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
@@ -157,7 +147,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
     array([1, 1], dtype=int32)
     """
     kwargs.pop("name", None)
-    return _filled("_ones", shape, ctx, dtype, **kwargs)
+    return _filled(operators.ones, shape, ctx, dtype, **kwargs)
 
 
 def empty(
@@ -206,7 +196,7 @@ def arange(
     array([0., 0., 1., 1., 2., 2.], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype}
-    return apply(registry.get("_arange"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(operators.arange, (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def linspace(
@@ -223,7 +213,7 @@ def linspace(
     array([0. , 0.5, 1. ], dtype=float32)
     """
     raw = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype}
-    return apply(registry.get("_linspace"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(operators.linspace, (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def eye(
@@ -241,7 +231,7 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     raw = {"N": N, "M": M, "k": k, "dtype": "float32" if dtype is None else dtype}
-    return apply(registry.get("_eye"), (), raw, cls=NDArray, ctx=_context(ctx))
+    return apply(operators.eye, (), raw, cls=NDArray, ctx=_context(ctx))
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..composites.joining import split_v2 as _split_v2
+from ..composites.namespace import bind
 from ..error import InvalidValue
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
-from ..ops import registry
 from ..ops.tensor.operations import OPERATIONS, Operation
+from ..ops.tensor.shape_changing import transpose
 from .creation import array
+from .namespace import F
 from .ndarray import NDArray
 from .operator_overloads import NUMBERS, binary_overload
 
@@ -76,7 +79,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
             )
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
-    return apply(registry.get("Concat"), arrays, {"dim": axis}, cls=NDArray)
+    return F.Concat(*arrays, dim=axis)
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -93,27 +96,10 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     # NumPy moves the axes of a stand-in whose sizes are the axis numbers.
     stand_in = np.empty(tuple(range(tensor.ndim)) if tensor.ndim else (), dtype=np.int8)
     axes = np.moveaxis(stand_in, source, destination).shape
-    return apply(registry.get("transpose"), (tensor,), {"axes": axes}, cls=type(tensor))
+    return apply(transpose, (tensor,), {"axes": axes}, cls=type(tensor))
 
 
-def split_v2(
-    ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
-) -> NDArray | list[NDArray]:
-    """Split into equal sections, or at the given indices; one part comes without a list.
-
-    >>> [p.shape for p in mx.nd.split_v2(mx.nd.zeros((4, 2)), (1, 3))]
-    [(1, 2), (2, 2), (1, 2)]
-    """
-    size = ary.shape[axis]
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
-        if size % sections:
-            raise ValueError("array split does not result in an equal division")
-        indices: tuple = tuple(range(0, size, size // sections))
-    else:
-        sections, indices = 0, (0, *indices_or_sections)
-    raw = {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis, "sections": sections}
-    return apply(registry.get("_split_v2"), (ary,), raw, cls=type(ary))
+split_v2 = bind(_split_v2, F, __name__)
 
 
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:
@@ -123,18 +109,16 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     array([1, 2])
     """
     if isinstance(bins, Handle):
-        return apply(registry.get("_histogram"), (a, bins), None, cls=NDArray)
+        return F._histogram(a, bins)
     if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
         counts, edges = np.histogram(a.asnumpy().astype("float64"), bins=bins)
         return array(counts), array(edges)
-    raw = {"bin_cnt": bins, "range": range}
-    return apply(registry.get("_histogram"), (a, None), raw, cls=NDArray)
+    return F._histogram(a, bin_cnt=bins, range=range)
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write the one-hot rows of the indices into `out` (an old form of `one_hot`)."""
-    raw = {"depth": out.shape[1], "dtype": out.dtype}
-    return apply(registry.get("one_hot"), (indices,), raw, out, cls=NDArray)
+    return F.one_hot(indices, depth=out.shape[1], dtype=out.dtype, out=out)
 
 
 def waitall() -> None:
@@ -153,7 +137,7 @@ def imdecode(
     mean: NDArray | None = None,
 ) -> NDArray:
     """Decode an image (an old form: use `mx.image.imdecode`)."""
-    from ..image import imdecode as decode  # the door to the room above
+    from ..image import imdecode as decode  # lazy import: image builds on arrays
 
     image = decode(str_img, flag=0 if channels == 1 else 1).astype("float32")
     left, top, right, bottom = clip_rect

@@ -22,14 +22,16 @@ from ..imperative.call_functions import make_call_function
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
 from ..imperative.state import backward_mode, state
-from ..ops import registry
+from ..ops.tensor.broadcasting import broadcast_to
+from ..ops.tensor.passing import cast
 from ..ops.tensor.reshape_codes import resolve_reshape
+from ..ops.tensor.shape_changing import expand_dims, flatten, squeeze, transpose
 from . import indexing
 from .one_element import convertible
 from .printing import html, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 # MXNet's module has these names too; the package adds its creation functions and arithmetic.
 __all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
@@ -508,16 +510,12 @@ class NDArray(Handle):
         return made
 
 
-def _operator(name: str) -> Callable:
-    return make_call_function(registry.get(name), NDArray)
-
-
-_broadcast_to = _operator("broadcast_to")
-_cast = _operator("Cast")
-_expand_dims = _operator("expand_dims")
-_flatten = _operator("Flatten")
-_squeeze = _operator("squeeze")
-_transpose = _operator("transpose")
+_broadcast_to = make_call_function(broadcast_to, NDArray)
+_cast = make_call_function(cast, NDArray)
+_expand_dims = make_call_function(expand_dims, NDArray)
+_flatten = make_call_function(flatten, NDArray)
+_squeeze = make_call_function(squeeze, NDArray)
+_transpose = make_call_function(transpose, NDArray)
 
 
 def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:

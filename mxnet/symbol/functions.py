@@ -1,4 +1,4 @@
-"""The functions of `mx.sym` that are not operators: variables, groups, files, and helpers."""
+"""Functions of `mx.sym` that are not operators: variables, groups, files, creation."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
+from ..composites.joining import split_v2 as _split_v2
+from ..composites.namespace import bind
 from ..formats.location import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads
-from ..ops import registry
 from ..ops.attributes import to_string
 from ..ops.tensor.operations import BY_NAME, Operation
-from .codegen import call, entry_of, make_node_symbol
+from .namespace import F
 from .operator_overloads import apply_to_number, apply_to_symbols
 from .symbol import Symbol
 
@@ -147,28 +146,23 @@ def load_json(json_str: str | bytes) -> Symbol:
 fromjson = load_json
 
 
-def _create(name: str, attrs: dict[str, Any], kwargs: dict[str, Any]) -> Symbol:
-    return call(Symbol, registry.get(name), name, {}, {**attrs, **kwargs})
-
-
 def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a symbol of zeros; sizes of 0 are completed by what it is used with.
 
     >>> mx.sym.zeros((2, 3)).infer_shape()[1]
     [(2, 3)]
     """
-    return _create("_zeros", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
+    return F._zeros(shape=shape, dtype=dtype or "float32", **kwargs)
 
 
 def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a symbol of ones."""
-    return _create("_ones", {"shape": shape, "dtype": dtype or "float32"}, kwargs)
+    return F._ones(shape=shape, dtype=dtype or "float32", **kwargs)
 
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a symbol filled with one value."""
-    attrs = {"shape": shape, "dtype": dtype or "float32", "value": float(val)}
-    return _create("_full", attrs, kwargs)
+    return F._full(shape=shape, dtype=dtype or "float32", value=float(val), **kwargs)
 
 
 def arange(
@@ -181,15 +175,15 @@ def arange(
     dtype: Any = None,
 ) -> Symbol:
     """Return evenly spaced values; one bound alone is the end of them."""
-    attrs = {
-        "start": start,
-        "stop": stop,
-        "step": step,
-        "repeat": repeat,
-        "infer_range": infer_range,
-        "dtype": dtype or "float32",
-    }
-    return _create("_arange", attrs, {"name": name})
+    return F._arange(
+        start=start,
+        stop=stop,
+        step=step,
+        repeat=repeat,
+        infer_range=infer_range,
+        dtype=dtype or "float32",
+        name=name,
+    )
 
 
 def linspace(
@@ -201,60 +195,27 @@ def linspace(
     dtype: Any = None,
 ) -> Symbol:
     """Return `num` evenly spaced values from `start` to `stop`."""
-    attrs = {
-        "start": start,
-        "stop": stop,
-        "num": num,
-        "endpoint": endpoint,
-        "dtype": dtype or "float32",
-    }
-    return _create("_linspace", attrs, {"name": name})
+    dtype = dtype or "float32"
+    return F._linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, name=name)
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a matrix with ones on a diagonal."""
-    return _create("_eye", {"N": N, "M": M, "k": k, "dtype": dtype or "float32"}, kwargs)
+    return F._eye(N=N, M=M, k=k, dtype=dtype or "float32", **kwargs)
 
 
 def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
     """Return counts of values in bins, and the edges of the bins."""
-    given = {"data": entry_of(a, "data")}
     if isinstance(bins, Symbol):
-        given["bins"] = entry_of(bins, "bins")
-        attrs = {}
-    elif isinstance(bins, integer_types):
-        if range is None:
-            raise ValueError("null range is not supported in symbol mode: give range=(low, high).")
-        attrs = {"bin_cnt": bins, "range": range}
-    else:
+        return F._histogram(a, bins, **kwargs)
+    if not isinstance(bins, integer_types):
         raise ValueError("bins argument should be either an integer or an NDArray (a Symbol here).")
-    return call(type(a), registry.get("_histogram"), "_histogram", given, {**attrs, **kwargs})
+    if range is None:
+        raise ValueError("null range is not supported in symbol mode: give range=(low, high).")
+    return F._histogram(a, bin_cnt=bins, range=range, **kwargs)
 
 
-def split_v2(
-    ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
-) -> Symbol:
-    """Split along an axis, into equal sections or at indices.
-
-    >>> len(mx.sym.split_v2(mx.sym.var("x"), (1, 3)))
-    3
-    """
-    if isinstance(indices_or_sections, integer_types):
-        indices, sections = [], int(indices_or_sections)
-        if sections == 0:
-            raise ValueError("Number of sections must be larger than 0")
-    elif isinstance(indices_or_sections, tuple | list | np.ndarray):
-        indices, sections = [0, *indices_or_sections], 0
-    else:
-        raise ValueError("indices_or_sections must be either int or tuple of ints")
-    attrs = {
-        "indices": to_string(indices),
-        "axis": to_string(axis),
-        "squeeze_axis": to_string(squeeze_axis),
-        "sections": to_string(sections),
-    }
-    given = {"data": entry_of(ary, "data")}
-    return make_node_symbol(type(ary), registry.get("_split_v2"), "_split_v2", given, attrs)
+split_v2 = bind(_split_v2, F, __name__)
 
 
 def _two_sided(operation: Operation, left: Any, right: Any) -> Any:

@@ -16,7 +16,7 @@ LAYERS = [
         "libinfo", "shape_mode",
     },
     {"ops", "formats"},
-    {"graph", "imperative"},
+    {"graph", "imperative", "composites"},
     {"ndarray", "autograd", "random", "symbol", "util"},
     {"numpy", "numpy_extension"},
     {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},

@@ -1,0 +1,171 @@
+"""Optimizer updates that take a rescale factor as a number or an array, or lists of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .namespace import OperatorNamespace
+
+__all__ = [
+    "adamw_update",
+    "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_adamw_update",
+    "multi_mp_lamb_update",
+]
+# What symbols have of these.
+SYMBOLIC = ("adamw_update", "mp_adamw_update")
+
+
+def _factor(F: OperatorNamespace, rescale_grad: Any, like: Any) -> Any:
+    if F.is_array(rescale_grad):
+        return rescale_grad
+    place = {} if F.is_symbolic else {"ctx": str(like.context)}
+    return F._full(shape=(1,), value=float(rescale_grad), dtype="float32", **place)
+
+
+def adamw_update(
+    F: OperatorNamespace,
+    weight: Any,
+    grad: Any,
+    mean: Any,
+    var: Any,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Update a weight by Adam with decoupled decay; `rescale_grad` is a number or an array.
+
+    >>> w, g = mx.nd.ones(1), mx.nd.ones(1)
+    >>> m, v = mx.nd.zeros(1), mx.nd.zeros(1)
+    >>> mx.nd.contrib.adamw_update(w, g, m, v, 1.0, 0.25, 1, beta1=0.5, beta2=0.75).asnumpy()
+    array([0.75], dtype=float32)
+    """
+    numbers = {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd}
+    numbers |= {"clip_gradient": clip_gradient, "out": out, "name": name, **kwargs}
+    return F._adamw_update(weight, grad, mean, var, _factor(F, rescale_grad, weight), **numbers)
+
+
+def mp_adamw_update(
+    F: OperatorNamespace,
+    weight: Any,
+    grad: Any,
+    mean: Any,
+    var: Any,
+    weight32: Any,
+    rescale_grad: Any,
+    lr: float,
+    eta: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0,
+    clip_gradient: float = -1,
+    out: Any = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Do `adamw_update` on a half-precision weight with a float32 master copy."""
+    numbers = {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd}
+    numbers |= {"clip_gradient": clip_gradient, "out": out, "name": name, **kwargs}
+    factor = _factor(F, rescale_grad, weight)
+    return F._mp_adamw_update(weight, grad, mean, var, weight32, factor, **numbers)
+
+
+def _interleave(*columns: Sequence[Any]) -> list[Any]:
+    """Return w0, g0, s0, w1, g1, s1, ... as the operators take them."""
+    return [array for row in zip(*columns, strict=True) for array in row]
+
+
+def multi_adamw_update(
+    F: OperatorNamespace,
+    weights: Sequence[Any],
+    grads: Sequence[Any],
+    mean: Sequence[Any],
+    var: Sequence[Any],
+    rescale_grad: Any,
+    lrs: Sequence[float],
+    wds: Sequence[float],
+    etas: Sequence[float],
+    out: Any = None,
+    name: str | None = None,
+    size: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Do `adamw_update` for many weights at once."""
+    arrays = [*_interleave(weights, grads, mean, var), _factor(F, rescale_grad, weights[0])]
+    numbers = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights)}
+    return F._multi_adamw_update(*arrays, **numbers, out=out, **kwargs)
+
+
+def multi_mp_adamw_update(
+    F: OperatorNamespace,
+    weights: Sequence[Any],
+    grads: Sequence[Any],
+    mean: Sequence[Any],
+    var: Sequence[Any],
+    weights32: Sequence[Any],
+    rescale_grad: Any,
+    lrs: Sequence[float],
+    wds: Sequence[float],
+    etas: Sequence[float],
+    out: Any = None,
+    name: str | None = None,
+    size: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Do `mp_adamw_update` for many weights at once."""
+    arrays = _interleave(weights, grads, mean, var, weights32)
+    arrays.append(_factor(F, rescale_grad, weights[0]))
+    numbers = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights)}
+    return F._multi_mp_adamw_update(*arrays, **numbers, out=out, **kwargs)
+
+
+def multi_lamb_update(
+    F: OperatorNamespace,
+    weights: Sequence[Any],
+    grads: Sequence[Any],
+    mean: Sequence[Any],
+    var: Sequence[Any],
+    step_count: Sequence[int],
+    lrs: Sequence[float],
+    wds: Sequence[float],
+    out: Any = None,
+    num_tensors: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Update many weights by LAMB at once."""
+    numbers = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
+    numbers["num_tensors"] = num_tensors or len(weights)
+    return F._multi_lamb_update(*_interleave(weights, grads, mean, var), **numbers, out=out)
+
+
+def multi_mp_lamb_update(
+    F: OperatorNamespace,
+    weights: Sequence[Any],
+    grads: Sequence[Any],
+    mean: Sequence[Any],
+    var: Sequence[Any],
+    weights32: Sequence[Any],
+    step_count: Sequence[int],
+    lrs: Sequence[float],
+    wds: Sequence[float],
+    out: Any = None,
+    num_tensors: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Do `multi_lamb_update` on half-precision weights with float32 master copies."""
+    numbers = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
+    numbers["num_tensors"] = num_tensors or len(weights)
+    arrays = _interleave(weights, grads, mean, var, weights32)
+    return F._multi_mp_lamb_update(*arrays, **numbers, out=out)
