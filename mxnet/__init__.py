@@ -6,6 +6,7 @@ array([2., 2.], dtype=float32)
 """
 
 from . import memory
+from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
@@ -30,6 +31,7 @@ from . import gluon
 from . import contrib
 from . import onnx
 from . import test_utils
+from . import star_imports
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu
@@ -45,5 +47,7 @@ from .util import (
     use_np_shape,
 )
 
+companions.install()
+star_imports.complete()
 memory.collect_again()
 kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

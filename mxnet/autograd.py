@@ -255,18 +255,12 @@ class Function:
     array([0.25], dtype=float32)
     """
 
-    def __init__(self) -> None:
-        self._saved: tuple = ()
-        self._single = True
+    saved_tensors: tuple = ()  # what `save_for_backward` kept; may be assigned, too
+    _single = True
 
     def save_for_backward(self, *args: Any) -> None:
         """Keep arrays for `backward`, which finds them in `saved_tensors`."""
-        self._saved = args
-
-    @property
-    def saved_tensors(self) -> tuple:
-        """What `save_for_backward` kept."""
-        return self._saved
+        self.saved_tensors = args
 
     def __call__(self, *inputs: Any) -> Any:
         """Run `forward`; inside `record()` with `backward` as its gradient."""

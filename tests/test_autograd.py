@@ -387,3 +387,20 @@ def test_a_leaf_written_before_backward_counts_with_its_new_values():
     y.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), [1.0, 4.0, 9.0])  # of w * w, computed before
     np.testing.assert_allclose(w.grad.asnumpy(), [1.0, 6.0, 15.0])  # MXNet's answer
+
+
+def test_saved_tensors_can_be_assigned():
+    class Double(mx.autograd.Function):
+        def forward(self, x):
+            self.saved_tensors = x
+            return x * x
+
+        def backward(self, dy):
+            return dy * self.saved_tensors * 2
+
+    x = mx.nd.array([3.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = Double()(x)
+    y.backward()
+    assert x.grad.asscalar() == 6.0

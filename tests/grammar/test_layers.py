@@ -13,7 +13,7 @@ DOORS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "libinfo", "shape_mode",
+        "libinfo", "shape_mode", "companions",
     },
     {"ops", "formats"},
     {"graph", "imperative", "composites"},
@@ -25,7 +25,9 @@ LAYERS = [
         "callback", "monitor", "visualization", "model", "executor_manager", "distributed",
     },
     {"gluon", "module", "rnn"},
-    {"contrib", "convert", "onnx", "test_utils", "tools", "notebook", "__main__"},
+    {
+        "contrib", "convert", "onnx", "test_utils", "tools", "notebook", "star_imports", "__main__",
+    },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
