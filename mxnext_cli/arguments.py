@@ -153,6 +153,7 @@ def serve(parser: Parser) -> None:
     limits.add_argument(
         "--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer"
     )
+    _preparation(parser)
 
 
 def run(parser: Parser) -> None:

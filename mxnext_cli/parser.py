@@ -51,6 +51,7 @@ COMMANDS = {
     "predict": Command(
         "run a model on images or arrays", "mxnet.tools.predict:run", arguments.predict
     ),
+    "serve": Command("answer HTTP requests with a model", "mxnet.tools.serve:run", arguments.serve),
     "run": Command(
         "run an old program with names put back that newer libraries removed",
         "mxnext_cli.run:run",

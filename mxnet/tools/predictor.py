@@ -22,6 +22,7 @@ from .models import Model, Shape
 Arrays = dict[str, np.ndarray]
 
 PREPARING_RUNS = 2  # a program is fixed after its second run
+MAX_SHAPES = 1024  # of inputs, whose zeros are remembered
 
 
 class Predictor:
@@ -44,6 +45,7 @@ class Predictor:
         self._parameters = model.parameters
         self._call = CachedOp(model.symbol)
         self._lock = threading.Lock()
+        self._is_prepared = False
         self._filled: dict[tuple, dict[str, NDArray]] = {}
 
     def check_names(self, given: Mapping[str, Any]) -> None:
@@ -58,17 +60,25 @@ class Predictor:
         """Return the outputs for one batch."""
         self.check_names(inputs)
         arrays = {name: nd.array(value, dtype=self.dtypes[name]) for name, value in inputs.items()}
-        key = tuple((name, arrays[name].shape) for name in sorted(arrays))
+        filled = self._fill({name: array.shape for name, array in arrays.items()})
+        feed = {**self._parameters, **filled, **arrays}
+        if not self._is_prepared:
+            with self._lock:  # preparing changes what threads share
+                for _ in range(0 if self._is_prepared else PREPARING_RUNS):
+                    self._run(feed)
+                self._is_prepared = True
+        return self._run(feed)
+
+    def _fill(self, given: dict[str, Shape]) -> dict[str, NDArray]:
+        """Return zeros for what is not given, remembered for the next call of these shapes."""
+        key = tuple(sorted(given.items()))
         filled = self._filled.get(key)
         if filled is None:
-            with self._lock:  # preparing changes what threads share
-                filled = self._filled.get(key)
-                if filled is None:
-                    filled = self._zeros({n: a.shape for n, a in arrays.items()})
-                    for _ in range(PREPARING_RUNS):
-                        self._run({**self._parameters, **filled, **arrays})
-                    self._filled[key] = filled
-        return self._run({**self._parameters, **filled, **arrays})
+            with self._lock:
+                if len(self._filled) >= MAX_SHAPES:
+                    self._filled.clear()
+                filled = self._filled[key] = self._zeros(given)
+        return filled
 
     def _run(self, feed: Mapping[str, NDArray]) -> list[np.ndarray]:
         made = self._call(*(feed[node.name] for node in self.model.symbol._graph.variables))

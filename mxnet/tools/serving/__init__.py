@@ -1,0 +1,1 @@
+"""The server behind `mx serve`: bodies to arrays, batches, workers, metrics, HTTP."""

@@ -1,0 +1,321 @@
+"""`mx serve` answers as the model does, and says what is wrong with everything else."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.tools.input_files import Preparation
+from mxnet.tools.models import load_model
+from mxnet.tools.predictor import Predictor
+from mxnet.tools.serving.bodies import NPY, NPZ, Decoder
+from mxnext_cli import main
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("httpx")
+testclient = pytest.importorskip("starlette.testclient")
+server_app = pytest.importorskip("mxnet.tools.serving.app")
+
+ROOT = Path(__file__).parents[2]
+DENSE = str(ROOT / "tests/golden/gluon/dense")
+LIMIT = 60
+
+
+def npy(array) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def expected(rows):
+    net = mx.gluon.SymbolBlock.imports(f"{DENSE}-symbol.json", ["data"], f"{DENSE}-0000.params")
+    return net(mx.nd.array(rows)).asnumpy()
+
+
+class Client:
+    """A server in this process, and its model's output name."""
+
+    def __init__(self, settings=None, shapes=None, change=lambda predict: predict):
+        model = load_model(Namespace(model=DENSE, epoch=None, params=None))
+        predictor = Predictor(model)
+        settings = settings or server_app.Settings(max_body=4096)
+        decoder = Decoder(model.inputs, shapes or {}, Preparation(), settings.max_body)
+        self.name = predictor.output_names[0]
+        self.service = server_app.Service(
+            change(predictor), predictor.output_names, decoder, {}, settings
+        )
+        self.http = testclient.TestClient(self.service.app)
+
+    def __enter__(self):
+        self.http.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.http.__exit__(*error)
+
+    def post(self, content, kind="application/json", **headers):
+        content = json.dumps(content).encode() if isinstance(content, dict) else content
+        return self.http.post(
+            "/predict", content=content, headers={"content-type": kind, **headers}
+        )
+
+
+@pytest.fixture
+def client():
+    with Client(shapes={"data": (5,)}) as made:
+        yield made
+
+
+ROWS = np.arange(10, dtype=np.float32).reshape(2, 5) / 7
+
+
+@pytest.mark.parametrize(
+    "content, kind",
+    [
+        ({"inputs": {"data": ROWS.tolist()}}, "application/json"),
+        ({"inputs": ROWS.tolist()}, "application/x-www-form-urlencoded"),  # what curl -d says
+        (npy(ROWS), NPY),
+        (npy(ROWS.astype(np.float64)), "application/octet-stream"),
+    ],
+)
+def test_bodies(client, content, kind):
+    answer = client.post(content, kind)
+    assert answer.status_code == 200, answer.text
+    np.testing.assert_allclose(answer.json()["outputs"][client.name], expected(ROWS), rtol=1e-5)
+
+
+def test_archives_of_several_inputs(client):
+    file = io.BytesIO()
+    np.savez(file, data=ROWS)
+    answer = client.post(file.getvalue(), NPZ, accept=NPZ)
+    with np.load(io.BytesIO(answer.content)) as out:
+        np.testing.assert_allclose(out[client.name], expected(ROWS), rtol=1e-5)
+
+
+def test_binary_answers(client):
+    answer = client.post(npy(ROWS[0]), NPY, accept=NPY)
+    assert answer.headers["content-type"] == NPY
+    np.testing.assert_allclose(np.load(io.BytesIO(answer.content)), expected(ROWS[:1]), rtol=1e-5)
+
+
+def test_values_that_json_lacks_become_null(client):
+    rows = np.full((1, 5), np.nan, np.float32)
+    assert client.post(npy(rows), NPY).json() == {"outputs": {client.name: [[None, None]]}}
+
+
+@pytest.mark.parametrize(
+    "content, kind, code, said",
+    [
+        (b"", "", 400, "empty"),
+        (b"hello", "", 400, "neither JSON"),
+        (b"{" * 5000 + b"", "", 413, "larger than 4096"),
+        (b"[" * 4000, "", 400, "neither JSON"),
+        ({"inputs": 3}, "", 400, '"inputs"'),
+        ({"inputs": {}}, "", 400, "1 or more: none"),
+        ({"inputs": {"zz": [1]}}, "", 400, "no input 'zz'"),
+        ({"inputs": {"data": [[1, 2], [3]]}}, "", 400, "different lengths"),
+        ({"inputs": {"data": [["a"] * 5]}}, "", 400, "not numbers"),
+        ({"inputs": {"data": [[1, 2, 3]]}}, "", 400, "a sample has shape (5,)"),
+        ({"inputs": {"data": []}}, "", 400, "a sample has shape"),
+        (b"\x93NUMPY\x01", NPY, 400, "not an .npy array"),
+        (b"PK\x03\x04zzz", NPZ, 400, "not an .npz"),
+        (b"\xff\xd8\xff", "image/jpeg", 400, "the image"),
+    ],
+)
+def test_malformed_bodies(client, content, kind, code, said):
+    answer = client.post(content, kind)
+    assert (answer.status_code, said in answer.json()["error"]) == (code, True), answer.text
+    assert client.post(npy(ROWS), NPY).status_code == 200
+
+
+def test_pickles_in_arrays_are_refused(client):
+    file = io.BytesIO()
+    np.save(file, np.array([{}], dtype=object), allow_pickle=True)
+    assert client.post(file.getvalue(), NPY).status_code == 400
+
+
+def test_archives_that_unpack_to_much_are_refused(client):
+    file = io.BytesIO()
+    np.savez_compressed(file, data=np.zeros((1000, 5), np.float32))
+    assert len(file.getvalue()) < 4096
+    answer = client.post(file.getvalue(), NPZ)
+    assert "unpacks to" in answer.json()["error"]
+
+
+def test_shapes_that_the_model_refuses():
+    with Client() as client:
+        answer = client.post(npy(np.zeros((1, 7), np.float32)), NPY)
+        assert answer.status_code == 400
+        assert "Shape inconsistent" in answer.json()["error"]
+
+
+def test_other_methods_and_places(client):
+    assert client.http.get("/predict").status_code == 405
+    assert client.http.get("/nothing").status_code == 404
+    assert client.http.get("/health").json() == {"status": "ok"}
+    assert client.http.get("/model").status_code == 200
+
+
+def test_metrics_count_requests_and_rows(client):
+    client.post(npy(ROWS), NPY)
+    client.post(b"x")
+    text = client.http.get("/metrics").text
+    assert 'mx_requests_total{code="200"} 1' in text
+    assert 'mx_requests_total{code="400"} 1' in text
+    assert "mx_rows_total 2" in text
+    assert "mx_queue 0" in text
+
+
+def test_a_worker_that_dies_answers_500_and_the_next_request_is_served():
+    def fragile(predict):
+        def run(inputs):
+            if (inputs["data"] == 666).any():
+                raise SystemExit
+            return predict(inputs)
+
+        return run
+
+    with Client(change=fragile) as client:
+        answer = client.post(npy(np.full((1, 5), 666, np.float32)), NPY)
+        assert answer.status_code == 500
+        assert "another one took over" in answer.json()["error"]
+        assert client.post(npy(ROWS), NPY).status_code == 200
+        assert "mx_worker_restarts_total 1" in client.http.get("/metrics").text
+
+
+def test_slow_models_and_full_queues():
+    may_run = threading.Event()
+
+    def slow(predict):
+        def run(inputs):
+            assert may_run.wait(LIMIT)
+            return predict(inputs)
+
+        return run
+
+    settings = server_app.Settings(timeout=0.2, max_queue=1, max_batch=1)
+    with Client(settings, change=slow) as client:
+        assert client.post(npy(ROWS), NPY).status_code == 504  # its worker still waits
+        held = client.service.batcher.submit({"data": ROWS})
+        answer = client.post(npy(ROWS), NPY)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        may_run.set()
+        assert len(held.result(LIMIT)) == 1
+        assert client.post(npy(ROWS), NPY).status_code == 200
+
+
+def test_threads_share_one_prepared_model():
+    predictor = Predictor(load_model(Namespace(model=DENSE, epoch=None, params=None)))
+    right = expected(ROWS)
+    wrong = []
+
+    def ask():
+        for i in range(30):
+            (out,) = predictor({"data": ROWS[: i % 2 + 1]})
+            if not np.allclose(out, right[: i % 2 + 1], rtol=1e-5):
+                wrong.append(out)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert wrong == []
+
+
+def test_a_port_that_is_taken(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", DENSE, "--port", str(port)]) == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_read(tmp_path, capsys):
+    (tmp_path / "bad-symbol.json").write_text("{")
+    (tmp_path / "bad-0000.params").write_bytes(b"")
+    assert main(["serve", str(tmp_path / "bad")]) == 1
+    assert len(capsys.readouterr().err.splitlines()) <= 3
+
+
+@pytest.mark.slow
+def test_sigterm_under_load_loses_no_answer():
+    """Slow clients do not block others; on SIGTERM every request that was sent is answered."""
+    command = [sys.executable, "-m", "mxnext_cli", "serve", DENSE, "--shape", "5", "--port", "0"]
+    command += ["--timeout", "3", "--max-body", "1"]
+    with subprocess.Popen(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        try:
+            port = int(server.stdout.readline().split("://")[1].split()[0].rpartition(":")[2])
+            _check_slow_client(port)
+            answers, failures = _load(port, server)
+            assert server.wait(LIMIT) == 0
+            assert server.stdout.read().split()[-2:] == [str(len(answers) + 2), "requests"]
+            assert server.stderr.read() == ""
+        finally:
+            if server.poll() is None:
+                server.kill()
+    assert failures == []
+    assert len(answers) > 20
+    assert set(answers) <= {200, 503}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def _check_slow_client(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as slow:
+        slow.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        fast = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
+        fast.request("POST", "/predict", npy(ROWS), {"content-type": NPY})
+        assert fast.getresponse().status == 200
+        fast.close()
+        assert slow.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def _load(port: int, server: subprocess.Popen) -> tuple[list[int], list[str]]:
+    """Ask from several threads, stop the server midway, and return codes and lost answers."""
+    answers: list[int] = []
+    failures: list[str] = []
+    body = npy(ROWS)
+
+    def ask() -> None:
+        for _ in range(10_000):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
+            try:
+                connection.connect()
+                connection.request("POST", "/predict", body, {"content-type": NPY})
+            except OSError:
+                return  # it takes no more connections
+            try:
+                response = connection.getresponse()
+                response.read()
+                answers.append(response.status)
+            except ConnectionResetError:
+                return  # the connection was never accepted
+            except (OSError, http.client.HTTPException) as error:
+                failures.append(repr(error))
+            finally:
+                connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(answers) < 40 and any(thread.is_alive() for thread in threads):
+        threads[0].join(0.01)
+    server.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(LIMIT)
+    return answers, failures
