@@ -28,6 +28,6 @@ for _short, _kernel, _sign, _both, _one in COMPARISONS:
     scalar_comparison(
         f"{_name}_scalar",
         _kernel,
-        doc=f"True where ``data {_sign} number``; the number is cast to the array's dtype first.",
+        doc=f"True where ``data {_sign} number``; without ``is_int`` integers meet it as floats.",
         example=shown(f"{_name}_scalar", f"{floats(LEFT)}, scalar=1", _one, "bool"),
     )

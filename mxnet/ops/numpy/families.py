@@ -228,9 +228,14 @@ def comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
 
 
 def scalar_comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
-    """Declare a comparison of an array with a number, which is first cast to the array's dtype."""
+    """Declare a comparison of an array with a number.
+
+    Integers meet a fraction in floating point; any other number is cast to the array's dtype.
+    """
 
     def function(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
+        if not is_int and not data.dtype.is_floating_point and data.dtype is not BOOL:
+            data = data.double()
         return kernel(data, number(scalar, data.dtype))
 
     made = op(name, shape=same, types="T -> bool", pointwise=True)(

@@ -97,5 +97,6 @@ for short in COMPARING:
     sample(f"{name}_scalar", normal(), scalar=each(0.1, -1), is_int=False, grad=False)
     for dtype in (*INTEGERS, "bool", "float16", "float64"):
         sample(name, np.array([0, 1, 1], dtype), np.array([1, 1, 0], dtype), grad=False)
-        # The number is cast to the array's dtype.
+        # Without is_int integers meet the number as floats; else it is cast to their dtype.
+        sample(f"{name}_scalar", np.array([0, 1, 2], dtype), scalar=0.5, is_int=False, grad=False)
         sample(f"{name}_scalar", np.array([0, 1, 2], dtype), scalar=each(1, 0.5), grad=False)
