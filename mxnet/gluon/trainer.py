@@ -14,7 +14,7 @@ from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
 from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
-from .parameter import Generation, Parameter, ParameterError
+from .parameter import Generation, Parameter, ParameterDict, ParameterError
 
 __all__ = ["Trainer"]
 
@@ -44,7 +44,7 @@ class Trainer:
 
     def __init__(
         self,
-        params: Mapping[str, Parameter] | Sequence[Parameter],
+        params: ParameterDict | Mapping[str, Parameter] | Sequence[Parameter],
         optimizer: str | opt.Optimizer,
         optimizer_params: Mapping[str, Any] | None = None,
         kvstore: Any = "device",

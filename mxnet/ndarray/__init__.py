@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import _internal, contrib, image, linalg, op, random, sparse, utils
 from . import ndarray as _ndarray_module
 from .codegen import add_methods, populate
@@ -13,6 +15,10 @@ from .ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX, _GRAD_REQ_MAP, NDArray
 from .operator_overloads import add_operator_overloads
 from .sparse import cast_storage
 from .utils import load, load_frombuffer, loads, save
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
+    from ._stubs.op import *  # noqa: F403
 
 # MXNet's `mxnet.ndarray.ndarray` holds these functions as well.
 for _name in (*_creation, *_functions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,6 +17,9 @@ from ..ops.tensor.joining import stack
 from ..ops.tensor.passing import zeros_like
 from .namespace import F
 from .ndarray import NDArray
+
+if TYPE_CHECKING:
+    from ._stubs.contrib import *  # noqa: F403
 
 __all__ = [
     "cond",

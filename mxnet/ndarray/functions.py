@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from .creation import array
 from .namespace import F
 from .ndarray import NDArray
 from .operator_overloads import NUMBERS, binary_overload
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
 
 OPERANDS = (Handle, *NUMBERS)
 

@@ -33,6 +33,10 @@ from .printing import html, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._stubs.methods import NDArrayMethods
+else:
+    NDArrayMethods = Handle  # codegen adds the methods
+
 # MXNet's module has these names too; the package adds its creation functions and arithmetic.
 __all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
 
@@ -52,7 +56,7 @@ def _either(array: NDArray) -> Tensor:
     return array._tracked if data is None else data
 
 
-class NDArray(Handle):
+class NDArray(NDArrayMethods):
     """A multi-dimensional array on a device.
 
     Make one with `mx.nd.array`, `mx.nd.zeros` and their kin rather than by calling the class.

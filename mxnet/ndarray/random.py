@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..composites import random as _composites
 from ..composites.namespace import bind
 from .namespace import F
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
 
 for _name in _composites.__all__:
     globals()[_name] = bind(getattr(_composites, _name), F, __name__)

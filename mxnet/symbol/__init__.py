@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from . import _internal, contrib, image, linalg, op, random, sparse
 from . import functions as _functions
@@ -32,6 +33,10 @@ from .functions import (
 from .methods import add_special_methods
 from .operator_overloads import add_operator_overloads
 from .symbol import Symbol
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
+    from ._stubs.op import *  # noqa: F403
 
 __all__ = [
     "Group",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..composites import updates as _updates
 from ..composites.namespace import bind
 from ..composites.sampling import rand_zipfian as _rand_zipfian
 from .control_flow import cond, foreach, while_loop
 from .namespace import F
+
+if TYPE_CHECKING:
+    from ._stubs.contrib import *  # noqa: F403
 
 __all__ = ["cond", "foreach", "rand_zipfian", "while_loop", *_updates.SYMBOLIC]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..attribute import AttrScope
@@ -20,6 +20,9 @@ from ..ops.tensor.operations import BY_NAME, Operation
 from .namespace import F
 from .operator_overloads import apply_to_number, apply_to_symbols
 from .symbol import Symbol
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
 
 __all__ = [
     "Group",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import _Null
 from ..composites import random as _composites
 from ..composites.namespace import bind
 from .namespace import F
 from .symbol import Symbol
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
 
 for _name in _composites.__all__:
     globals()[_name] = bind(getattr(_composites, _name), F, __name__, omit=("ctx", "out"))

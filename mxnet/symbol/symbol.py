@@ -21,6 +21,9 @@ from . import inference
 
 if TYPE_CHECKING:
     from ..executor import Executor
+    from ._stubs.methods import SymbolMethods
+else:
+    SymbolMethods = object  # codegen adds the methods
 
 __all__ = ["Symbol"]
 
@@ -28,7 +31,7 @@ __all__ = ["Symbol"]
 BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
 
-class Symbol:
+class Symbol(SymbolMethods):
     """One or several outputs of a graph that is not computed yet.
 
     >>> x = mx.sym.Variable("x")
