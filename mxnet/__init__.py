@@ -19,6 +19,7 @@ from . import engine, library, libinfo, log, profiler, rtc, runtime, util
 from . import visualization, visualization as viz
 from . import initializer, initializer as init, lr_scheduler
 from . import optimizer, optimizer as opt
+from . import distributed
 from . import kvstore, kvstore as kv
 from . import metric, callback
 from . import monitor, monitor as mon

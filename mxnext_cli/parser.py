@@ -67,6 +67,7 @@ COMMANDS = {
         "mxnet.tools.doctor:run",
         arguments.doctor,
     ),
+    "launch": Command("start a program as the workers of a distributed job", "mxnet.launch:run"),
     "im2rec": Command("make lists and record files of images", "mxnet.tools.im2rec:run"),
     "rec": Command("look into record files, check and index them", "mxnet.tools.rec:run"),
     "completion": Command(

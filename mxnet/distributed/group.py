@@ -134,7 +134,8 @@ class Group:
 
     def agree(self, facts: str, what: str) -> None:
         """Raise on all ranks, showing the facts of each, unless they are the same everywhere."""
-        found = [data.decode() for data in self.gather_bytes(facts.encode(), what)]
+        gathered = self.gather_bytes(facts.encode(), f"a comparison of {what}")
+        found = [data.decode() for data in gathered]
         if len(set(found)) > 1:
             raise Disagreement(f"Workers differ in {what}: {ranks_of(found)}.")
 
@@ -169,19 +170,24 @@ class Group:
                 work.wait(SLICE)
                 break
             except RuntimeError as error:
-                if work.is_completed():
-                    raise self._lost(error, what, start) from None
-                self._check_progress(watch, what, start)
+                failure = self._failure(error, work.is_completed(), what, start)
+            if failure is not None:
+                raise failure
         watch.leave()
 
-    def _check_progress(self, watch: Watch, what: str, start: float) -> None:
+    def _failure(
+        self, error: RuntimeError, is_broken: bool, what: str, start: float
+    ) -> WorkerFailed | None:
+        """Return why an exchange cannot be finished, or None if it is worth waiting on."""
+        watch, waited = self.watch, time.monotonic() - start
+        if is_broken:
+            return self._lost(error, what, start)
+        if watch.verdict is None and waited < self.timeout:
+            return None
         if watch.verdict is None:
-            if time.monotonic() - start < self.timeout:
-                return
             self._condemn_late(watch, what)
         self._unfinished = watch.has_failed = True
-        waited = time.monotonic() - start
-        raise WorkerFailed(describe_failure(watch.verdict or {}, self.rank, what, waited))
+        return WorkerFailed(describe_failure(watch.verdict, self.rank, what, waited))
 
     def _condemn_late(self, watch: Watch, what: str) -> None:
         """Blame the rank that has taken part in the fewest exchanges."""

@@ -73,19 +73,32 @@ def join(job: Job) -> Members:
 
 
 def _await_all(store: Any, job: Job, timeout: float) -> None:
+    """Wait until all workers are here; whoever gives up first tells the others why."""
     keys = [f"here/{r}" for r in range(job.size)]
     end = time.monotonic() + timeout
-    while not store.check(keys):
-        if time.monotonic() > end:
-            missing = [r for r, key in enumerate(keys) if not store.check([key])]
-            there = [
-                f"{r} on {json.loads(store.get(key))['host']}"
-                for r, key in enumerate(keys)
-                if r not in missing
-            ]
-            raise WorkerFailed(
-                f"{len(missing)} of {job.size} workers did not arrive within {timeout:g} s: "
-                f"missing rank {', '.join(map(str, missing))}; present rank {', '.join(there)}. "
-                "MXNET_KVSTORE_CONNECT_TIMEOUT sets how long to wait."
-            )
-        time.sleep(0.02)
+    try:
+        while not store.check(keys):
+            if store.check(["incomplete"]):
+                raise WorkerFailed(store.get("incomplete").decode())
+            if time.monotonic() > end:
+                message = _describe_missing(store, keys, timeout)
+                store.set("incomplete", message)
+                time.sleep(1.0)  # this process may serve the rendezvous: let the others read
+                raise WorkerFailed(message)
+            time.sleep(0.02)
+    except dist.DistNetworkError:
+        raise WorkerFailed("The process that serves the rendezvous left it.") from None
+
+
+def _describe_missing(store: Any, keys: list[str], timeout: float) -> str:
+    missing = [r for r, key in enumerate(keys) if not store.check([key])]
+    present = [
+        f"{r} on {json.loads(store.get(key))['host']}"
+        for r, key in enumerate(keys)
+        if r not in missing
+    ]
+    return (
+        f"{len(missing)} of {len(keys)} workers did not arrive within {timeout:g} s: missing rank "
+        f"{', '.join(map(str, missing))}; present rank {', '.join(present)}. "
+        "MXNET_KVSTORE_CONNECT_TIMEOUT sets how long to wait."
+    )

@@ -91,10 +91,14 @@ class Watch:
                 self._linger()
 
     def _linger(self) -> None:
-        end = time.monotonic() + LINGER
-        others = [f"left/{r}" for r in range(self.size)]
-        while time.monotonic() < end and not self.store.check(others):
-            if self.has_failed or self.store.check(["verdict"]):
+        """Wait for the others to leave; after a failure, so that all can read the verdict."""
+        start = time.monotonic()
+        while True:
+            found = self.store.check(["verdict"])
+            lost = json.loads(self.store.get("verdict"))["rank"] if found else None
+            others = [f"left/{r}" for r in range(self.size) if r != lost]
+            limit = 2 * GRACE if found else LINGER
+            if self.store.check(others) or time.monotonic() - start > limit:
                 return
             time.sleep(0.05)
 

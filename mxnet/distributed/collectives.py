@@ -1,0 +1,329 @@
+"""Exchanges of arrays between workers, under the names that Horovod's programs use."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ..error import MXNetError
+from ..imperative.handle import plain, wrap_plain
+from ..metric import CompositeEvalMetric, EvalMetric
+from ..ndarray import NDArray
+from .group import Group, current_group, join_group, leave_group
+from .reduction import Reducer
+
+_reducers: dict[Group, Reducer] = {}
+_counts: dict[str, int] = {}
+
+
+def init(*_: Any, **__: Any) -> None:
+    """Join the job that the launcher described; without a launcher this is the only worker.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.rank(), mx.distributed.size()
+    (0, 1)
+    """
+    join_group(alone=True)
+
+
+def shutdown() -> None:
+    """Leave the job, after all workers have come here."""
+    group = current_group()
+    if group is not None:
+        _reducers.pop(group, None)
+    leave_group()
+
+
+def is_initialized() -> bool:
+    """Return whether this process has joined its job."""
+    return current_group() is not None
+
+
+def _group() -> Group:
+    group = current_group()
+    if group is None:
+        raise MXNetError("mx.distributed has not been initialized: call mx.distributed.init().")
+    return group
+
+
+def rank() -> int:
+    """Return the number of this worker, from 0."""
+    return _group().rank
+
+
+def size() -> int:
+    """Return the number of workers."""
+    return _group().size
+
+
+def local_rank() -> int:
+    """Return the number of this worker among those of its host."""
+    return _group().local_rank
+
+
+def local_size() -> int:
+    """Return the number of workers on this host."""
+    return _group().local_size
+
+
+def cross_rank() -> int:
+    """Return the number of this host."""
+    hosts = list(dict.fromkeys(_group().hosts))
+    return hosts.index(_group().hosts[_group().rank])
+
+
+def cross_size() -> int:
+    """Return the number of hosts."""
+    return len(set(_group().hosts))
+
+
+def is_homogeneous() -> bool:
+    """Return whether every host has the same number of workers."""
+    hosts = _group().hosts
+    return len({hosts.count(host) for host in hosts}) == 1
+
+
+def barrier() -> None:
+    """Wait for all workers."""
+    _group().barrier()
+
+
+def _name(kind: str, name: str | None) -> str:
+    """Return the name of an exchange; without one, exchanges are numbered."""
+    if name is not None:
+        return f"{kind}.{name}"
+    _counts[kind] = _counts.get(kind, 0) + 1
+    return f"{kind}.{_counts[kind]}"
+
+
+def _sum_in_place(names: Sequence[str], arrays: Sequence[NDArray], factor: float) -> None:
+    group = _group()
+    reducer = _reducers.get(group)
+    if reducer is None:
+        reducer = _reducers[group] = Reducer(group)
+    places = dict(zip(names, arrays, strict=True))
+    for keys, sums in reducer.start(names, [plain(a) for a in arrays]).sums():
+        for key, total in zip(keys, sums, strict=True):
+            plain(places[key]).copy_(total if factor == 1.0 else total * factor)
+
+
+def _factor(average: bool, prescale_factor: float, postscale_factor: float) -> float:
+    factor = prescale_factor * postscale_factor
+    return factor / size() if average else factor
+
+
+def allreduce_(
+    tensor: NDArray,
+    average: bool = True,
+    name: str | None = None,
+    priority: int = 0,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> NDArray:
+    """Average, or sum, an array in place over all workers, and return it."""
+    factor = _factor(average, prescale_factor, postscale_factor)
+    _sum_in_place([_name("allreduce", name)], [tensor], factor)
+    return tensor
+
+
+def allreduce(
+    tensor: NDArray,
+    average: bool = True,
+    name: str | None = None,
+    priority: int = 0,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> NDArray:
+    """Return the average, or the sum, of an array over all workers.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    result = tensor.copy()
+    return allreduce_(result, average, name, priority, prescale_factor, postscale_factor)
+
+
+def grouped_allreduce_(
+    tensors: Sequence[NDArray],
+    average: bool = True,
+    name: str | None = None,
+    priority: int = 0,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[NDArray]:
+    """Average, or sum, arrays in place over all workers in one exchange, and return them."""
+    prefix = _name("grouped_allreduce", name)
+    factor = _factor(average, prescale_factor, postscale_factor)
+    _sum_in_place([f"{prefix}.{i}" for i in range(len(tensors))], tensors, factor)
+    return list(tensors)
+
+
+def grouped_allreduce(
+    tensors: Sequence[NDArray],
+    average: bool = True,
+    name: str | None = None,
+    priority: int = 0,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[NDArray]:
+    """Return the averages, or the sums, of arrays over all workers in one exchange."""
+    copies = [tensor.copy() for tensor in tensors]
+    return grouped_allreduce_(copies, average, name, priority, prescale_factor, postscale_factor)
+
+
+def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> NDArray:
+    """Return the arrays of all workers, joined along their first dimension, which may differ."""
+    parts = _group().gather_ragged(plain(tensor), _name("allgather", name))
+    return wrap_plain(NDArray, torch.cat(parts), tensor._ctx)
+
+
+def broadcast_(
+    tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
+) -> NDArray:
+    """Overwrite an array by the one of a worker, and return it."""
+    _check_root(root_rank)
+    _group().broadcast(plain(tensor), root_rank, _name("broadcast", name))
+    return tensor
+
+
+def broadcast(
+    tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
+) -> NDArray:
+    """Return the array of a worker."""
+    return broadcast_(tensor.copy(), root_rank, name, priority)
+
+
+def _check_root(root_rank: int) -> None:
+    if not 0 <= root_rank < size():
+        raise MXNetError(f"root_rank {root_rank} is not among {size()} workers.")
+
+
+def alltoall(
+    tensor: NDArray, splits: Any = None, name: str | None = None, priority: int = 0
+) -> NDArray:
+    """Send a part of an array to each worker, and return the parts that came for this one.
+
+    Parameters
+    ----------
+    tensor : NDArray
+        Its rows go to the workers in order.
+    splits : list of int, optional
+        How many rows go to each; by default the same number.
+    """
+    group, data = _group(), plain(tensor)
+    counts = [len(data) // group.size] * group.size if splits is None else _counted(splits)
+    if len(counts) != group.size or sum(counts) != len(data):
+        raise MXNetError(
+            f"alltoall: {len(data)} rows cannot be split as {counts} over {group.size} workers."
+        )
+    what = _name("alltoall", name)
+    table = group.gather(torch.tensor(counts), what)
+    rows = group.gather_ragged(data, what)
+    starts = table.cumsum(1) - table
+    mine = [
+        part[starts[r, group.rank] : starts[r, group.rank] + table[r, group.rank]]
+        for r, part in enumerate(rows)
+    ]
+    return wrap_plain(NDArray, torch.cat(mine), tensor._ctx)
+
+
+def _counted(splits: Any) -> list[int]:
+    values = splits.asnumpy() if isinstance(splits, NDArray) else splits
+    return [int(v) for v in values]
+
+
+def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = None) -> Any:
+    """Return the object of a worker; it is pickled, as the workers of a job trust each other."""
+    _check_root(root_rank)
+    group, what = _group(), _name("broadcast_object", name)
+    data = pickle.dumps(obj) if group.rank == root_rank else b""
+    return pickle.loads(group.gather_bytes(data, what)[root_rank])
+
+
+def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
+    """Return the objects of all workers."""
+    what = _name("allgather_object", name)
+    return [pickle.loads(data) for data in _group().gather_bytes(pickle.dumps(obj), what)]
+
+
+def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = None) -> None:
+    """Overwrite parameters by those of a worker; one that waits for its shape does so later.
+
+    Parameters
+    ----------
+    params : ParameterDict, or dict of Parameter or NDArray
+    root_rank : int
+    prefix : str, optional
+        Accepted: names need not be told apart.
+    """
+    if not isinstance(params, Mapping) and not hasattr(params, "items"):
+        raise MXNetError(f"invalid params of type {type(params).__name__}: give a dict.")
+    _check_root(root_rank)
+    for name, param in sorted(params.items()):
+        if isinstance(param, NDArray):
+            arrays = [param]
+        elif param._deferred_init:
+            _broadcast_when_ready(param, root_rank)
+            continue
+        else:
+            arrays = param.list_data()
+        _broadcast_arrays(name, arrays, root_rank)
+
+
+def _broadcast_arrays(name: str, arrays: Sequence[NDArray], root_rank: int) -> None:
+    _group().agree(f"{name} {arrays[0].shape} {arrays[0].dtype}", "parameters to broadcast")
+    broadcast_(arrays[0], root_rank, name)
+    for other in arrays[1:]:
+        arrays[0].copyto(other)
+
+
+def _broadcast_when_ready(param: Any, root_rank: int) -> None:
+    finish = param._init_impl
+
+    def init_and_broadcast(*arguments: Any, **settings: Any) -> None:
+        finish(*arguments, **settings)
+        param._init_impl = finish
+        _broadcast_arrays(param.name, param.list_data(), root_rank)
+
+    param._init_impl = init_and_broadcast
+
+
+def reduce_metric(metric: EvalMetric) -> EvalMetric:
+    """Sum what a metric has counted over all workers, in place, and return it.
+
+    Call it on all workers, once before `get`; after `reset` counting starts anew.
+    """
+    if isinstance(metric, CompositeEvalMetric):
+        for part in metric.metrics:
+            reduce_metric(part)
+        return metric
+    names = ("sum_metric", "num_inst", "global_sum_metric", "global_num_inst")
+    values = torch.tensor([float(getattr(metric, name)) for name in names], dtype=torch.float64)
+    _group().sum(values, f"metric {metric.name}")
+    for name, value in zip(names, values.tolist(), strict=True):
+        setattr(metric, name, int(value) if "num" in name else value)
+    return metric
+
+
+def mpi_threads_supported() -> bool:
+    """Return False: exchanges are torch's, not MPI's."""
+    return False
+
+
+def gloo_built() -> bool:
+    """Return whether torch has Gloo, which connects CPUs."""
+    return torch.distributed.is_gloo_available()
+
+
+def nccl_built() -> bool:
+    """Return whether torch has NCCL, which connects GPUs."""
+    return torch.distributed.is_nccl_available()
+
+
+mpi_built = mpi_enabled = ddl_built = ccl_built = rocm_built = mpi_threads_supported
+gloo_enabled = gloo_built
+cuda_built = torch.cuda.is_available

@@ -1,0 +1,65 @@
+"""Workers on this machine, started and watched by torchrun's elastic agent."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended."""
+
+    status: int
+    failed: dict[int, str]  # what became of each rank that failed
+
+
+def run_local(
+    command: Sequence[str], workers: int, environment: Mapping[str, str], log_dir: str | None
+) -> Outcome:
+    """Run a command as all workers; when one fails the others are ended."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    os.environ.update(environment)
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
+    with tempfile.TemporaryDirectory(prefix="mx-launch-") as folder:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=workers,
+            run_id=uuid.uuid4().hex,
+            rdzv_backend="c10d",
+            rdzv_endpoint="127.0.0.1:0",
+            rdzv_configs={"is_host": True},
+            max_restarts=0,
+            monitor_interval=0.1,
+            start_method="spawn",
+            local_addr="127.0.0.1",
+            log_line_prefix_template="[rank ${rank}] ",
+            logs_specs=DefaultLogsSpecs(log_dir=log_dir or folder, tee=Std.ALL),
+        )
+        try:
+            elastic_launch(config, command[0])(*command[1:])
+        except ChildFailedError as error:
+            return _outcome(error)
+    return Outcome(0, {})
+
+
+def _outcome(error: object) -> Outcome:
+    from .processes import exit_status
+
+    failures = error.failures  # type: ignore[attr-defined] (the type is imported lazily)
+    first = min(failures.values(), key=lambda failure: failure.timestamp)
+    failed = {rank: _described(f.exitcode) for rank, f in sorted(failures.items())}
+    return Outcome(exit_status(first.exitcode), failed)
+
+
+def _described(status: int) -> str:
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
