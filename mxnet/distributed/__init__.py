@@ -50,16 +50,15 @@ from .collectives import (
     size,
 )
 from .group import Disagreement
+from .optimizer import DistributedOptimizer
 from .watch import WorkerFailed
-
-_ABOVE = ("DistributedOptimizer", "DistributedTrainer")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ABOVE:  # they build on Gluon, which builds on this package
-        from . import training
+    if name == "DistributedTrainer":  # it builds on Gluon, which builds on this package
+        from ..gluon.distributed_trainer import DistributedTrainer
 
-        return getattr(training, name)
+        return DistributedTrainer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

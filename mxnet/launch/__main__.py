@@ -5,7 +5,8 @@ import sys
 from ..error import MXNetError
 from . import main
 
-try:
-    sys.exit(main())
-except MXNetError as error:
-    sys.exit(f"mx launch: {error}")
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except MXNetError as error:
+        sys.exit(f"mx launch: {error}")

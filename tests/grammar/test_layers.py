@@ -26,7 +26,8 @@ LAYERS = [
     },
     {"gluon", "module", "rnn"},
     {
-        "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "star_imports", "__main__",
+        "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "star_imports",
+        "__main__",
     },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]

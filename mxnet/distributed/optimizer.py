@@ -1,17 +1,15 @@
-"""Horovod's `DistributedOptimizer` and `DistributedTrainer`: gradients averaged over workers."""
+"""Horovod's `DistributedOptimizer`: gradients are averaged over all workers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from .. import kvstore as kvs
 from .. import optimizer as opt
-from ..gluon import Trainer
 from ..ndarray import NDArray
 from . import collectives
 
-__all__ = ["DistributedOptimizer", "DistributedTrainer"]
+__all__ = ["DistributedOptimizer"]
 
 
 class DistributedOptimizer(opt.Optimizer):
@@ -75,36 +73,3 @@ class DistributedOptimizer(opt.Optimizer):
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors of weight decay."""
         self._optimizer.set_wd_mult(args_wd_mult)
-
-
-class DistributedTrainer(Trainer):
-    """A Trainer that averages gradients over all workers; ``step(batch_size)`` is the local size.
-
-    Parameters
-    ----------
-    params, optimizer, optimizer_params
-        As of `mx.gluon.Trainer`.
-    compression_params : dict, optional
-        ``{'type': 'fp16'}``, 'bf16' or '2bit': how gradients travel.
-    gradient_predivide_factor, prefix, num_groups
-        Accepted: sums do not overflow in float32, and names need not be told apart.
-    """
-
-    def __init__(
-        self,
-        params: Mapping[str, Any] | Sequence[Any],
-        optimizer: str | opt.Optimizer,
-        optimizer_params: Mapping[str, Any] | None = None,
-        compression_params: Mapping[str, Any] | None = None,
-        gradient_predivide_factor: float = 1.0,
-        prefix: str | None = None,
-        num_groups: int = 0,
-    ) -> None:
-        if isinstance(optimizer, DistributedOptimizer):
-            optimizer = optimizer._optimizer  # the average must be taken once
-        several = collectives.size() > 1
-        store = kvs.create("dist_sync") if several else None
-        super().__init__(
-            params, optimizer, optimizer_params, store, compression_params, update_on_kvstore=False
-        )
-        self._scale /= collectives.size()
