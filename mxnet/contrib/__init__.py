@@ -10,7 +10,7 @@ from . import ndarray as nd
 from . import symbol as sym
 
 # Larger and seldom used: they are loaded when asked for.
-_ON_DEMAND = frozenset({"amp", "svrg_optimization"})
+_ON_DEMAND = frozenset({"amp", "onnx", "svrg_optimization"})
 
 
 def __getattr__(name: str) -> ModuleType:

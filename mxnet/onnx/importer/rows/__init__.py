@@ -1,0 +1,1 @@
+"""Import rows, one file for each family of ONNX operators."""

@@ -1,0 +1,22 @@
+"""Steps on axes that several import rows share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .... import symbol as F
+from ..value import Value
+
+
+def with_rank(x: Any, have: int, wanted: int) -> Any:
+    """Add leading axes of size 1 to a symbol of `have` axes."""
+    if have == 0 and wanted:
+        return F.reshape(x, shape=(1,) * wanted)
+    for _ in range(wanted - have):
+        x = F.expand_dims(x, axis=0)
+    return x
+
+
+def wide(value: Value, rank: int) -> Any:
+    """Return a value as a symbol with leading axes of size 1."""
+    return with_rank(value.symbol, value.rank, rank)

@@ -1,0 +1,126 @@
+"""Import rows of LSTM, GRU and RNN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .... import symbol as F
+from ..table import imports
+from ..value import OnnxNode, Value
+
+# The places of MXNet's gates in ONNX's order: LSTM i o f c -> i f c o, GRU z r n -> r z n.
+ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+
+
+def _reordered(weight: np.ndarray, kind: str, size: int) -> np.ndarray:
+    order = ORDER[kind]
+    return weight.reshape(len(order), size, -1)[list(order)].reshape(len(order) * size, -1)
+
+
+def _mode(node: OnnxNode, directions: int) -> str:
+    """Return MXNet's name of the layer, if it has these functions."""
+    kind = node.op_type
+    functions = node.get("activations") or DEFAULTS[kind] * directions
+    per_direction = len(DEFAULTS[kind])
+    sets = {
+        tuple(functions[i : i + per_direction]) for i in range(0, len(functions), per_direction)
+    }
+    if len(sets) != 1:
+        raise node.unsupported("has different functions in both directions.")
+    chosen = list(sets.pop())
+    if kind == "RNN" and chosen in (["Tanh"], ["Relu"]):
+        return f"rnn_{chosen[0].lower()}"
+    if kind != "RNN" and chosen == DEFAULTS[kind]:
+        return kind.lower()
+    raise node.unsupported(f"with the functions {chosen} has no operator.")
+
+
+def _check(node: OnnxNode, rest: tuple) -> None:
+    if node.get("clip"):
+        raise node.unsupported("with clip has no operator.")
+    if len(rest) > 3 and rest[3] is not None:
+        raise node.unsupported("with peepholes has no operator.")
+    if node.op_type == "GRU" and not node.get("linear_before_reset", 0):
+        raise node.unsupported("with linear_before_reset=0 has no operator.")
+    if node.get("input_forget", 0):
+        raise node.unsupported("with input_forget=1 has no operator.")
+
+
+def _packed(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """Return all weights and biases as MXNet packs them."""
+    kind, size = node.op_type, node.get("hidden_size")
+    gates, directions = len(ORDER[kind]), w.shape[0]
+    if b is None:
+        b = np.zeros((directions, 2 * gates * size), w.dtype)
+    pieces = []
+    for d in range(directions):
+        pieces += [_reordered(w[d], kind, size).ravel(), _reordered(r[d], kind, size).ravel()]
+    for d in range(directions):
+        for half in np.split(b[d], 2):
+            pieces.append(_reordered(half, kind, size).ravel())
+    return np.concatenate(pieces)
+
+
+def _zeros(x: Any, directions: int, size: int) -> Any:
+    """Return zeros ``(directions, batch, size)`` for data ``(time, batch, features)``."""
+    one = F.slice_axis(F.slice_axis(x, axis=0, begin=0, end=1), axis=2, begin=0, end=1)
+    return F.broadcast_axis(F.zeros_like(one), axis=(0, 2), size=(directions, size))
+
+
+@imports("LSTM", "GRU", "RNN")
+def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
+    """A recurrent layer in one or both directions."""
+    bias, lengths, state, cell = [*rest, *[None] * 4][:4]
+    _check(node, [bias, lengths, state, *rest[4:]] if node.op_type == "LSTM" else ())
+    if node.op_type == "LSTM" and len(rest) > 4 and rest[4] is not None:
+        raise node.unsupported("with peepholes has no operator.")
+    direction, size = node.get("direction", "forward"), node.get("hidden_size")
+    directions = 2 if direction == "bidirectional" else 1
+    weights = [node.constant(v, k) for v, k in ((w, "W"), (r, "R"), (bias, "B"))]
+    packed = node.importer.constant(_packed(node, *weights), f"{node.name}_parameters")
+    data = F.swapaxes(x.symbol, dim1=0, dim2=1) if node.get("layout", 0) else x.symbol
+    if direction == "reverse":
+        data = F.reverse(data, axis=0)
+    states = [state] if node.op_type != "LSTM" else [state, cell]
+    starts = [_start(node, s, data, directions, size) for s in states]
+    options = {}
+    if lengths is not None:
+        if direction == "reverse":
+            raise node.unsupported("in reverse with sequence_lens has no operator.")
+        starts.append(F.cast(lengths.symbol, dtype="int32"))
+        options["use_sequence_length"] = True
+    made = F.RNN(
+        data,
+        packed,
+        *starts,
+        state_size=size,
+        num_layers=1,
+        bidirectional=directions == 2,
+        mode=_mode(node, directions),
+        state_outputs=True,
+        name=node.name,
+        **options,
+    )
+    return _outputs(node, made, directions, size, direction)
+
+
+def _start(node: OnnxNode, state: Value | None, data: Any, directions: int, size: int) -> Any:
+    if state is None:
+        return _zeros(data, directions, size)
+    return F.swapaxes(state.symbol, dim1=0, dim2=1) if node.get("layout", 0) else state.symbol
+
+
+def _outputs(node: OnnxNode, made: Any, directions: int, size: int, direction: str) -> list:
+    """Return ``(time, directions, batch, size)`` and the last states."""
+    out = F.reverse(made[0], axis=0) if direction == "reverse" else made[0]
+    split = F.reshape(out, shape=(0, 0, directions, size))
+    states = [made[i] for i in range(1, len(made.list_outputs()))]
+    if node.get("layout", 0):
+        return [
+            F.swapaxes(split, dim1=0, dim2=1),
+            *(F.swapaxes(s, dim1=0, dim2=1) for s in states),
+        ]
+    return [F.transpose(split, axes=(0, 2, 1, 3)), *states]

@@ -1,0 +1,256 @@
+"""Import rows of resizing, sampling, regions and boxes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .... import symbol as F
+from ..table import imports
+from ..value import OnnxNode, Value
+
+
+def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
+    """Return for each new place the place in the old axis, by the coordinate mode."""
+    mode = node.get(
+        "coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric"
+    )
+    place = np.arange(new, dtype=np.float64)
+    if mode == "half_pixel":
+        return (place + 0.5) / scale - 0.5
+    if mode == "pytorch_half_pixel":
+        return (place + 0.5) / scale - 0.5 if new > 1 else place * 0
+    if mode == "align_corners":
+        length = old * scale  # not rounded where scales are given
+        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
+    if mode == "asymmetric":
+        return place / scale
+    if mode == "half_pixel_symmetric":
+        adjust = new / (scale * old)
+        return old / 2 * (1 - adjust) + (place + 0.5) / scale - 0.5
+    if mode == "tf_crop_and_resize":
+        start, end = roi
+        if new == 1:
+            return np.full(1, 0.5 * (start + end) * (old - 1))
+        return start * (old - 1) + place * (end - start) * (old - 1) / (new - 1)
+    raise node.unsupported(f"with coordinate_transformation_mode={mode!r} has no row.")
+
+
+def _round(node: OnnxNode, place: np.ndarray) -> np.ndarray:
+    how = node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor")
+    if how == "floor":
+        return np.floor(place)
+    if how == "ceil":
+        return np.ceil(place)
+    if how == "round_prefer_ceil":
+        return np.floor(place + 0.5)
+    return np.ceil(place - 0.5)
+
+
+def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+    """Return the share of every old element in every new one."""
+    mode = node.get("mode", "nearest")
+    rows = np.arange(len(place))
+    made = np.zeros((len(place), old))
+    if mode == "nearest":
+        made[rows, _round(node, place).clip(0, old - 1).astype(int)] = 1
+        return made
+    if node.get("antialias", 0) and scale < 1:
+        raise node.unsupported("with antialias=1 has no row.")
+    reach = 1 if mode == "linear" else 2
+    base = np.floor(place).astype(int)
+    excluded = bool(node.get("exclude_outside", 0))
+    for offset in range(-reach + 1, reach + 1):
+        at = base + offset
+        share = _kernel(node, mode, place - at)
+        if excluded:
+            share = np.where((at < 0) | (at >= old), 0, share)
+        np.add.at(made, (rows, at.clip(0, old - 1)), share)
+    if excluded:
+        made /= made.sum(1, keepdims=True)
+    return made
+
+
+def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
+    x = np.abs(x)
+    if mode == "linear":
+        return np.maximum(1 - x, 0)
+    a = node.get("cubic_coeff_a", -0.75)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = a * (((x - 5) * x + 8) * x - 4)
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+@imports("Resize", "Upsample")
+def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
+    """Resize axes by any of ONNX's modes: each axis is a product with a matrix."""
+    roi, scales, sizes = _resize_inputs(node, rest)
+    axes = node.ints("axes") or list(range(x.rank))
+    axes = [a % x.rank for a in axes]
+    old = [x.shape[a] for a in axes]
+    if scales is not None:
+        factors = [float(s) for s in scales]
+        touched = [i for i, f in enumerate(factors) if f != 1 or _crops(node)]
+    else:
+        touched = list(range(len(axes)))
+        factors = None
+    known = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
+    new, factors = _targets(node, old, factors, sizes, known)
+    if _is_repetition(node, x, axes, factors):
+        return F.UpSampling(x.symbol, scale=int(factors[-1]), sample_type="nearest", name=node.name)
+    made = x.symbol
+    for i, axis in enumerate(axes):
+        if i not in known or (new[i] == known[i] and not _crops(node)):
+            continue
+        ends = (float(roi[i]), float(roi[i + len(axes)])) if roi is not None else (0.0, 1.0)
+        place = _source(node, new[i], known[i], factors[i], ends)
+        matrix = _weights(node, place, known[i], factors[i])
+        made = _along(node, made, matrix, axis, x)
+        if _crops(node):
+            made = _outside(node, made, place, known[i], axis, x.rank)
+    return F.identity(made, name=node.name)
+
+
+def _crops(node: OnnxNode) -> bool:
+    return node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+
+
+def _resize_inputs(node: OnnxNode, rest: tuple) -> tuple:
+    if node.op_type == "Upsample" or node.opset <= 10:
+        given = node.get("scales") if not rest else node.constant(rest[0], "scales")
+        return None, given, None
+    roi, scales, sizes = [*rest, None, None, None][:3]
+    found = [
+        None if v is None else node.constant(v, k)
+        for v, k in ((scales, "scales"), (sizes, "sizes"))
+    ]
+    found = [None if f is None or not f.size else f for f in found]
+    use_roi = node.constant(roi, "roi") if _crops(node) else None
+    return use_roi, *found
+
+
+def _targets(
+    node: OnnxNode, old: list, factors: list[float] | None, sizes: Any, known: dict[int, int]
+) -> tuple[list, list[float]]:
+    if factors is not None:
+        new = [math.floor(known[i] * f) if i in known else old[i] for i, f in enumerate(factors)]
+        return new, factors
+    new = [int(n) for n in sizes]
+    ratios = [n / o if o else 1.0 for n, o in zip(new, old, strict=True)]
+    policy = node.get("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        one = min(ratios) if policy == "not_larger" else max(ratios)
+        ratios = [one] * len(ratios)
+        new = [math.floor(o * one + 0.5) for o in old]
+    return new, ratios
+
+
+def _is_repetition(node: OnnxNode, x: Value, axes: list[int], factors: list[float]) -> bool:
+    """Whether each pixel becomes a square of equal pixels."""
+    is_image = x.rank == 4 and len(axes) == 4 and factors[:2] == [1.0, 1.0]
+    factor = factors[-1]
+    mode = node.get("coordinate_transformation_mode", "half_pixel")
+    is_plain = mode == "asymmetric" and node.get("nearest_mode", "round_prefer_floor") == "floor"
+    is_square = factor == factors[-2] and factor == int(factor) and factor > 1
+    is_nearest = node.get("mode", "nearest") == "nearest"
+    return is_image and is_square and is_nearest and (is_plain or node.opset <= 10)
+
+
+def _along(node: OnnxNode, made: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
+    """Multiply one axis with a matrix."""
+    rank = x.rank
+    dtype = x.dtype.name if x.is_float else "float32"
+    symbol = made if x.is_float else F.cast(made, dtype="float32")
+    weights = node.importer.constant(matrix.T.astype(dtype), f"{node.name}_axis{axis}")
+    order = [i for i in range(rank) if i != axis] + [axis]
+    product = F.dot(F.transpose(symbol, axes=order), weights)
+    back = F.transpose(product, axes=[int(i) for i in np.argsort(order)])
+    return back if x.is_float else F.cast(back, dtype=x.dtype.name)
+
+
+def _outside(node: OnnxNode, made: Any, place: Any, old: int, axis: int, rank: int) -> Any:
+    """Put the extrapolation value where a place lies outside the axis."""
+    inside = ((place >= 0) & (place <= old - 1)).astype(np.float32)
+    if inside.all():
+        return made
+    shape = [1] * rank
+    shape[axis] = len(inside)
+    mask = node.importer.constant(inside.reshape(shape), f"{node.name}_inside{axis}")
+    fill = node.get("extrapolation_value", 0.0)
+    return F.broadcast_add(F.broadcast_mul(made, mask), (1 - mask) * fill)
+
+
+@imports("RoiAlign")
+def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
+    """Mean of bilinear samples over bins of regions."""
+    if node.get("mode", "avg") != "avg":
+        raise node.unsupported("with mode='max' has no operator.")
+    default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    aligned = node.get("coordinate_transformation_mode", default) == "half_pixel"
+    index = F.expand_dims(F.cast(images.symbol, dtype="float32"), axis=1)
+    return F.contrib.ROIAlign(
+        x.symbol,
+        F.concat(index, rois.symbol, dim=1),
+        pooled_size=(node.get("output_height", 1), node.get("output_width", 1)),
+        spatial_scale=node.get("spatial_scale", 1.0),
+        sample_ratio=node.get("sampling_ratio", 0) or -1,
+        aligned=aligned,
+        name=node.name,
+    )
+
+
+@imports("GridSample")
+def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
+    """Sample at places of a grid: bilinear, with zeros outside and aligned corners."""
+    mode = node.get("mode", "linear")
+    is_plain = mode in ("linear", "bilinear") and node.get("padding_mode", "zeros") == "zeros"
+    if not is_plain or x.rank != 4:
+        raise node.unsupported("is supported for images, bilinear, with zeros outside.")
+    places = F.transpose(grid.symbol, axes=(0, 3, 1, 2))
+    if not node.get("align_corners", 0):
+        height, width = x.sizes[2:]
+        if min(height, width) < 2:
+            raise node.unsupported("of a single row or column has no operator.")
+        scale = np.array([width / (width - 1), height / (height - 1)], np.float32)
+        factor = node.importer.constant(scale.reshape(1, 2, 1, 1), f"{node.name}_scale")
+        places = F.broadcast_mul(places, factor)
+    return F.BilinearSampler(x.symbol, places, name=node.name)
+
+
+@imports("AffineGrid")
+def affine_grid(node: OnnxNode, theta: Value, size: Value) -> Any:
+    """Sampling places of 2x3 matrices."""
+    sizes = [int(n) for n in node.constant(size, "size")]
+    if len(sizes) != 4 or not node.get("align_corners", 0):
+        raise node.unsupported("is supported for images with align_corners=1.")
+    grid = F.GridGenerator(
+        F.reshape(theta.symbol, shape=(-1, 6)),
+        transform_type="affine",
+        target_shape=tuple(sizes[2:]),
+    )
+    return F.transpose(grid, axes=(0, 2, 3, 1), name=node.name)
+
+
+@imports("CenterCropPad")
+def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
+    """Cut or pad to sizes, equally on both sides."""
+    wanted = [int(n) for n in node.constant(shape, "shape")]
+    axes = node.ints("axes") or list(range(x.rank))
+    made = x.symbol
+    for axis, size in zip((a % x.rank for a in axes), wanted, strict=True):
+        have = x.sizes[axis]
+        if size < have:
+            start = (have - size) // 2
+            made = F.slice_axis(made, axis=axis, begin=start, end=start + size)
+        elif size > have:
+            before = (size - have) // 2
+            zero = F.slice_axis(made, axis=axis, begin=0, end=1) * 0
+            parts = [
+                F.repeat(zero, repeats=n, axis=axis) for n in (before, size - have - before) if n
+            ]
+            made = F.concat(
+                *parts[: 1 if before else 0], made, *parts[1 if before else 0 :], dim=axis
+            )
+    return F.identity(made, name=node.name)

@@ -1,0 +1,192 @@
+"""The walk over the nodes of an ONNX graph, which builds a symbol."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ... import ndarray, symbol
+from ...error import MXNetError
+from ...ndarray import NDArray
+from ...symbol import Symbol
+from ...util import np_shape
+from ..library import load_onnx
+from .folding import fold
+from .reading import tensor_to_numpy
+from .table import importers
+from .value import OnnxNode, UnsupportedImport, Value
+
+__all__ = ["Importer"]
+
+DOMAINS = ("", "ai.onnx")
+
+
+class Importer:
+    """Builds a symbol and its parameters from a checked ModelProto.
+
+    Parameters
+    ----------
+    model : ModelProto
+    constants : dict of str to ndarray, optional
+        Values of inputs of the model that become constants.
+    """
+
+    def __init__(self, model: Any, constants: Mapping[str, np.ndarray] | None = None) -> None:
+        self.model = model
+        self.opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), 0)
+        self.params: dict[str, np.ndarray] = {}
+        self.values: dict[str, Value] = {}
+        self.shapes: dict[str, tuple] = {}
+        self.dtypes: dict[str, np.dtype] = {}
+        self.inputs: list[str] = []
+        self._taken: set[str] = set()
+        self._constants = dict(constants or {})
+        self._infer()
+
+    def _infer(self) -> None:
+        """Let ONNX infer shapes and types; what it does not know stays unknown."""
+        onnx = load_onnx()
+        try:
+            inferred = onnx.shape_inference.infer_shapes(self.model, data_prop=True)
+        except Exception:  # its own failures must not be ours: rows say what they need
+            inferred = self.model
+        graph = inferred.graph
+        for info in (*graph.value_info, *graph.input, *graph.output):
+            self._note(info)
+
+    def _note(self, info: Any) -> None:
+        kind = info.type.tensor_type
+        if not info.type.HasField("tensor_type"):
+            return
+        if kind.elem_type:
+            to_numpy = load_onnx().helper.tensor_dtype_to_np_dtype
+            with contextlib.suppress(KeyError):
+                self.dtypes[info.name] = to_numpy(kind.elem_type)
+        if kind.HasField("shape"):
+            self.shapes[info.name] = tuple(
+                d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim
+            )
+
+    def run(self) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+        """Return the symbol, its arguments and its auxiliary states."""
+        graph = self.model.graph
+        for tensor in graph.initializer:
+            self._define(tensor.name, constant=tensor_to_numpy(tensor))
+        for info in graph.input:
+            if info.name in self.values:
+                continue
+            if info.name in self._constants:
+                self._define(info.name, constant=np.asarray(self._constants[info.name]))
+                continue
+            if not info.type.HasField("tensor_type"):
+                raise UnsupportedImport(
+                    f"ONNX import: input {info.name!r} is not a tensor (sequences and optional "
+                    "values are not supported)."
+                )
+            self.inputs.append(info.name)
+            self._define(info.name, made=self._input(info.name))
+        for node in graph.node:
+            self._node(node)
+        heads = [self.values[o.name].symbol for o in graph.output]
+        made = heads[0] if len(heads) == 1 else symbol.Group(heads)
+        return (made, *self._parameters(made))
+
+    def _input(self, name: str) -> Symbol:
+        dtype = self.dtypes.get(name)
+        self._taken.add(name)
+        if dtype is None or dtype == np.float32:
+            return symbol.Variable(name)
+        return symbol.Variable(name, dtype=dtype.name)
+
+    def _define(
+        self, name: str, made: Symbol | None = None, constant: np.ndarray | None = None
+    ) -> None:
+        if constant is not None:
+            shape, dtype = constant.shape, constant.dtype
+        else:
+            shape, dtype = self.shapes.get(name), self.dtypes.get(name)
+            if shape is None or None in shape or dtype is None:
+                shape, dtype = self._inferred(made, shape, dtype)
+        self.values[name] = Value(name, made, constant, shape, dtype, self)
+
+    def _inferred(self, made: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
+        """Ask our own inference where ONNX's knows nothing."""
+        used = set(made.list_inputs())
+        known = {n: self.shapes.get(n) for n in self.inputs if n in used}
+        known.update({n: a.shape for n, a in self.params.items() if n in used})
+        if any(s is None or None in s for s in known.values()):
+            return shape, dtype
+        types = {n: self.dtypes[n] for n in self.inputs if n in used}
+        types.update({n: a.dtype for n, a in self.params.items() if n in used})
+        with contextlib.suppress(MXNetError, TypeError):
+            with np_shape(True):
+                found = made.infer_shape_partial(**known)[1]
+            if found and found[0] is not None and -1 not in found[0]:
+                shape = tuple(found[0])
+            dtype = dtype or np.dtype(made.infer_type(**types)[1][0])
+        return shape, dtype
+
+    def _node(self, proto: Any) -> None:
+        node = OnnxNode(proto, self)
+        if proto.domain not in DOMAINS:
+            raise node.unsupported(f"is of the domain {proto.domain!r}, which is not known.")
+        inputs = [self.values[n] if n else None for n in proto.input]
+        known = fold(proto, inputs, self.opset)
+        if known is not None:
+            for name, array in zip((n for n in proto.output if n), known, strict=True):
+                self._define(name, constant=array)
+            return
+        build = importers().get(proto.op_type)
+        if build is None:
+            raise node.unsupported("has no row: this ONNX operator cannot be imported.")
+        try:
+            made = build(node, *inputs)
+        except MXNetError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise node.unsupported(f"could not be built: {error!r}") from error
+        results = list(made) if isinstance(made, list | tuple) else [made]
+        if len(results) < len([n for n in proto.output if n]):
+            raise node.unsupported(f"has outputs that are not built: {list(proto.output)}.")
+        for name, result in zip(proto.output, results, strict=False):
+            if not name:
+                continue
+            if isinstance(result, np.ndarray):
+                self._define(name, constant=result)
+            else:
+                self._define(name, made=result)
+
+    def parameter(self, name: str, array: np.ndarray) -> Symbol:
+        """Make a constant a parameter and return its variable."""
+        unique, number = name, 0
+        while unique in self._taken:
+            number += 1
+            unique = f"{name}_{number}"
+        self._taken.add(unique)
+        self.params[unique] = array
+        return symbol.Variable(unique, shape=array.shape or None)
+
+    def constant(self, array: Any, hint: str) -> Symbol:
+        """Return a new constant as a symbol."""
+        return self.parameter(hint, np.asarray(array))
+
+    def _parameters(self, made: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        used = set(made.list_inputs())
+        auxiliary = set(made.list_auxiliary_states())
+        arg_params, aux_params = {}, {}
+        for name, array in self.params.items():
+            if name in used:
+                target = aux_params if name in auxiliary else arg_params
+                target[name] = _to_ndarray(array)
+        return arg_params, aux_params
+
+
+def _to_ndarray(array: np.ndarray) -> NDArray:
+    if array.dtype.kind in "OSU":
+        raise UnsupportedImport("ONNX import: tensors of text are not supported.")
+    if array.dtype.name == "bfloat16":
+        return ndarray.array(array.astype(np.float32), dtype="float32")
+    return ndarray.array(np.array(array), dtype=array.dtype)  # files are read-only
