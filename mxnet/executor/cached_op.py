@@ -15,6 +15,7 @@ from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.handle import current, plain, wrap, wrap_plain
 from ..imperative.state import state
+from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from .compiled import Compiled
 from .program import KERNEL_ERRORS, Program
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..symbol import Symbol
 
 Hook = Callable[[str, str, NDArray], None]
+PREPARING = ForkSafeLock()  # one thread at a time makes programs
 
 
 class CachedOp:
@@ -112,7 +114,10 @@ class CachedOp:
             key += tuple(t.shape for t in feed)
         program = self._programs.get(key)
         if program is None:
-            program = self._programs[key] = self._prepare(device, feed)
+            with PREPARING:
+                program = self._programs.get(key)
+                if program is None:
+                    program = self._programs[key] = self._prepare(device, feed)
         return program
 
     def _demands(self, feed: Sequence[Tensor]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import ndarray, symbol
@@ -25,7 +25,7 @@ from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array
 from .block import Block
 from .nesting import flatten, leaves, regroup, same_structure
-from .parameter import DeferredInitializationError, Generation, Parameter
+from .parameter import FIRST_CALL, DeferredInitializationError, Generation, Parameter
 from .utils import _check_same_symbol_type
 
 __all__ = ["HybridBlock"]
@@ -191,22 +191,27 @@ class HybridBlock(Block):
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """Return input variables and outputs of the graph, tracing it if that was not done."""
-        if not self._cached_graph:
-            flat, self._in_format = flatten(args, "input")
-            count = sum(item is not None for item in flat)
-            names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
-            variables = [None if item is None else _input_variable(next(names)) for item in flat]
-            grouped, _ = regroup(variables, self._in_format)
-            out = self._trace(grouped)
-            outputs, self._out_format = flatten(out, "output")
-            if not outputs or any(o is None for o in outputs):
-                raise TypeError(
-                    f"Expected a list of symbols from the forward of HybridBlock '{self.name}', "
-                    f"but it returned {out}. Leave out what is None, or do not hybridize it."
-                )
-            kind = _check_same_symbol_type(outputs)
-            inputs = [v for v in variables if v is not None]
-            self._cached_graph = inputs, symbol.Group(outputs, kind)
+        if self._cached_graph:
+            return self._cached_graph
+        with FIRST_CALL:
+            return self._cached_graph or self._make_graph(*args)
+
+    def _make_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        flat, self._in_format = flatten(args, "input")
+        count = sum(item is not None for item in flat)
+        names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
+        variables = [None if item is None else _input_variable(next(names)) for item in flat]
+        grouped, _ = regroup(variables, self._in_format)
+        out = self._trace(grouped)
+        outputs, self._out_format = flatten(out, "output")
+        if not outputs or any(o is None for o in outputs):
+            raise TypeError(
+                f"Expected a list of symbols from the forward of HybridBlock '{self.name}', "
+                f"but it returned {out}. Leave out what is None, or do not hybridize it."
+            )
+        kind = _check_same_symbol_type(outputs)
+        inputs = [v for v in variables if v is not None]
+        self._cached_graph = inputs, symbol.Group(outputs, kind)
         return self._cached_graph
 
     def _trace(self, inputs: Sequence) -> Any:
@@ -216,6 +221,11 @@ class HybridBlock(Block):
             return self.hybrid_forward(symbol, *inputs, **params)
 
     def _build_cache(self, *args: Any) -> None:
+        with FIRST_CALL:
+            if self._cached_op is None:
+                self._make_cached_op(*args)
+
+    def _make_cached_op(self, *args: Any) -> None:
         inputs, out = self._get_graph(*args)
         places = {v.name: i for i, v in enumerate(inputs)}
         params = dict(self.collect_params().items())
@@ -233,18 +243,19 @@ class HybridBlock(Block):
                     f"Parameter {name} is not used by any computation. Is this intended?",
                     stacklevel=users_stacklevel(),
                 )
-        self._cached_op_args = []
+        sources: list[tuple[int, Parameter | None]] = []
         for name in used:
             if name not in places and name not in params:
                 raise ValueError(
                     f"Unknown input to HybridBlock '{self.name}': {name} is neither an input nor "
                     f"a parameter. {did_you_mean(name, params)}".rstrip()
                 )
-            self._cached_op_args.append((places.get(name, -1), params.get(name)))
-        self._cached_op = CachedOp(out, self._flags)
-        self._held = ()
+            sources.append((places.get(name, -1), params.get(name)))
+        made = CachedOp(out, self._flags)
         if self._callback is not None:
-            self._cached_op._register_op_hook(self._callback, self._monitor_all)
+            made._register_op_hook(self._callback, self._monitor_all)
+        self._held, self._cached_op_args = (), sources
+        self._cached_op = made  # last: other threads take this for a sign that all is there
 
     def compiled(self, *args: Any, training: bool = False) -> Compiled:
         """Return a report of the graph that the hybridized block runs on such inputs.
@@ -286,24 +297,24 @@ class HybridBlock(Block):
                 "before passing inputs of another structure."
             )
         ctx = flat[0].context
-        if self._held and self._held[0] == Generation.number and self._held[1] == ctx:
-            arrays = self._held[2]
+        held = self._held
+        if held and held[0] == Generation.number and held[1] == ctx:
+            arrays = held[2]
         else:
             arrays = self._gather(ctx, args)
         return [flat[i] if array is None else array for i, array in arrays], ctx
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
         """Return the parameters' arrays on a context, initializing those that wait."""
+        generation = Generation.number
         try:
             arrays = [
                 (i, None if param is None or i >= 0 else param.data(ctx))
                 for i, param in self._cached_op_args
             ]
         except DeferredInitializationError:
-            self._deferred_infer_shape(*args)
-            for _, param in self._cached_op_args:
-                if param is not None:
-                    param._finish_deferred_init()
+            with FIRST_CALL:
+                self._initialize(args, [p for _, p in self._cached_op_args if p is not None])
             return self._gather(ctx, args)
         # A parameter of one's own class may answer anew each time, as one with dropout does.
         own = (
@@ -312,7 +323,7 @@ class HybridBlock(Block):
             if i < 0
         )
         if not any(own):
-            self._held = (Generation.number, ctx, arrays)
+            self._held = (generation, ctx, arrays)
         return arrays
 
     # -- inference ----------------------------------------------------------------------------
@@ -357,7 +368,12 @@ class HybridBlock(Block):
 
     def _initialize_for(self, *args: Any) -> None:
         """Finish deferred initialization for these inputs."""
-        waiting = [p for p in self.collect_params().values() if p._deferred_init]
+        with FIRST_CALL:
+            self._initialize(args, self.collect_params().values())
+
+    def _initialize(self, args: tuple, params: Iterable[Parameter]) -> None:
+        """Initialize those parameters that still wait for their shapes."""
+        waiting = [param for param in params if param._deferred_init]
         if waiting:
             self._deferred_infer_shape(*args)
             for param in waiting:
@@ -387,9 +403,8 @@ class HybridBlock(Block):
             try:
                 params = {name: p.data(ctx) for name, p in self._reg_params.items()}
             except DeferredInitializationError:
-                self._deferred_infer_shape(x, *args)
-                for param in self._reg_params.values():
-                    param._finish_deferred_init()
+                with FIRST_CALL:
+                    self._initialize((x, *args), self._reg_params.values())
                 params = {name: p.data(ctx) for name, p in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **params)
 

@@ -13,7 +13,7 @@ DOORS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "libinfo", "shape_mode", "companions",
+        "libinfo", "locks", "shape_mode", "companions",
     },
     {"ops", "formats"},
     {"graph", "imperative", "composites"},

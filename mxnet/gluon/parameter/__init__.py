@@ -7,7 +7,7 @@ from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known
-from .arrays import Generation
+from .arrays import FIRST_CALL, Generation
 from .constant import Constant
 from .dictionary import ParameterDict
 from .errors import DeferredInitializationError, ParameterError

@@ -10,14 +10,19 @@ from ...context import Context, cpu, current_context
 from ...error import MXNetError
 from ...imperative.gradient import attach
 from ...imperative.handle import plain
+from ...locks import ForkSafeLock
 from ...ndarray import NDArray
 from ...util import is_np_array
 
 
 class Generation:
-    """Counts how often any parameter got new arrays; who keeps arrays looks here first."""
+    """Counts how often any parameter got new arrays, so that kept arrays can be checked."""
 
     number = 0
+
+
+# One thread at a time initializes parameters and traces blocks.
+FIRST_CALL = ForkSafeLock()
 
 
 class ParameterArrays:
@@ -42,22 +47,27 @@ class ParameterArrays:
         self._ctx_map = places_of(self._ctx_list)
         if is_np_array():
             data = data.as_np_ndarray()
-        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
-        self._init_grad()
+        arrays = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._grad = self._attached(arrays)
+        self._data = arrays  # last: other threads take this for a sign that all is there
+        Generation.number += 1
 
     def _init_grad(self) -> None:
         """Make the gradient arrays that grad_req asks for; the data arrays stay the same."""
+        self._grad = self._attached(self._data)
         Generation.number += 1
+
+    def _attached(self, arrays: list[NDArray]) -> list[NDArray] | None:
+        """Attach new gradients to arrays and return them."""
         if self._grad_req == "null":
-            self._grad = None
-            for array in self._data:
+            for array in arrays:
                 array._tracked = array._grad = None
-            return
-        for array in self._data:
+            return None
+        for array in arrays:
             # Whole numbers have a gradient array that backward never reaches.
             req = self._grad_req if dtypes.to_torch(array.dtype).is_floating_point else "null"
             attach(array, req, stype=self._grad_stype)
-        self._grad = [array.grad for array in self._data]
+        return [array.grad for array in arrays]
 
     # -- looking up ---------------------------------------------------------------------------
 
@@ -74,6 +84,13 @@ class ParameterArrays:
             "first. Note that Block.collect_params() has the parameters of child blocks too; "
             "Block.params has not: initialize and create a Trainer with the former."
         )
+
+    def _require_data(self) -> None:
+        """Raise if there are no arrays; another thread that is making them is waited for."""
+        if self._data is None:
+            with FIRST_CALL:
+                if self._data is None:
+                    raise self._missing()
 
     def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
         """Return the array on a context, or all of them when `ctx` is the type `list`."""
@@ -100,6 +117,8 @@ class ParameterArrays:
                 f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because "
                 f"its storage type is {self._stype}. Please use row_sparse_data() instead."
             )
+        if self._data is None:
+            self._require_data()
         return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
@@ -109,9 +128,11 @@ class ParameterArrays:
                 f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() "
                 f"because its storage type is {self._stype}. Please use row_sparse_data() instead."
             )
+        self._require_data()
         return self._check_and_get(self._data, list)
 
     def _check_grad(self) -> None:
+        self._require_data()
         if self._data is not None and self._grad is None:
             raise MXNetError(
                 f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'"
