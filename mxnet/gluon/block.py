@@ -25,6 +25,7 @@ from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know
 from .nesting import regroup as _regroup  # noqa: F401 (likewise)
 from .parameter import Parameter, ParameterDict, ParameterError
 from .parameter.dictionary import named_arrays, without_kind
+from .parameter.loading import load_all
 from .summary import summarize
 from .utils import HookHandle, _brief_print_list, _check_all_np_ndarrays, _indent
 
@@ -239,7 +240,8 @@ class Block:
         """Load parameters from a file of `save_parameters`.
 
         Files with the parameters' full names, such as those of `export` and
-        `ParameterDict.save`, are understood too.
+        `ParameterDict.save`, are understood too. When something does not fit, all of it is listed
+        in one error and nothing is changed.
 
         Parameters
         ----------
@@ -258,10 +260,9 @@ class Block:
                 loaded, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source
             )
             return
-        self._check_loaded(loaded, params, filename, allow_missing, ignore_extra)
-        for name, array in loaded.items():
-            if name in params:
-                params[name]._load_init(array, ctx, cast_dtype, dtype_source)
+        problems = self._compare_names(loaded, params, filename, allow_missing, ignore_extra)
+        pairs = [(params[name], array) for name, array in loaded.items() if name in params]
+        load_all(pairs, problems, f"file '{filename}'", ctx, cast_dtype, dtype_source)
 
     def _load_by_name(self, loaded: dict[str, NDArray], filename: str, *rest: Any) -> None:
         """Load a file of parameter names, with the block's prefix or without it."""
@@ -279,32 +280,36 @@ class Block:
             dtype_source,
         )
 
-    def _check_loaded(
+    def _compare_names(
         self,
         loaded: dict[str, NDArray],
         params: dict[str, Parameter],
         filename: str,
         allow_missing: bool,
         ignore_extra: bool,
-    ) -> None:
+    ) -> list[str]:
+        """Return a message for each name that the file or the block does not have."""
+        problems = []
         if not allow_missing:
             there = {id(params[name]) for name in loaded if name in params}
-            for name, param in params.items():
-                if id(param) not in there:  # one name of a shared parameter is enough
-                    raise ParameterError(
-                        f"Parameter '{name}' ({param.name}) is missing in file '{filename}', which "
-                        f"contains parameters: {_brief_print_list(loaded)}. "
-                        f"{did_you_mean(name, loaded)} Set allow_missing=True to ignore missing "
-                        "parameters."
-                    )
+            contents = _brief_print_list(loaded)
+            problems += [
+                f"Parameter '{name}' ({param.name}) is missing in file '{filename}', which "
+                f"contains parameters: {contents}. {did_you_mean(name, loaded)} "
+                "Set allow_missing=True to ignore missing parameters."
+                for name, param in params.items()
+                if id(param) not in there  # one name of a shared parameter is enough
+            ]
         if not ignore_extra:
-            for name in loaded:
-                if name not in params:
-                    raise ParameterError(
-                        f"Parameter '{name}' loaded from file '{filename}' is not present in "
-                        f"{type(self).__name__} '{self.name}', which contains parameters "
-                        f"{_brief_print_list(params)}. Set ignore_extra=True to ignore."
-                    )
+            contents = _brief_print_list(params)
+            problems += [
+                f"Parameter '{name}' loaded from file '{filename}' is not present in "
+                f"{type(self).__name__} '{self.name}', which contains parameters "
+                f"{contents}. Set ignore_extra=True to ignore."
+                for name in loaded
+                if name not in params
+            ]
+        return problems
 
     def load_params(
         self,

@@ -227,3 +227,42 @@ def test_copies_are_whole(how, hybridize):
     assert list(twin.collect_params()) == list(net.collect_params())
     twin[0].weight.set_data(mx.nd.zeros((4, 3)))
     assert net[0].weight.data().asnumpy().any()
+
+
+def test_loading_changes_all_parameters_or_none(tmp_path):
+    path = str(tmp_path / "x.params")
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2, in_units=3), mx.gluon.nn.Dense(4, in_units=2))
+    net.initialize(mx.init.One())
+    saved = {
+        "0.weight": mx.nd.zeros((2, 3)),
+        "0.bias": mx.nd.zeros((5,)),
+        "1.weight": mx.nd.zeros((4, 2), dtype="float64"),
+        "2.bias": mx.nd.zeros((4,)),
+    }
+    mx.nd.save(path, saved)
+    with pytest.raises(AssertionError) as error:
+        net.load_parameters(path)
+    message = str(error.value)
+    assert "4 parameters do not fit file" in message and "none was changed" in message
+    for part in (
+        "'1.bias'",
+        "'2.bias' loaded from",
+        "shape incompatible expected (2,) vs saved (5,)",
+        "dtype incompatible",
+    ):
+        assert part in message
+    assert all(float(p.data().sum().asscalar()) != 0 for p in (net[0].weight, net[1].weight))
+    with pytest.raises(AssertionError, match="none was changed"):
+        net.collect_params().load(path)
+    assert net[0].weight.data().asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_a_wrong_shape_leaves_deferred_parameters_deferred(tmp_path):
+    path = str(tmp_path / "x.params")
+    net = mx.gluon.nn.Dense(2)
+    mx.nd.save(path, {"weight": mx.nd.ones((3, 3)), "bias": mx.nd.ones((2,))})
+    with pytest.raises(AssertionError, match="shape incompatible"):
+        net.load_parameters(path)
+    with pytest.raises(mx.MXNetError, match="has not been initialized"):
+        net.bias.data()

@@ -15,6 +15,7 @@ from ...ndarray import NDArray
 from ..utils import _brief_print_list, _indent
 from .constant import Constant
 from .errors import ParameterError
+from .loading import load_all
 from .parameter import Parameter
 from .shapes import merged
 
@@ -211,6 +212,8 @@ class ParameterDict:
     ) -> None:
         """Load parameters from a file of `save`, or one that was exported or checkpointed.
 
+        When something does not fit, all of it is listed in one error and nothing is changed.
+
         Parameters
         ----------
         ctx : where to; by default where the parameters are, or the CPU.
@@ -252,23 +255,26 @@ class ParameterDict:
                     f"start with '{restore_prefix}'."
                 )
         arrays = {restore_prefix + without_kind(k): v for k, v in param_dict.items()}
+        problems = []
         if not allow_missing:
-            for name in self.keys():
-                if name not in arrays:
-                    raise ParameterError(
-                        f"Parameter '{name}' is missing in {source}, which contains parameters: "
-                        f"{_brief_print_list(arrays)}. {did_you_mean(name, arrays)} {_NAMING} "
-                        "Set allow_missing=True to leave it as it is."
-                    )
-        for name, array in arrays.items():
-            if name in self._params:
-                self._params[name]._load_init(array, ctx, cast_dtype, dtype_source)
-            elif not ignore_extra:
-                raise ParameterError(
-                    f"Parameter '{name}' loaded from {source} is not present in ParameterDict, "
-                    f"choices are: {_brief_print_list(self.keys())}. Set ignore_extra to True to "
-                    f"ignore. {_NAMING}"
-                )
+            contents = _brief_print_list(arrays)
+            problems += [
+                f"Parameter '{name}' is missing in {source}, which contains parameters: "
+                f"{contents}. {did_you_mean(name, arrays)} {_NAMING} "
+                "Set allow_missing=True to leave it as it is."
+                for name in self.keys()
+                if name not in arrays
+            ]
+        if not ignore_extra:
+            contents = _brief_print_list(self.keys())
+            problems += [
+                f"Parameter '{name}' loaded from {source} is not present in ParameterDict, "
+                f"choices are: {contents}. Set ignore_extra to True to ignore. {_NAMING}"
+                for name in arrays
+                if name not in self._params
+            ]
+        pairs = [(self._params[n], array) for n, array in arrays.items() if n in self._params]
+        load_all(pairs, problems, source, ctx, cast_dtype, dtype_source)
 
 
 def named_arrays(filename: str) -> dict[str, NDArray]:

@@ -19,7 +19,7 @@ from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known
-from .arrays import ParameterArrays
+from .arrays import FIRST_CALL, ParameterArrays
 from .errors import DeferredInitializationError, ParameterError
 from .shapes import fits, stored_shape
 
@@ -179,9 +179,12 @@ class Parameter(ParameterArrays):
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
-        """Make and fill the arrays that wait for their shape."""
-        if not self._deferred_init:
-            return
+        """Make and fill the arrays that wait for their shape; several threads may ask for it."""
+        with FIRST_CALL:
+            if self._deferred_init:
+                self._initialize_deferred()
+
+    def _initialize_deferred(self) -> None:
         init, ctx, default_init, data = self._deferred_init
         if not shape_is_known(self.shape):
             raise ParameterError(
@@ -189,7 +192,6 @@ class Parameter(ParameterArrays):
                 f"{self.shape}. Please specify in_units, in_channels, etc for "
                 f"{self._layer()}."
             )
-        self._deferred_init = ()
         with autograd.pause():
             if data is None:
                 data = ndarray.zeros(self._shape, ctx=cpu(), dtype=self._dtype)
@@ -197,6 +199,7 @@ class Parameter(ParameterArrays):
                 if self._stype != "default":
                     data = data.tostype(self._stype)
             self._init_impl(data, ctx)
+        self._deferred_init = ()
 
     def _load_init(
         self,
@@ -213,24 +216,35 @@ class Parameter(ParameterArrays):
         cast_dtype : bool, convert when the types differ.
         dtype_source : {'current', 'saved'}, whose type wins then.
         """
-        data = self._checked_for_loading(data, cast_dtype, dtype_source)
+        self._check_loading(data, ctx, cast_dtype, dtype_source)
+        if self._differs_in_dtype(data):
+            if dtype_source == "saved":
+                self.cast(data.dtype)
+            else:
+                data = data.astype(self._dtype)
+        if self._stype != data.stype:
+            data = data.tostype(self._stype)
         self._shape = tuple(data.shape)
-        wanted = None if ctx is None else listed_contexts(ctx)
-        has_place = self._data is not None or self._deferred_init
-        before = self.list_ctx() if has_place else None
-        if wanted is not None and before is not None and set(wanted) != set(before):
-            raise ParameterError(
-                f"Failed to load Parameter '{self.name}' on {wanted} because it was previous "
-                f"initialized on {before}. Call reset_ctx() first."
-            )
-        self._deferred_init = ()
-        if self._data is None:
-            self._init_impl(data, before or wanted or [cpu()])
-        else:
+        if self._data is not None:
             self.set_data(data)
+            return
+        contexts = self.list_ctx() if self._deferred_init else listed_contexts(ctx or cpu())
+        self._init_impl(data, contexts)
+        self._deferred_init = ()
 
-    def _checked_for_loading(self, data: NDArray, cast_dtype: bool, dtype_source: str) -> NDArray:
-        """Return saved values in the type and storage of this parameter, if they fit it."""
+    def _differs_in_dtype(self, data: NDArray) -> bool:
+        return self._dtype is not None and dtypes.to_torch(self._dtype) != dtypes.to_torch(
+            data.dtype
+        )
+
+    def _check_loading(
+        self,
+        data: NDArray,
+        ctx: Context | Sequence[Context] | None,
+        cast_dtype: bool,
+        dtype_source: str,
+    ) -> None:
+        """Raise if `_load_init` could not take these values; nothing is changed."""
         if dtype_source not in ("current", "saved"):
             raise ParameterError(
                 f"dtype_source must be 'current' or 'saved', but got {dtype_source!r}."
@@ -240,17 +254,19 @@ class Parameter(ParameterArrays):
             raise ParameterError(
                 f"{failed} shape incompatible expected {self._shape} vs saved {data.shape}."
             )
-        if self._dtype is not None and dtypes.to_torch(self._dtype) != dtypes.to_torch(data.dtype):
-            if not cast_dtype:
-                raise ParameterError(
-                    f"{failed} dtype incompatible expected {self._dtype} vs saved {data.dtype}. "
-                    "Set cast_dtype=True to cast the dtype of saved params."
-                )
-            if dtype_source == "saved":
-                self.cast(data.dtype)
-            else:
-                data = data.astype(self._dtype)
-        return data if self._stype == data.stype else data.tostype(self._stype)
+        if self._differs_in_dtype(data) and not cast_dtype:
+            raise ParameterError(
+                f"{failed} dtype incompatible expected {self._dtype} vs saved {data.dtype}. "
+                "Set cast_dtype=True to cast the dtype of saved params."
+            )
+        if ctx is None or not (self._data is not None or self._deferred_init):
+            return
+        wanted, before = listed_contexts(ctx), self.list_ctx()
+        if set(wanted) != set(before):
+            raise ParameterError(
+                f"Failed to load Parameter '{self.name}' on {wanted} because it was previous "
+                f"initialized on {before}. Call reset_ctx() first."
+            )
 
     # -- values -------------------------------------------------------------------------------
 
