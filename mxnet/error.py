@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "InvalidValue",
     "MXNetError",
     "NotImplementedForSymbol",
+    "OutOfMemory",
     "OutOfRange",
     "ShapeError",
     "TypeError",
@@ -49,6 +52,10 @@ class AttributeConversionError(MXNetError, ValueError):
     """An operator's argument has a value that cannot be understood."""
 
 
+class OutOfMemory(MXNetError, MemoryError):
+    """More memory was asked for than there is; the process goes on."""
+
+
 class FormatError(MXNetError, ValueError):
     """A file is damaged, truncated or not of the format that was asked for."""
 
@@ -66,6 +73,50 @@ class InvalidType(MXNetError, AssertionError, TypeError):
 
 class OutOfRange(MXNetError, IndexError):
     """An operator met an index or axis that its input does not have."""
+
+
+_ALLOCATIONS = re.compile(
+    r"tried to allocate (?P<bytes>\d+) bytes|Tried to allocate (?P<text>[\d.]+ \w+)"
+    r"|Unable to allocate (?P<numpy>[\d.]+ \w+)|(?P<overflow>Storage size calculation overflowed)"
+)
+
+
+def memory_error(error: BaseException, what: str) -> OutOfMemory | None:
+    """Return a failed allocation as `OutOfMemory`, or None if the error is something else.
+
+    >>> error = memory_error(RuntimeError("you tried to allocate 17179869184 bytes."), "zeros")
+    >>> str(error).partition(". ")[0]
+    'zeros: out of memory: 16.0 GiB (17179869184 bytes) were asked for'
+    """
+    found = _ALLOCATIONS.search(str(error))
+    if found is None and not isinstance(error, MemoryError):
+        return None
+    amount = "more than there is"
+    if found is not None and found["bytes"]:
+        count = int(found["bytes"])
+        amount = f"{count / 2**30:.1f} GiB ({count} bytes)"
+    elif found is not None and not found["overflow"]:
+        amount = found["text"] or found["numpy"]
+    elif found is not None:
+        amount = "more than any machine has"
+    return OutOfMemory(
+        f"{what}: out of memory: {amount} were asked for. Use smaller arrays or batches, or free "
+        "arrays that are not needed any more."
+    )
+
+
+@contextlib.contextmanager
+def reporting_memory(what: str) -> Iterator[None]:
+    """Raise `OutOfMemory` in place of the errors with which allocations fail."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MXNetError):
+            raise
+        found = memory_error(error, what)
+        if found is None:
+            raise
+        raise found from error
 
 
 def register_error(

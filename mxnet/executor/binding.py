@@ -10,7 +10,7 @@ import torch
 
 from .. import dtypes
 from ..context import Context, torch_device
-from ..error import MXNetError, did_you_mean
+from ..error import MXNetError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..imperative.apply import stored_context
 from ..imperative.gradient import check_req
@@ -148,7 +148,8 @@ class _Array(NamedTuple):
         if self.stype != "default":
             dtype = dtypes.to_numpy(self.dtype)
             return sparse_zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)
-        made = torch.zeros(self.shape, dtype=self.dtype, device=torch_device(self.ctx))
+        with reporting_memory(f"bind: an array of shape {tuple(self.shape)}"):
+            made = torch.zeros(self.shape, dtype=self.dtype, device=torch_device(self.ctx))
         return wrap_plain(NDArray, made, stored_context(self.ctx))
 
 

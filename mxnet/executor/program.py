@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..error import MXNetError
+from ..error import MXNetError, memory_error
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.optimize import enabled_passes, optimize, select_passes
@@ -174,7 +174,7 @@ class Program:
         self, position: int, feed: Sequence[Tensor], values: Any, error: Exception
     ) -> Exception:
         if position < 0:
-            return error
+            return memory_error(error, "a prepared graph") or error
         if self._optimized and not self.mode.training:
             self._unoptimized().run(feed)  # the graph as written names the node that fails
         node, step = self.nodes[position], self.steps[position]
@@ -183,6 +183,9 @@ class Program:
             value = values[slot] if slot else None
             if value is not None:
                 shapes.append(f"{name} {tuple(value.shape)} {to_string(value.dtype)}")
+        memory = memory_error(error, f"Error in operator {node.name} ({node.op.name})")
+        if memory is not None:
+            return memory
         made_at = f" The node was made at {node.source[0]}:{node.source[1]}." if node.source else ""
         text = str(error)
         prefix = "" if text.startswith("Error in operator") else f"Error in operator {node.name}: "

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..dtypes import BY_CODE, BY_TORCH, DTypeRow
-from ..error import DTypeError, FormatError
+from ..error import DTypeError, FormatError, reporting_memory
 from .atomic import replacing
 from .checksums import MAGIC as TRAILER_MAGIC
 from .checksums import ChecksumPool, crc32, dump_trailer, read_trailer
@@ -441,4 +441,5 @@ class _Parser:
 
 def _allocate(size: int) -> Tensor:
     """Return memory for one array: the only place where reading takes any."""
-    return torch.empty(size, dtype=torch.uint8)
+    with reporting_memory("reading an array"):
+        return torch.empty(size, dtype=torch.uint8)

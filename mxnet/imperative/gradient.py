@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
-from ..error import InvalidValue, MXNetError, ShapeError
+from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from .freed_graphs import note
 from .handle import CONSTANT, plain, wrap, wrap_plain
 from .state import state
@@ -91,7 +91,8 @@ def attach(
 
         target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
     elif owned:
-        target = wrap_plain(type(array), torch.zeros_like(data), array._ctx)
+        with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
+            target = wrap_plain(type(array), torch.zeros_like(data), array._ctx)
     if req == "null":
         array._tracked, array._grad = None, Gradient(target, req, owned)
         return
@@ -176,7 +177,7 @@ def explain(error: RuntimeError) -> MXNetError:
             "record(). Write into it after backward, or change a copy: y = x.copy(). "
             f"(torch: {said})"
         )
-    return MXNetError(f"backward: {said}")
+    return memory_error(error, "backward") or MXNetError(f"backward: {said}")
 
 
 def run_backward(

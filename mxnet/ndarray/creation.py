@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..context import Context, current_context, torch_device
-from ..error import AttributeConversionError, InvalidValue, MXNetError
+from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.handle import Handle, plain, wrap_plain
 from ..ops.declare import Op
@@ -60,7 +60,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
         source = torch.from_numpy(_host_array(source_array, implied))
     wanted = implied if dtype is None else dtypes.to_torch(dtype)
-    tensor = torch.empty(source.shape, dtype=wanted, device=device)
+    with reporting_memory(f"array of shape {tuple(source.shape)}"):
+        tensor = torch.empty(source.shape, dtype=wanted, device=device)
     tensor.copy_(source)
     return wrap_plain(NDArray, tensor, stored_context(ctx))
 
@@ -160,7 +161,8 @@ def empty(
         return sparse_empty(stype, shape, ctx=ctx, dtype=dtype)
     ctx = ctx or current_context()
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    made = torch.empty(shape, dtype=dtypes.to_torch(dtype), device=torch_device(ctx))
+    with reporting_memory(f"empty(shape={shape})"):
+        made = torch.empty(shape, dtype=dtypes.to_torch(dtype), device=torch_device(ctx))
     return wrap_plain(NDArray, made, stored_context(ctx))
 
 

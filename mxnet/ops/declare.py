@@ -22,6 +22,7 @@ from ..error import (
     OutOfRange,
     UnknownAttribute,
     did_you_mean,
+    memory_error,
 )
 from . import registry
 from .attributes import Attribute, attribute_type, is_hidden, to_string
@@ -33,7 +34,7 @@ Attrs = dict[str, Any]
 Outputs = int | tuple[str, ...]  # how many, or their names
 MAX_CACHED_ATTRS = 4096
 # What kernels raise about arguments that do not fit, such as a stride of 0.
-KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError)
+KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
 
 
 class Aux(NamedTuple):
@@ -460,4 +461,5 @@ def operator_error(name: str, tensors: tuple, error: Exception) -> MXNetError:
         "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
     )
     kind = OutOfRange if isinstance(error, IndexError) else MXNetError
-    return kind(f"Error in operator {name}: {error} (inputs: {shapes})")
+    memory = memory_error(error, f"Error in operator {name} (inputs: {shapes})")
+    return memory or kind(f"Error in operator {name}: {error} (inputs: {shapes})")

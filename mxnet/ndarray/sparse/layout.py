@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...error import MXNetError
+from ...error import MXNetError, reporting_memory
 
 Shape = tuple[int, ...]
 
@@ -43,7 +43,8 @@ def csr_from_dense(dense: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def dense_from_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor) -> Tensor:
     """Return the dense matrix."""
-    dense = values.new_zeros(shape)
+    with reporting_memory(f"the dense form of a sparse array of shape {tuple(shape)}"):
+        dense = values.new_zeros(shape)
     if len(values):
         try:
             dense[row_numbers(indptr), indices] = values
@@ -62,7 +63,8 @@ def rows_from_dense(dense: Tensor) -> tuple[Tensor, Tensor]:
 
 def dense_from_rows(shape: Shape, values: Tensor, indices: Tensor) -> Tensor:
     """Return the dense array."""
-    dense = values.new_zeros(shape)
+    with reporting_memory(f"the dense form of a sparse array of shape {tuple(shape)}"):
+        dense = values.new_zeros(shape)
     if len(values):
         try:
             dense.index_copy_(0, indices, values)
