@@ -26,8 +26,11 @@ Pairs = tuple[tuple[int, ...], ...]
 Count = Annotated[int, "non-negative"]
 Positive = Annotated[int, "positive"]
 PositiveCount = Annotated[int, "non-negative", "positive"]
+ArrayCount = Annotated[int, "number of arrays"]
 Fraction = Annotated[float, "from 0 to 1"]
 DType = torch.dtype
+
+MAX_ARRAYS = 65536  # that one operator takes or returns
 
 
 class AttributeType(NamedTuple):
@@ -66,11 +69,21 @@ def parse_int(value: Any) -> int:
     value = _plain(value)
     if isinstance(value, str):
         value = _literal(value.strip().rstrip("L"))
-    if isinstance(value, int):
-        return int(value)
     if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise _Refused
+        value = int(value)
+    if not isinstance(value, int):
+        raise _Refused
+    if not -(2**63) <= value < 2**63:
+        raise _OutOfRange("fit into 64 bits")
+    return int(value)
+
+
+def parse_array_count(value: Any) -> int:
+    """Accept a number of arrays; an operator that claimed millions would take all memory."""
+    number = parse_positive(value)
+    if number > MAX_ARRAYS:
+        raise _OutOfRange(f"be smaller equal to {MAX_ARRAYS}")
+    return number
 
 
 def parse_count(value: Any) -> int:
@@ -209,6 +222,7 @@ _SIMPLE = {
     Count: AttributeType("int (non-negative)", parse_count),
     Positive: AttributeType("int", parse_positive),
     PositiveCount: AttributeType("int (non-negative)", parse_positive),
+    ArrayCount: AttributeType("int", parse_array_count),
     Fraction: AttributeType("float", parse_fraction),
     DType: AttributeType("data type", parse_dtype, tuple(dtypes.BY_NAME)),
     Any: AttributeType("any", parse_any),

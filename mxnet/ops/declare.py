@@ -25,7 +25,7 @@ from ..error import (
     memory_error,
 )
 from . import registry
-from .attributes import Attribute, attribute_type, is_hidden, to_string
+from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
 from .facts import Facts
 from .gradients import with_gradient_rule
 from .shapes import Shapes, TypePattern, infer_by_rules
@@ -313,8 +313,11 @@ class Op:
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""
-        told = self._outputs(attrs) if callable(self._outputs) else self._outputs
-        return len(told) if isinstance(told, tuple) else told
+        found = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        count = len(found) if isinstance(found, tuple) else found
+        if not 0 <= count <= MAX_ARRAYS:
+            raise MXNetError(f"{self.name}: {count} outputs; there can be up to {MAX_ARRAYS}.")
+        return count
 
     def total_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs MXNet counts in model files, hidden ones included."""

@@ -49,7 +49,13 @@ def _along(kernel: Shape, name: str, value: Shape, default: int) -> Shape:
             f"Pooling: {name} {value} has {len(value)} values, but kernel {kernel} needs "
             f"{len(kernel)}."
         )
-    return value[: len(kernel)] or (default,) * len(kernel)
+    value = value[: len(kernel)] or (default,) * len(kernel)
+    if min(kernel, default=1) < 1 or min(value, default=default) < default:
+        smallest = "at least 1" if default else "not negative"
+        raise ShapeError(
+            f"Pooling: kernel {kernel} is at least 1 and {name} {value} {smallest} on every axis."
+        )
+    return value
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import InvalidValue, MXNetError, ShapeError
-from ..attributes import Shape
+from ..attributes import ArrayCount, Shape
 from ..declare import Op, op
 from ..families import document
 from ..shapes import UNKNOWN, Shapes, TypePattern, is_known
@@ -150,7 +150,7 @@ def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op
     """Declare the operator that gives arrays at least so many axes."""
     name = f"_np_atleast_{dimensions}d"
 
-    def function(*arys: Tensor, num_args: int = 1) -> tuple[Tensor, ...] | Tensor:
+    def function(*arys: Tensor, num_args: ArrayCount = 1) -> tuple[Tensor, ...] | Tensor:
         made = tuple(x.reshape(grow(x.shape)) for x in arys)
         return made if len(made) > 1 else made[0]
 

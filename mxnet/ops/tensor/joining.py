@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
-from ..attributes import Positive, Shape
+from ..attributes import ArrayCount, Shape
 from ..declare import op
 from ..families import check_same_dtype
 from ..shapes import UNKNOWN, Shapes, unify
@@ -169,7 +169,7 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
     method=True,
 )
 def slice_channel(
-    data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
+    data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[Tensor, ...]:
     """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1.
 

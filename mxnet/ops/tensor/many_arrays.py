@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError
+from ..attributes import ArrayCount
 from ..declare import op
 from ..families import check_same_dtype
 from .elementwise import require_floating_point
@@ -46,7 +47,7 @@ def all_finite(data: Tensor, *, init_output: bool = True) -> Tensor:
     types="T -> float32",
     input_names=lambda a: [f"array_{i}" for i in range(a["num_arrays"])],
 )
-def multi_all_finite(*data: Tensor, num_arrays: int = 1, init_output: bool = True) -> Tensor:
+def multi_all_finite(*data: Tensor, num_arrays: ArrayCount = 1, init_output: bool = True) -> Tensor:
     """1 if no element of any array is infinite or NaN, else 0.
 
     >>> mx.nd.multi_all_finite(mx.nd.array([1]), mx.nd.array([np.nan]), num_arrays=2).asnumpy()
@@ -70,7 +71,7 @@ multi_all_finite.infer_outputs(all_finite_outputs)
     types="T -> float32",
     input_names=lambda a: [f"array_{i}" for i in range(a["num_arrays"])],
 )
-def multi_sum_sq(*data: Tensor, num_arrays: int) -> Tensor:
+def multi_sum_sq(*data: Tensor, num_arrays: ArrayCount) -> Tensor:
     """Sum of squares of each array.
 
     >>> mx.nd.multi_sum_sq(mx.nd.array([1, 2]), mx.nd.array([[3, 4]]), num_arrays=2).asnumpy()
@@ -89,7 +90,7 @@ def multi_sum_sq_outputs(*shapes: tuple | None, **_: int) -> tuple:
 
 
 @op("reset_arrays", count="num_arrays", outputs=0, mutates=("data",))
-def reset_arrays(*data: Tensor, num_arrays: int) -> tuple:
+def reset_arrays(*data: Tensor, num_arrays: ArrayCount) -> tuple:
     """Set all arrays to 0 in place.
 
     >>> x = mx.nd.array([1, 2])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
-from ..attributes import DType
+from ..attributes import ArrayCount, DType
 from ..declare import op
 from ..families import check_same_dtype, shown, unary
 from ..shapes import TypePattern, same
@@ -222,7 +222,7 @@ def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
     precision="own",
 )
 def amp_multicast(
-    *data: Tensor, num_outputs: int, cast_narrow: bool = False
+    *data: Tensor, num_outputs: ArrayCount, cast_narrow: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
     """Convert all arrays to the widest of their floating types, or to the narrowest.
 

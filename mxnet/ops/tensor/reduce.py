@@ -175,8 +175,28 @@ def norm(
     wide = data if data.dtype.is_floating_point else data.double()
     if out_dtype is not None and out_dtype.is_floating_point:
         wide = data.to(torch.promote_types(wide.dtype, out_dtype))
-    out = torch.linalg.vector_norm(wide, ord, axes, keepdims).to(out_dtype or data.dtype)
+    out = torch.linalg.vector_norm(wide, ord, axes, keepdims)
+    if ord == 2 and data.numel() and not out.is_meta and not _squares_fit(out):
+        out = _scaled_norm(wide, axes, keepdims)
+    out = out.to(out_dtype or data.dtype)
     return out if out.ndim else out.reshape(1)
+
+
+def _squares_fit(norms: Tensor) -> bool:
+    """Return whether no square under these norms can have left the range of its type."""
+    lowest, highest = norms.detach().aminmax()
+    info = torch.finfo(norms.dtype)
+    # The comparison is false for nan, too.
+    return bool((lowest > info.tiny**0.5 / info.eps) & (highest < info.max**0.5))
+
+
+def _scaled_norm(data: Tensor, axes: tuple[int, ...] | None, keepdims: bool) -> Tensor:
+    """Return the L2 norm of values whose squares may be too large or too small."""
+    dims = tuple(range(data.ndim)) if axes is None else axes
+    scale = data.detach().abs().amax(dims, keepdim=True)
+    scale = torch.where((scale > 0) & scale.isfinite(), scale, torch.ones_like(scale))
+    out = torch.linalg.vector_norm(data / scale, 2, axes, keepdims)
+    return out * scale.reshape(out.shape)
 
 
 def located(name: str, find: Callable, data: Tensor, axis: int | None, keepdims: bool) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from ...error import MXNetError
-from ..attributes import Floats, Shape
+from ..attributes import ArrayCount, Floats, Shape
 from ..declare import Op, op
 from ..shapes import Shapes, unify
 from .rules import Rule, check_shapes, describe
@@ -85,7 +85,10 @@ class MultiUpdate:
             else self.rule.numbers[a]
             for a in self.attributes
         ]
-        return [*found, Parameter(self.count, Parameter.KEYWORD_ONLY, default=1, annotation=int)]
+        return [
+            *found,
+            Parameter(self.count, Parameter.KEYWORD_ONLY, default=1, annotation=ArrayCount),
+        ]
 
     def input_names(self, attrs: Mapping[str, Any]) -> list[str]:
         """Return the names of all inputs: ``weight_0, grad_0, ..., weight_1, ...``."""

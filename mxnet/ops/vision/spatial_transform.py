@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ..attributes import Count, Positive, Shape
+from ..attributes import ArrayCount, Count, Positive, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
 
@@ -178,7 +178,7 @@ def up_sampling(
     num_filter: int = 0,
     sample_type: Literal["bilinear", "nearest"],
     multi_input_mode: Literal["concat", "sum"] = "concat",
-    num_args: int = 1,
+    num_args: ArrayCount = 1,
     workspace: Count = 512,
 ) -> Tensor:
     """Enlarge by repeating pixels, or by a learnt bilinear kernel (the second input).
