@@ -14,6 +14,7 @@ import torch
 
 from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
+from .shared_memory import share
 
 SMALL = 1 << 16  # below this many bytes, shared memory costs more than it saves
 
@@ -46,8 +47,7 @@ def pack(batch: Any) -> Packed:
         raw = buffer.raw()
         if raw.nbytes < SMALL:
             return True
-        # An empty tensor in shared memory first: a lack of it is an error here, not in a thread.
-        shared = torch.empty(raw.nbytes, dtype=torch.uint8).share_memory_()
+        shared = share(raw.nbytes)
         shared.numpy()[:] = raw
         memory.append(shared)
         return False

@@ -32,6 +32,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from ...error import MXNetError
 from ...util import set_np
 from .packing import Packed, pack, unpack
+from .shared_memory import remove_leftovers
 from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
 
 LOOK = 0.2  # seconds between two looks whether all workers live
@@ -182,6 +183,7 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
         if not self._shutdown:
             _end(self._workers)
         super()._shutdown_workers()
+        remove_leftovers(worker.pid for worker in self._workers if not worker.is_alive())
 
 
 class _Flag:
