@@ -323,22 +323,38 @@ for _op in (tensorinv, tensorsolve):
     _op.type_pattern = DoubleTypes(None)
 
 
+VECTOR, SPECTRAL, NUCLEAR = -1, 0, 2
+
+
+def _norm_axes(axis: Shape | None, ndim: int, flag: int) -> Shape:
+    """Return the axes of a norm; the norm of a given order takes matrices where it can."""
+    if axis is None and flag == VECTOR and ndim > 1:
+        return (ndim - 2, ndim - 1)
+    # The order of two axes says which of them has the rows.
+    return tuple(a % ndim for a in axis) if axis else axes_over(None, ndim)
+
+
 def _norm_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     if ins[0] is None:
         return ins, outs
-    axes = axes_over(attrs["axis"], len(ins[0]))
+    axes = _norm_axes(attrs["axis"], len(ins[0]), attrs["flag"])
     return ins, [unify(reduced_shape(ins[0], axes, attrs["keepdims"]), outs[0], "the output")]
 
 
 def _matrix_norm(data: Tensor, axes: Shape, ord: float, flag: int, keepdims: bool) -> Tensor:
+    """Return the norm of matrices: of singular values, of columns, or of rows."""
     if len(axes) != 2:
         raise ShapeError(f"_npi_norm: a matrix norm needs two axes, got {axes}.")
-    values = torch.linalg.svdvals(data.movedim(axes, (-2, -1)))
-    out = values.sum(-1) if flag == NUCLEAR else values.amax(-1) if ord > 0 else values.amin(-1)
+    matrices = data.movedim(axes, (-2, -1))
+    if flag == NUCLEAR:
+        out = torch.linalg.svdvals(matrices).sum(-1)
+    else:
+        if abs(ord) == 2:
+            sizes = torch.linalg.svdvals(matrices)
+        else:  # MXNet takes any other order for that of rows
+            sizes = matrices.abs().sum(-2 if abs(ord) == 1 else -1)
+        out = sizes.amax(-1) if ord > 0 else sizes.amin(-1)
     return out.reshape(reduced_shape(data.shape, axes, True)) if keepdims else out
-
-
-SPECTRAL, NUCLEAR = 0, 2
 
 
 @op("_npi_norm", shape=_norm_shape, outputs=("output0",), total=4)
@@ -348,20 +364,19 @@ def norm(
     ord: float = 2.0,
     axis: Shape | None = None,
     keepdims: bool = False,
-    flag: int = -1,
+    flag: int = VECTOR,
 ) -> Tensor:
-    """Norm over axes: of vectors, or with ``flag`` 0 (spectral) or 2 (nuclear) of matrices.
+    """Norm of vectors or matrices, by the number of axes.
+
+    ``flag`` 1 and -2 make it Frobenius' norm, 0 the spectral and 2 the nuclear norm.
 
     >>> mx.nd._internal._npi_norm(mx.nd.array([[3, 4], [6, 8]]), ord=2, axis=(1,)).asnumpy()
     array([ 5., 10.], dtype=float32)
     """
-    axes = axes_over(axis, data.ndim)
-    if flag in (SPECTRAL, NUCLEAR):
-        return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
-    if not data.dtype.is_floating_point:
-        raise DTypeError(
-            "Operator _npi_norm needs floating point. Convert it: x.astype('float32')."
-        )
+    _floating("_npi_norm", data)
+    axes = _norm_axes(axis, data.ndim, flag)
+    if flag in (SPECTRAL, NUCLEAR) or (flag == VECTOR and len(axes) == 2):
+        return _matrix_norm(data, axes, ord, flag, keepdims)
     if not data.ndim:
         return data.abs()
-    return torch.linalg.vector_norm(data, ord if flag == -1 else 2, axes, keepdims)
+    return torch.linalg.vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)

@@ -169,15 +169,14 @@ def spread(
     wanted = dtype or a.dtype
     axes = axes_over(axis, a.ndim)
     data = a if a.dtype.is_floating_point and a.dtype.itemsize >= wanted.itemsize else a.double()
-    if not axes and a.ndim:
-        out = data - data
-    else:
-        average = data.mean(axes, keepdim=True) if axes else data
-        if not a.dtype.is_floating_point:
-            average = average.trunc()  # MXNet keeps the mean in the array's own dtype
-        count = math.prod(a.shape[i] for i in axes) - ddof
-        out = torch.square(data - average).sum(axes, keepdim=keepdims) / count
-        out = torch.where(out < 0, math.inf, out) if count < 0 else out
+    average = data.mean(axes, keepdim=True) if axes else data
+    if not a.dtype.is_floating_point:
+        average = average.trunc()  # MXNet keeps the mean in the array's own dtype
+    squares = torch.square(data - average)
+    count = math.prod(a.shape[i] for i in axes) - ddof
+    out = (squares.sum(axes, keepdim=keepdims) if axes else squares) / count
+    if count < 0:
+        out = torch.where(out < 0, math.inf, out)
     out = _root(out) if root else out
     return out.to(wanted) if wanted.is_floating_point else cut(out, wanted)
 

@@ -23,6 +23,9 @@ sample("_npi_solve", GENERAL, np.array([1, 2, 3], "float32"), derived=True, **LO
 sample("_npi_solve", np.array([[4, 2], [2, 3]], "int32"), np.array([1, 2], "int32"), grad=False)
 for name in ("_npi_norm",):
     sample(name, GENERAL, ord=2, axis=None, flag=-2, **LOOSE)
+    sample(
+        name, GENERAL, ord=each(1, 2, -1, -2), axis=each(None, (0, 1), (1, 0)), grad=False, **LOOSE
+    )
     sample(name, GENERAL, ord=each(1, 2, 3, -1), axis=each((0,), (1,)), flag=-1, **LOOSE)
     sample(
         name,
