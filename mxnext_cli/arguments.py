@@ -7,7 +7,7 @@ import argparse
 Parser = argparse.ArgumentParser
 
 SHELLS = ("bash", "zsh", "fish")
-TARGETS = ("onnx", "torch", "safetensors", "mxnet", "int8")
+TARGETS = ("onnx", "safetensors", "mxnet")
 
 
 def _positive(text: str) -> int:

@@ -51,6 +51,11 @@ COMMANDS = {
     "predict": Command(
         "run a model on images or arrays", "mxnet.tools.predict:run", arguments.predict
     ),
+    "convert": Command(
+        "convert a model to another format, and check that both compute the same",
+        "mxnet.tools.convert:run",
+        arguments.convert,
+    ),
     "serve": Command("answer HTTP requests with a model", "mxnet.tools.serve:run", arguments.serve),
     "run": Command(
         "run an old program with names put back that newer libraries removed",

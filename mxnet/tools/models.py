@@ -175,7 +175,7 @@ def read_symbol(path: Path) -> Symbol:
 
 def read_parameters(path: Path, symbol: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     """Read the arrays of a model, with or without the ``arg:`` and ``aux:`` of checkpoints."""
-    read = nd.load(str(path))
+    read = _read_safetensors(path) if path.suffix == ".safetensors" else nd.load(str(path))
     if isinstance(read, list):
         if read:
             raise CommandError(f"{path}: its arrays have no names; parameters have names")
@@ -189,14 +189,28 @@ def read_parameters(path: Path, symbol: Symbol) -> tuple[dict[str, NDArray], dic
     )
 
 
+def _read_safetensors(path: Path) -> dict[str, NDArray]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError:
+        raise CommandError(
+            f"{path}: reading it needs safetensors: pip install 'mxnext[safetensors]'"
+        ) from None
+    try:
+        return {name: nd.from_torch(tensor) for name, tensor in load_file(str(path)).items()}
+    except SafetensorError as error:
+        raise CommandError(f"{path}: it is not a safetensors file: {error}") from None
+
+
 def _load_onnx(path: Path) -> Model:
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     try:
-        from ..convert import from_onnx
+        from ..onnx import import_model
     except ImportError as error:
         raise CommandError(f"{path}: ONNX files cannot be read here: {error}") from error
-    symbol, arguments, auxiliary = from_onnx(str(path))
+    symbol, arguments, auxiliary = import_model(str(path))
     return Model(path.stem, symbol, dict(arguments), dict(auxiliary), [path])
 
 

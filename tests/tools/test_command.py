@@ -201,11 +201,17 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
     assert sorted(tmp_path.iterdir()) == before
 
 
-SHAPES = {"summary": ["--shape", "1,5"], "view": ["--shape", "1,5"], "predict": ["--shape", "5"]}
+SHAPES = {
+    "summary": ["--shape", "1,5"],
+    "view": ["--shape", "1,5"],
+    "convert": ["--shape", "1,5"],
+    "predict": ["--shape", "5"],
+}
 READING_MODELS = [
     ["info", "{model}-symbol.json", "{model}-0000.params"],
     ["summary", "{model}"],
     ["view", "{model}", "--output", "{folder}/out.html"],
+    ["convert", "{model}", "--to", "mxnet", "--output", "{folder}/out"],
     ["predict", "{model}", "--input", "{folder}/x.csv", "--output", "{folder}/out.npy"],
 ]
 

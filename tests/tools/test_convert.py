@@ -1,0 +1,133 @@
+"""`mx convert` writes a model that computes the same, or nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.tools import convert
+from mxnet.tools.comparison import compare, difference, index_ranges
+from mxnet.tools.models import Model
+from mxnext_cli import main
+from tests.tools.test_info import OLD_JSON
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+DENSE = str(GOLDEN / "gluon/dense")
+CONVOLUTION = str(GOLDEN / "gluon/convolution")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def converted(capsys, *arguments, code=0):
+    assert main(["convert", *arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_onnx_computes_the_same(capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    facts = converted(capsys, CONVOLUTION, "--to", "onnx", "--shape", "2,2,6,6", "-o", "net.onnx")
+    assert facts["written"] == ["net.onnx"]
+    (output,) = facts["outputs"]
+    assert output["is_within"] and output["absolute"] < 1e-4
+    x = np.random.default_rng(0).random((2, 2, 6, 6), np.float32)
+    (there,) = onnxruntime.InferenceSession("net.onnx").run(None, {"data": x})
+    net = mx.gluon.SymbolBlock.imports(
+        f"{CONVOLUTION}-symbol.json", ["data"], f"{CONVOLUTION}-0000.params"
+    )
+    np.testing.assert_allclose(there, net(mx.nd.array(x)).asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_safetensors_are_exact_and_read_by_other_commands(capsys):
+    pytest.importorskip("safetensors")
+    facts = converted(capsys, DENSE, "--to", "safetensors", "--shape", "2,5", "-o", "net")
+    assert facts["outputs"][0]["absolute"] == 0
+    assert main(["summary", DENSE, "--params", "net.safetensors", "--shape", "1,5"]) == 0
+    capsys.readouterr()
+    Path("net.safetensors").write_bytes(b"\xff" * 20)
+    assert main(["summary", DENSE, "--params", "net.safetensors", "--shape", "1,5"]) == 1
+    assert "not a safetensors file" in capsys.readouterr().err
+
+
+def test_a_symbol_of_the_year_2016_for_mxnet_of_today(capsys):
+    Path("old-symbol.json").write_text(json.dumps(OLD_JSON))
+    params = {"arg:fc_weight": mx.nd.ones((3, 4)), "arg:fc_bias": mx.nd.zeros(3)}
+    mx.nd.save("old-0000.params", params)
+    facts = converted(capsys, "old", "--to", "mxnet", "--shape", "2,4", "-o", "new")
+    assert facts["written"] == ["new-symbol.json", "new-0000.params"]
+    assert '"mxnet_version": ["int", 10901]' in Path("new-symbol.json").read_text()
+    _, arguments, _ = mx.model.load_checkpoint("new", 0)
+    assert arguments["fc_weight"].shape == (3, 4)
+
+
+def test_given_inputs_say_the_shape(capsys):
+    np.save("x.npy", np.ones((3, 5), np.float32))
+    facts = converted(capsys, DENSE, "--to", "mxnet", "--input", "x.npy", "-o", "new")
+    assert facts["inputs"] == 9
+
+
+def test_a_conversion_that_is_wrong_writes_nothing(capsys, monkeypatch, folder):
+    target = convert.TARGETS["mxnet"]
+
+    def load_wrong(model, draft):
+        right = target.load(model, draft)
+        return lambda inputs: [out + 0.5 for out in right(inputs)]
+
+    monkeypatch.setitem(convert.TARGETS, "mxnet", target._replace(load=load_wrong))
+    facts = converted(capsys, DENSE, "--to", "mxnet", "--shape", "1,5", "-o", "new", code=1)
+    assert facts["written"] == []
+    assert facts["outputs"][0]["absolute"] == pytest.approx(0.5, rel=1e-3)
+    assert list(folder.iterdir()) == []
+    assert main(["convert", DENSE, "--to", "mxnet", "--shape", "1,5", "-o", "new"]) == 1
+    assert "nothing was written" in capsys.readouterr().out
+
+
+def test_existing_files_are_kept(capsys):
+    Path("new-symbol.json").write_text("mine")
+    arguments = ["convert", DENSE, "--to", "mxnet", "--shape", "1,5", "-o", "new"]
+    assert main(arguments) == 1
+    assert "--force" in capsys.readouterr().err
+    assert Path("new-symbol.json").read_text() == "mine"
+    assert main([*arguments, "--force"]) == 0
+
+
+def test_a_model_does_not_replace_itself(capsys, folder):
+    for suffix in ("-symbol.json", "-0000.params"):
+        shutil.copy(DENSE + suffix, folder)
+    assert main(["convert", "dense", "--to", "mxnet", "--shape", "1,5", "--force"]) == 2
+    assert "is the model itself" in capsys.readouterr().err
+
+
+def test_absent_folders(capsys):
+    assert main(["convert", DENSE, "--to", "mxnet", "--shape", "1,5", "-o", "no/x"]) == 1
+    assert "no folder no" in capsys.readouterr().err
+
+
+def test_indices_stay_within_the_table():
+    net = mx.sym.Embedding(mx.sym.var("data"), mx.sym.var("w"), input_dim=7, output_dim=2)
+    model = Model("net", net, {"w": mx.nd.zeros((7, 2))})
+    assert index_ranges(model) == {"data": 7}
+
+
+def test_differences():
+    a = np.array([1.0, np.nan, np.inf])
+    assert difference("y", "x", a, a.copy(), 0, 0).is_within
+    assert not difference("y", "x", a, np.array([1.0, 2.0, np.inf]), 1, 1).is_within
+    assert not difference("y", "x", a, a[:2], 1, 1).is_within
+    found = difference("y", "x", np.array([10.0]), np.array([11.0]), 0.5, 0.1)
+    assert found.is_within
+    assert (found.absolute, found.relative) == (1.0, 0.1)
+
+
+def test_the_worst_input_is_named():
+    cases = [("a", {"x": np.zeros(1)}), ("b", {"x": np.ones(1)})]
+    (found,) = compare(["y"], cases, lambda i: [i["x"]], lambda i: [i["x"] * 1.5], atol=1, rtol=1)
+    assert (found.worst_input, found.absolute) == ("b", 0.5)
