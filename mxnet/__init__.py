@@ -5,7 +5,7 @@
 array([2., 2.], dtype=float32)
 """
 
-from . import memory
+from . import absent, memory
 from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
@@ -13,6 +13,8 @@ from . import random, random as rnd
 from . import autograd
 from . import attribute, name
 from . import symbol, symbol as sym
+from . import numpy, numpy as np
+from . import numpy_extension, numpy_extension as npx
 from . import operator
 from . import executor
 from . import engine, library, libinfo, log, profiler, rtc, runtime, util

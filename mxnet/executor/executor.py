@@ -18,6 +18,7 @@ from ..imperative.handle import plain, wrap_plain, writable
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
+from ..numpy import ndarray
 from .compiled import Compiled
 from .differentiation import (
     draws_random_numbers,
@@ -80,6 +81,7 @@ class Executor:
         self._watcher: Watcher | None = None
         self._leaves: list[Tensor | None] = [None] * len(self.arg_arrays)
         self._outputs: list[NDArray] | None = None
+        self._array_class = ndarray if symbol.is_numpy else NDArray
         self._monitor: Callable[[str, NDArray], None] | None = None
         self._monitor_all = False
         self._bound = dict(zip(self._graph.arguments, range(len(args)), strict=True))
@@ -325,7 +327,7 @@ class Executor:
             self._outputs = [
                 h.detach()
                 if isinstance(h, BaseSparseNDArray)
-                else wrap_plain(NDArray, h.detach(), stored_context(c))
+                else wrap_plain(self._array_class, h.detach(), stored_context(c))
                 for h, c in zip(heads, self._contexts(), strict=True)
             ]
             return

@@ -54,6 +54,7 @@ def apply(
     cls : the class of the new arrays.
     ctx : where operators without inputs put their result; by default the current context.
     """
+    cls = result_class(op, inputs, cls)
     if out is not None and not inputs and "shape" in op.attributes:
         raw = {"shape": out.shape, "dtype": out.dtype, **(raw or {})}
     attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
@@ -86,6 +87,22 @@ def apply(
         for array in made:
             note_constant(array, inputs)
     return made[0] if single else made
+
+
+def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDArray]:
+    """Return the class of results: operators on arrays of `mx.np` make arrays of `mx.np`."""
+    result = cls
+    for array in inputs:
+        if array is None:
+            continue
+        if array.is_numpy:
+            result = type(array)
+        elif cls.is_numpy:
+            raise TypeError(
+                f"Operator {op.name} is a NumPy operator, which accepts arrays of mx.np only, but "
+                "got a legacy NDArray. Convert it: x.as_np_ndarray()."
+            )
+    return result
 
 
 def explain_kernel_error(

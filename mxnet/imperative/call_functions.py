@@ -5,7 +5,7 @@ and values of its attributes, runs the kernel at once (the call cache); everythi
 through `apply`, and so does every error, so that a cold and a cached call say the same.
 
     def sum(data=None, axis=_Null, ..., out=None, name=None, **kwargs):
-        if data.__class__ is _cls and out is None and not kwargs and not _interpreters:
+        if (data.__class__ is _cls or data.__class__ is _twin) and out is None and ...:
             key = (data._dtype, axis, axis.__class__, ...)
             ... look up the bound kernel, run it on the tensor, wrap the result
         return _general((data,), (axis, ...), out, kwargs, key)
@@ -56,7 +56,7 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_recording": recording_scopes,
-        "_wrap": _make_wrap(cls),
+        "_wrap": _wrap,
     }
     general = _variadic_path if op.variadic is not None else _fixed_path
     namespace["_general"] = general(op, cls, names, namespace["_calls"])
@@ -64,6 +64,8 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
 
     def compile_code() -> Callable:
         with _compiling:
+            # Functions of legacy arrays take arrays of mx.np too, and return what they took.
+            namespace["_twin"] = cls if cls.is_numpy else Handle.numpy_class
             source = _variadic_source(op, names) if op.variadic else _fixed_source(op, names)
             scope: dict[str, Any] = {}
             exec(compile(source, f"<generated function of {op.name}>", "exec"), namespace, scope)
@@ -110,13 +112,13 @@ def _key(op: Op, names: _Names, first: str) -> str:
 _WRAP_ONE = """\
             if _recording or out_tensor.__class__ is not _Tensor:
                 return _wrap(out_tensor, {sources})
-            array = _new(_cls)
-            array._data = out_tensor
-            array._tracked = None
-            array._dtype = out_tensor.dtype
-            array._ctx = {first}._ctx
-            array._grad = None
-            return array
+            made_ = _new({first}.__class__)
+            made_._data = out_tensor
+            made_._tracked = None
+            made_._dtype = out_tensor.dtype
+            made_._ctx = {first}._ctx
+            made_._grad = None
+            return made_
 """
 
 
@@ -135,9 +137,12 @@ def _fixed_source(op: Op, names: _Names) -> str:
         optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
         optional.discard(first)  # its dtype and context decide: a call without it is not cached
         tests = [
-            f"({i}.__class__ is _cls or {i} is None)" if i in optional else f"{i}.__class__ is _cls"
-            for i in inputs
+            f"({i}.__class__ is {first}.__class__ or {i} is None)"
+            if i in optional
+            else f"{i}.__class__ is {first}.__class__"
+            for i in inputs[1:]
         ]
+        tests.insert(0, f"({first}.__class__ is _cls or {first}.__class__ is _twin)")
         absent = "".join(f", {i} is None" for i in inputs if i in optional)
         key = _key(op, names, f"{first}._dtype{absent}")
         xs = [f"x{n}" for n in range(len(inputs))]
@@ -188,9 +193,12 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "        try:",
             f"            key = {_key(op, names, 'len(args)')}",
             "            run = _calls[key]",
+            "            kind = args[0].__class__",
+            "            if kind is not _cls and kind is not _twin:",
+            "                raise TypeError",
             "            tensors = []",
             "            for array in args:",
-            "                if array.__class__ is not _cls:",
+            "                if array.__class__ is not kind:",
             "                    raise TypeError",
             "                x = array._data",
             "                if _recording or x is None:",
@@ -209,14 +217,12 @@ def _variadic_source(op: Op, names: _Names) -> str:
 # -- the general path -------------------------------------------------------------------------
 
 
-def _make_wrap(cls: type[NDArray]) -> Callable:
-    def wrap(out: Any, sources: Sequence[Any]) -> Any:
-        """Return the array of a recorded result, or the arrays of several results."""
-        if type(out) is Tensor:
-            return wrap_recorded(cls, out, out.dtype, sources)
-        return [wrap_recorded(cls, each, each.dtype, sources) for each in out]
-
-    return wrap
+def _wrap(out: Any, sources: Sequence[Any]) -> Any:
+    """Return the array of a recorded result, or the arrays of several results."""
+    cls = type(sources[0])
+    if type(out) is Tensor:
+        return wrap_recorded(cls, out, out.dtype, sources)
+    return [wrap_recorded(cls, each, each.dtype, sources) for each in out]
 
 
 def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
@@ -252,7 +258,7 @@ def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Ca
         if op.count is not None:
             _check_count(op, raw, len(args))
         made = apply(op, args, raw, out, cls=cls)
-        if key is not None and all(type(a) is cls for a in args):
+        if key is not None and all(type(a) is type(args[0]) for a in args):
             _remember(op, calls, key, args, raw)
         return made
 

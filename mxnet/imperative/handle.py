@@ -8,7 +8,7 @@ recording operators read tracked tensors, so nothing else ever builds a graph.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -39,6 +39,10 @@ class Handle:
     _dtype: torch.dtype | None  # of both; asking a tensor for it takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
+
+    # Whether one element has shape (), comparisons are bool, and so on: true of `mx.np.ndarray`.
+    is_numpy: ClassVar[bool] = False
+    numpy_class: ClassVar[type | None] = None  # `mx.np.ndarray`, once it is defined
 
 
 def plain(array: Any) -> Tensor:

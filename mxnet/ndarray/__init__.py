@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _internal, contrib, image, linalg, op, random, sparse, utils
+from . import _internal, contrib, image, linalg, numpy, numpy_extension, op, random, sparse, utils
 from . import ndarray as _ndarray_module
+from . import numpy as np
+from . import numpy_extension as npx
 from .codegen import add_methods, populate
 from .creation import *  # noqa: F403 (each module lists its public names in __all__)
 from .creation import __all__ as _creation

@@ -34,9 +34,11 @@ def _two_sided(operation: Operation) -> Callable:
 
     def function(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, Handle) and isinstance(rhs, OPERANDS):
-            return overload(lhs, rhs)
+            made = overload(lhs, rhs)
+            return made.as_np_ndarray() if lhs.is_numpy else made
         if isinstance(rhs, Handle) and isinstance(lhs, NUMBERS):
-            return reversed_overload(rhs, lhs)
+            made = reversed_overload(rhs, lhs)
+            return made.as_np_ndarray() if rhs.is_numpy else made
         if isinstance(lhs, NUMBERS) and isinstance(rhs, NUMBERS):
             return on_numbers(lhs, rhs)
         raise TypeError(f"types ({type(lhs)}, {type(rhs)}) not supported: use NDArray or numbers.")

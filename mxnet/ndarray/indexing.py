@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
+from ..error import InvalidValue
 from ..imperative.handle import Handle, plain
 
 
@@ -27,11 +28,11 @@ def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
     `keep_scalar` is NumPy's meaning: one element has shape (). MXNet's legacy is (1,).
     """
     if type(key) is int:
-        return _read_row(tensor, key, keep_scalar)
+        return read_row(tensor, key, keep_scalar)
     if type(key) is slice and key.step is None and tensor.ndim and _are_plain(key):
         part = tensor[key]
         return part if part.is_contiguous() else part.contiguous()
-    key, flips = normalise(tensor, key)
+    key, flips = normalize(tensor, key)
     part = tensor[key]
     if flips:
         part = part.flip(flips)
@@ -46,7 +47,8 @@ def _are_plain(key: slice) -> bool:
     )
 
 
-def _read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
+def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
+    """Return the part at one index of the first axis."""
     if not tensor.ndim:
         raise IndexError("a 0-dimensional array cannot be indexed by a number")
     size = tensor.shape[0]
@@ -61,6 +63,11 @@ def _read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
 
 def write(tensor: Tensor, key: Any, value: Any) -> None:
     """Write a number, an array or a nested list into the part that a key names."""
+    write_part(tensor, *normalize(tensor, key), value)
+
+
+def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None:
+    """Write into the part that a normalized key names, with some of its axes flipped."""
     if isinstance(value, Handle):
         value = plain(value)
     elif not isinstance(value, int | float | bool):
@@ -69,14 +76,13 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
         value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
-    key, flips = normalise(tensor, key)
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
             value = value.expand(tensor[key].shape).flip(flips)
         tensor[key] = value
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
-        raise ValueError(
+        raise InvalidValue(
             f"an array of shape {shape} cannot be written into the part of shape "
             f"{tuple(tensor[key].shape)}: {error}"
         ) from None
@@ -109,7 +115,7 @@ def _fitting(value: float, dtype: torch.dtype) -> float:
     return wrapped if wrapped <= limits.max else wrapped - 256
 
 
-def normalise(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
+def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
     """Return a key that torch understands, and the result axes to flip for negative steps."""
     items = key if isinstance(key, tuple) else (key,)
     items = _without_ellipsis(items, tensor.ndim)

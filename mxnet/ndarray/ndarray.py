@@ -69,8 +69,6 @@ class NDArray(NDArrayMethods):
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    # One element of an array has shape (1,), as MXNet's legacy arrays do.
-    _keep_scalar = False
 
     def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
         if handle is None:  # empty, until __setstate__ fills it
@@ -384,7 +382,7 @@ class NDArray(NDArrayMethods):
             or (type(key) is tuple and not key)
         ):
             return self
-        part = indexing.read(current(self), key, self._keep_scalar)
+        part = indexing.read(current(self), key, self.is_numpy)
         return wrap(type(self), part, self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:

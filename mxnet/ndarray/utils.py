@@ -7,6 +7,7 @@ from typing import Any
 
 from ..formats import params_file
 from ..imperative.handle import plain, wrap_plain
+from ..shape_mode import is_np_shape
 from .creation import array, empty, zeros
 from .ndarray import NDArray
 
@@ -53,7 +54,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
         stored = [_to_stored(v) for v in data]
     else:
         raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
-    params_file.write(fname, stored, info=info)
+    params_file.write(fname, stored, np_shape=is_np_shape(), info=info)
 
 
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:

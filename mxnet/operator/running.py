@@ -14,8 +14,10 @@ from ..error import MXNetError
 from ..imperative.handle import wrap_plain
 from ..imperative.state import state
 from ..ndarray import NDArray
+from ..numpy import ndarray
 from ..ops.declare import Op, OpContext, op
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
+from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
 
@@ -138,7 +140,8 @@ class _Bridge(torch.autograd.Function):
 
 
 def _wrapped(tensors: Sequence[Tensor]) -> list[NDArray]:
-    return [wrap_plain(NDArray, t.detach()) for t in tensors]
+    cls = ndarray if is_np_array() else NDArray
+    return [wrap_plain(cls, t.detach()) for t in tensors]
 
 
 class _Told(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from . import _internal, contrib, image, linalg, op, random, sparse
+from . import _internal, contrib, image, linalg, numpy, numpy_extension, op, random, sparse
 from . import functions as _functions
+from . import numpy as np
+from . import numpy_extension as npx
 from . import symbol as _symbol_module
 from .codegen import add_methods, populate
 from .functions import (

@@ -155,9 +155,20 @@ def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
         if len(args) > n_inputs:
             _by_position(op, rest, args[n_inputs:], kwargs)
         given = {k: entry_of(v, k) for k, v in zip(inputs, args, strict=False) if v is not None}
-        return call(cls, op, hint, given, kwargs)
+        return call(result_class(cls, args, kwargs), op, hint, given, kwargs)
 
     return function
+
+
+def result_class(cls: type[Symbol], args: tuple, kwargs: Mapping[str, Any]) -> type[Symbol]:
+    """Return the class of a result: symbols of `mx.sym.np` make symbols of `mx.sym.np`."""
+    for value in args:
+        if isinstance(value, Symbol) and value.is_numpy:
+            return type(value)
+    for value in kwargs.values():
+        if isinstance(value, Symbol) and value.is_numpy:
+            return type(value)
+    return cls
 
 
 def _by_position(op: Op, names: list[str], values: tuple, kwargs: dict[str, Any]) -> None:
@@ -173,10 +184,11 @@ def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Symbol:
         if len(args) == 1 and isinstance(args[0], list | tuple):
             args = tuple(args[0])
+        made = result_class(cls, args, kwargs)
         if op.count is None or op.names_inputs:
-            return _by_own_names(op, hint, cls, args, kwargs)
+            return _by_own_names(op, hint, made, args, kwargs)
         given = {f"arg{i}": entry_of(a, f"arg{i}") for i, a in enumerate(args)}
-        return call(cls, op, hint, given, kwargs, len(args))
+        return call(made, op, hint, given, kwargs, len(args))
 
     return function
 

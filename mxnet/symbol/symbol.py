@@ -43,6 +43,8 @@ class Symbol(SymbolMethods):
     __slots__ = ("__weakref__", "_cached_graph", "_heads")
     # NumPy leaves arithmetic with symbols to the symbol.
     __array_priority__: ClassVar[float] = 1000.0
+    # Whether operators have NumPy's semantics, as those of `mx.sym.np` do.
+    is_numpy: ClassVar[bool] = False
 
     def __init__(self, handle: Sequence[Entry]) -> None:
         self._heads = tuple(handle)

@@ -13,12 +13,15 @@ DOORS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "libinfo", "locks", "shape_mode", "companions",
+        "libinfo", "locks", "shape_mode", "companions", "absent",
     },
     {"ops", "formats"},
     {"graph", "imperative", "composites"},
     {"ndarray", "autograd", "random", "symbol", "util"},
-    {"numpy", "numpy_extension"},
+    {
+        "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
+        "_numpy_op_doc",
+    },
     {"executor", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import symbol as sym
+from ...util import is_np_array
 from ..block import Block, HybridBlock
 from ..utils import _indent
 from .activations import Activation
@@ -278,8 +279,8 @@ class Lambda(Block):
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         if isinstance(function, str):
-            assert hasattr(nd, function), f"Function name {function} is not found in ndarray."
-            self._func_impl = getattr(nd, function)
+            self._func_impl = _find_function(nd, function)
+            assert self._func_impl, f"Function name {function} is not found in ndarray."
         elif callable(function):
             self._func_impl = function
         else:
@@ -303,10 +304,10 @@ class HybridLambda(HybridBlock):
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         if isinstance(function, str):
-            assert hasattr(nd, function) and hasattr(sym, function), (
+            assert _find_function(nd, function) and _find_function(sym, function), (
                 f"Function name {function} is not found in symbol/ndarray."
             )
-            self._func = lambda F, *args: getattr(F, function)(*args)
+            self._func = lambda F, *args: _find_function(F, function)(*args)
             self._func_name = function
         elif callable(function):
             self._func = function
@@ -320,6 +321,12 @@ class HybridLambda(HybridBlock):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"
+
+
+def _find_function(F: Any, name: str) -> Callable | None:
+    """Return a function by its name: of `F.np` or `F.npx` under NumPy semantics, or of `F`."""
+    spaces = (F.np, F.npx, F) if is_np_array() else (F,)
+    return next((getattr(space, name) for space in spaces if hasattr(space, name)), None)
 
 
 def _not_a_function(given: Any) -> str:

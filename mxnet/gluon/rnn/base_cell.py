@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import ndarray
+from ...util import is_np_array
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
 from .sequences import (
@@ -52,7 +53,7 @@ class RecurrentCell(Block):
             self._init_counter += 1
             name = f"{self._prefix}begin_state_{self._init_counter}"
             states.append(func(name=name, **{**(info or {}), **kwargs}))
-        return states
+        return [s.as_np_ndarray() for s in states] if is_np_array() else states
 
     def unroll(
         self,

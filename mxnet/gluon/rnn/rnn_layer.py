@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import ndarray, symbol
 from ...error import InvalidValue
+from ...util import is_np_array
 from ..block import HybridBlock
 from . import rnn_cell
 from .sequences import tensor_types
@@ -189,10 +190,11 @@ class _RNNLayer(HybridBlock):
         >>> [state.shape for state in mx.gluon.rnn.LSTM(3, num_layers=2).begin_state(4)]
         [(2, 4, 3), (2, 4, 3)]
         """
-        return [
+        states = [
             func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
             for i, info in enumerate(self.state_info(batch_size))
         ]
+        return [s.as_np_ndarray() for s in states] if is_np_array() else states
 
     def __call__(
         self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from ...shape_mode import is_np_shape
 from ..declare import op
 from ..shapes import Shape, same
 from .linalg_checks import SOLVABLE, check_float, check_square
@@ -118,11 +119,11 @@ def linalg_inverse(A: Tensor) -> Tensor:
 
 
 def _matrix_free(a: Shape | None) -> Shape | None:
-    return None if a is None else a[:-2] or (1,)
+    return None if a is None else a[:-2] or (() if is_np_shape() else (1,))
 
 
 def _legacy_scalar(x: Tensor) -> Tensor:
-    return x if x.ndim else x.reshape(1)
+    return x if x.ndim or is_np_shape() else x.reshape(1)
 
 
 def _inverse_transposed(A: Tensor, factor: Tensor, regular: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Operators of `mx.nd.np` by their names without prefix. `mxnet.numpy` fills it."""

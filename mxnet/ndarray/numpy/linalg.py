@@ -1,0 +1,3 @@
+"""`mx.nd.np.linalg`. `mxnet.numpy` fills it from the composites."""
+
+__all__: list[str] = []

@@ -1,0 +1,57 @@
+"""`mx.np`: NumPy's functions on arrays that live on a device and have gradients.
+
+>>> from mxnet import np, npx
+>>> (np.ones((2,)) + 1).sum()
+array(4.)
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as onp
+
+from ..symbol import numpy as symbol_module
+from ..symbol.numpy import _Symbol
+from . import dispatch, fallback, fallback_linalg, linalg, random, utils
+from .array import ndarray
+from .arrayprint import set_printoptions
+from .function_base import meshgrid
+from .io import genfromtxt
+from .making import array, empty
+from .namespaces import fill, fill_all
+from .operator_overloads import add_operator_overloads
+from .symbol_overloads import add_symbol_overloads
+from .utils import *  # noqa: F403 (constants and dtypes)
+from .utils import __all__ as _constants
+
+__all__ = [
+    "array",
+    "empty",
+    "genfromtxt",
+    "linalg",
+    "meshgrid",
+    "ndarray",
+    "random",
+    "set_printoptions",
+    *_constants,
+]
+
+
+def _public(module: object) -> dict:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+_here = sys.modules[__name__]
+_functions = fill_all({"linalg": linalg, "random": random})
+fill(linalg, _public(fallback_linalg))
+fill(_here, {**_public(fallback), **_functions})
+add_operator_overloads(ndarray, _functions)
+add_symbol_overloads(_Symbol, vars(symbol_module))
+
+dispatch.register_namespace(onp, {**_public(fallback), **_functions, "meshgrid": meshgrid})
+dispatch.register_namespace(onp.linalg, _public(linalg))
+ndarray.__array_function__ = dispatch.array_function
+ndarray.__array_ufunc__ = dispatch.array_ufunc
+
+from . import multiarray, stride_tricks  # noqa: E402 (they show what is made above)

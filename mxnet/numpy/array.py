@@ -1,0 +1,239 @@
+"""`mx.np.ndarray`: an NDArray with NumPy's semantics."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as onp
+import torch
+
+from .. import dtypes
+from ..context import Context
+from ..imperative.gradient import attach
+from ..imperative.handle import Handle, current, plain, wrap, writable
+from ..ndarray.indexing import read_row
+from ..ndarray.ndarray import NDArray
+from . import indexing
+
+__all__ = ["ndarray"]
+
+_DTYPES: dict[torch.dtype | None, Any] = {}
+
+
+def _numpy_dtype(dtype: torch.dtype | None) -> Any:
+    known = _DTYPES.get(dtype)
+    if known is None:
+        known = _DTYPES[dtype] = onp.dtype(dtypes.to_numpy(dtype))
+    return known
+
+
+class ndarray(NDArray):
+    """An array with NumPy's semantics: scalars of shape (), bool comparisons, dtype promotion.
+
+    Make one with `mx.np.array`, `mx.np.zeros` and their kin rather than by calling the class. It
+    lives on a device and takes part in `autograd` like any NDArray.
+
+    >>> x = mx.np.array([[1, 2], [3, 4]])
+    >>> x[x > 1]
+    array([2., 3., 4.])
+    """
+
+    __slots__ = ()
+    __module__ = "mxnet.numpy"  # the name by which pickles know it
+    is_numpy: ClassVar[bool] = True
+
+    # -- metadata -----------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> Any:
+        """The data type, as NumPy's dtype."""
+        return _numpy_dtype(self._dtype)
+
+    @property
+    def T(self) -> ndarray:
+        """A copy with the axes in reverse order."""
+        return self.transpose()
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self.size * self.itemsize
+
+    # -- conversions --------------------------------------------------------------------------
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return this memory as a legacy NDArray."""
+        return self._as(NDArray)
+
+    def as_np_ndarray(self) -> ndarray:
+        """Return the array itself."""
+        return self
+
+    def item(self, *args: Any) -> Any:
+        """Return an element as a Python number: the only one, or the one at an index.
+
+        >>> mx.np.array([[1, 2], [3, 4]]).item(1, 0)
+        3.0
+        """
+        if not args and self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return self.asnumpy().item(*args)
+
+    def asscalar(self) -> Any:
+        """Return the only element as a NumPy scalar; `item` gives a Python number."""
+        if self.size != 1:
+            raise ValueError("The current array is not a scalar")
+        return self.asnumpy().reshape(-1)[0]
+
+    def __float__(self) -> float:
+        return float(self._only_element())
+
+    def __int__(self) -> int:
+        return int(self._only_element())
+
+    def __complex__(self) -> complex:
+        return complex(self._only_element())
+
+    def _only_element(self) -> Any:
+        if self.size != 1:
+            raise TypeError("only size-1 arrays can be converted to Python scalars")
+        return plain(self).item()
+
+    def __index__(self) -> int:
+        if self.ndim or self._dtype.is_floating_point:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(plain(self).item())
+
+    def __bool__(self) -> bool:
+        size = self.size
+        if size == 0:
+            return False
+        if size == 1:
+            return bool(plain(self).item())
+        raise ValueError("The truth value of an ndarray with multiple elements is ambiguous.")
+
+    __nonzero__ = __bool__
+    __hash__ = object.__hash__
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> ndarray:
+        """Return the array in another data type; without `copy` perhaps the array itself.
+
+        >>> mx.np.array([1.7]).astype("int32")
+        array([1], dtype=int32)
+        """
+        if order not in ("K", "C"):
+            raise ValueError("order must be either 'K' or 'C'")
+        if casting != "unsafe":
+            raise ValueError("casting must be equal to 'unsafe'")
+        if not subok:
+            raise ValueError("subok must be equal to True")
+        return NDArray.astype(self, onp.float32 if dtype is None else dtype, copy)
+
+    def copy(self, order: str = "C") -> ndarray:
+        """Return a copy on the same device."""
+        if order != "C":
+            raise NotImplementedError(
+                f"ndarray.copy only supports order='C', while received {order}"
+            )
+        return self.copyto(self.context)
+
+    def copyto(self, other: ndarray | Context) -> ndarray:
+        """Copy into another array of the same shape, or to a new one on a context."""
+        return NDArray.copyto(self, other.as_nd_ndarray() if isinstance(other, ndarray) else other)
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+        """Return a view of another shape, by the rules and codes of legacy arrays.
+
+        >>> x = mx.np.zeros((2, 3))
+        >>> x.reshape_view(-1)[0] = 5
+        >>> x[0, 0]
+        array(5.)
+        """
+        return NDArray.reshape(self, *shape, **kwargs)
+
+    # -- elements -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> ndarray:
+        if type(key) is int and self._data is not None and self._data.ndim:
+            part = read_row(current(self), key, True)
+        else:
+            part = indexing.read(current(self), key)
+        return wrap(type(self), part, self._ctx)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        indexing.write(writable(self), key, value)
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Any:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    # -- gradients ----------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make a gradient array, and let recorded computations reach this array.
+
+        Parameters
+        ----------
+        grad_req : {'write', 'add', 'null'}
+            What backward does with the gradient array.
+
+        >>> x = mx.np.array(3.0)
+        >>> x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad
+        array(6.)
+        """
+        attach(self, grad_req, stype=stype)
+
+    # -- printing -----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        text = repr(self.asnumpy())
+        if self._dtype is torch.float32:
+            text = text[: text.rindex(",")] + ")" if "dtype=" in text else text
+        elif "dtype=" not in text and self._dtype is not torch.bool:
+            text = f"{text[:-1]}, dtype={self.dtype})"
+        if self.context.device_type == "gpu":
+            text = f"{text[:-1]}, ctx={self.context})"
+        return text
+
+    def __str__(self) -> str:
+        return str(self.asnumpy())
+
+    def __format__(self, spec: str) -> str:
+        if not spec or self.ndim:
+            return format(str(self), spec)
+        return format(self.item(), spec)
+
+    def _repr_html_(self) -> None:
+        return None  # notebooks show the text
+
+    def __round__(self, n: int | None = None) -> ndarray:
+        return self.round(n or 0)
+
+
+Handle.numpy_class = ndarray

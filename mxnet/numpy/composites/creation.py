@@ -1,0 +1,268 @@
+"""Composites that make arrays."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as onp
+
+from ...context import current_context
+
+__all__ = [
+    "arange",
+    "blackman",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "hamming",
+    "hanning",
+    "identity",
+    "indices",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
+
+def context_text(ctx: Any) -> str:
+    """Return the attribute that names a context; None is the current one."""
+    return str(current_context() if ctx is None else ctx)
+
+
+def check_order(order: str) -> None:
+    """Refuse memory layouts other than row-major."""
+    if order != "C":
+        raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if isinstance(shape, numbers.Integral) else tuple(int(n) for n in shape)
+
+
+def _dtype(dtype: Any) -> Any:
+    return onp.float32 if dtype is None else dtype
+
+
+def zeros(F, shape, dtype=None, order="C", ctx=None):
+    """Return a new array of the given shape, filled with zeros.
+
+    >>> mx.np.zeros((2, 3)).shape
+    (2, 3)
+    """
+    check_order(order)
+    return F._npi_zeros(shape=_shape(shape), ctx=context_text(ctx), dtype=_dtype(dtype))
+
+
+def ones(F, shape, dtype=onp.float32, order="C", ctx=None):
+    """Return a new array of the given shape, filled with ones.
+
+    >>> mx.np.ones(2)
+    array([1., 1.])
+    """
+    check_order(order)
+    return F._npi_ones(shape=_shape(shape), ctx=context_text(ctx), dtype=_dtype(dtype))
+
+
+def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
+    """Return a new array of the given shape, filled with one value.
+
+    >>> mx.np.full((2,), 7)
+    array([7., 7.])
+    """
+    check_order(order)
+    if F.is_array(fill_value):
+        made = F._npi_broadcast_to(fill_value, shape=_shape(shape))
+        return made if dtype is None else F._npi_cast(made, dtype=dtype)
+    if dtype is None:
+        dtype = onp.bool_ if isinstance(fill_value, bool | onp.bool_) else onp.float32
+    rest = {} if out is None else {"out": out}
+    return F._npi_full(
+        shape=_shape(shape), value=float(fill_value), ctx=context_text(ctx), dtype=dtype, **rest
+    )
+
+
+def _filled_like(F, a, value, dtype, order, ctx, out):
+    check_order(order)
+    rest = {} if out is None else {"out": out}
+    if ctx is not None:
+        rest["ctx"] = str(ctx)
+    if dtype is not None:
+        rest["dtype"] = dtype
+    return F._npi_full_like(a, fill_value=float(value), **rest)
+
+
+def full_like(F, a, fill_value, dtype=None, order="C", ctx=None, out=None):
+    """Return a new array of the shape and dtype of another one, filled with one value.
+
+    >>> mx.np.full_like(mx.np.zeros(2), 3)
+    array([3., 3.])
+    """
+    return _filled_like(F, a, fill_value, dtype, order, ctx, out)
+
+
+def zeros_like(F, a, dtype=None, order="C", ctx=None, out=None):
+    """Return an array of zeros with the shape and dtype of another one.
+
+    >>> mx.np.zeros_like(mx.np.ones(2))
+    array([0., 0.])
+    """
+    return _filled_like(F, a, 0, dtype, order, ctx, out)
+
+
+def ones_like(F, a, dtype=None, order="C", ctx=None, out=None):
+    """Return an array of ones with the shape and dtype of another one.
+
+    >>> mx.np.ones_like(mx.np.zeros(2))
+    array([1., 1.])
+    """
+    return _filled_like(F, a, 1, dtype, order, ctx, out)
+
+
+def empty_like(F, prototype, dtype=None, order="C", subok=False, shape=None):
+    """Return an array like another one whose values are not to be relied on.
+
+    >>> mx.np.empty_like(mx.np.zeros((2, 3))).shape
+    (2, 3)
+    """
+    if order not in ("C", "K"):
+        check_order(order)
+    if subok:
+        raise NotImplementedError("subok=True is not supported; leave it out.")
+    if shape is not None:
+        raise NotImplementedError("shape= is not supported; use mx.np.empty(shape).")
+    return _filled_like(F, prototype, 0, dtype, "C", None, None)
+
+
+def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
+    """Return evenly spaced values from `start` up to, not including, `stop`.
+
+    The dtype is float32 unless it is given.
+
+    >>> mx.np.arange(3)
+    array([0., 1., 2.])
+    """
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        step = 1
+    if step == 0:
+        raise ZeroDivisionError("step cannot be 0")
+    return F._npi_arange(
+        start=start, stop=stop, step=step, dtype=_dtype(dtype), ctx=context_text(ctx)
+    )
+
+
+def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None):
+    """Return `num` evenly spaced values over an interval.
+
+    >>> mx.np.linspace(0, 1, 3)
+    array([0. , 0.5, 1. ])
+    """
+    if not isinstance(start, numbers.Number) or not isinstance(stop, numbers.Number):
+        raise NotImplementedError("linspace: start and stop must be numbers.")
+    if axis != 0:
+        raise NotImplementedError("linspace: only axis 0 is supported.")
+    count = num if not endpoint else num - 1
+    step = (stop - start) / count if count > 0 else onp.nan
+    made = F._npi_linspace(
+        start=start,
+        stop=stop,
+        num=num,
+        endpoint=endpoint,
+        ctx=context_text(ctx),
+        dtype=_dtype(dtype),
+    )
+    return (made, step) if retstep else made
+
+
+def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
+    """Return `num` values spaced evenly on a logarithmic scale.
+
+    >>> mx.np.logspace(0, 2, 3)
+    array([  1.,  10., 100.])
+    """
+    if axis != 0:
+        raise NotImplementedError("logspace: only axis 0 is supported.")
+    return F._npi_logspace(
+        start=start,
+        stop=stop,
+        num=num,
+        endpoint=endpoint,
+        base=base,
+        ctx=context_text(ctx),
+        dtype=_dtype(dtype),
+    )
+
+
+def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    >>> mx.np.eye(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    check_order(kwargs.pop("order", "C"))
+    ctx = kwargs.pop("ctx", None)
+    if kwargs:
+        raise TypeError(f"eye() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    rest = {} if M is None else {"M": M}
+    return F._npi_eye(N=N, k=k, ctx=context_text(ctx), dtype=_dtype(dtype), **rest)
+
+
+def identity(F, n, dtype=None, ctx=None):
+    """Return the identity matrix of a size.
+
+    >>> mx.np.identity(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if not isinstance(n, numbers.Integral):
+        raise TypeError("Input 'n' should be an integer")
+    if n < 0:
+        raise ValueError("Input 'n' cannot be negative")
+    return F._npi_identity(shape=(int(n), int(n)), ctx=context_text(ctx), dtype=_dtype(dtype))
+
+
+def indices(F, dimensions, dtype=onp.int32, ctx=None):
+    """Return an array of the indices of a grid.
+
+    >>> mx.np.indices((2, 2))[0]
+    array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    if not isinstance(dimensions, tuple | list):
+        raise ValueError("The dimensions must be sequence of ints")
+    dtype = onp.int32 if dtype is None else dtype
+    return F._npi_indices(dimensions=tuple(dimensions), dtype=dtype, ctx=context_text(ctx))
+
+
+def hanning(F, M, dtype=onp.float32, ctx=None):
+    """Return the Hanning window.
+
+    >>> mx.np.hanning(3)
+    array([0., 1., 0.])
+    """
+    return F._npi_hanning(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))
+
+
+def hamming(F, M, dtype=onp.float32, ctx=None):
+    """Return the Hamming window.
+
+    >>> mx.np.hamming(3)
+    array([0.08, 1.  , 0.08])
+    """
+    return F._npi_hamming(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))
+
+
+def blackman(F, M, dtype=onp.float32, ctx=None):
+    """Return the Blackman window.
+
+    >>> mx.np.blackman(3).shape
+    (3,)
+    """
+    return F._npi_blackman(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))

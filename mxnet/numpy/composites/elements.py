@@ -1,0 +1,352 @@
+"""Composites that choose, order, round or compare elements."""
+
+from __future__ import annotations
+
+from numbers import Number
+
+import numpy as onp
+
+from .arguments import to
+
+__all__ = [
+    "argsort",
+    "around",
+    "bitwise_not",
+    "clip",
+    "diag_indices_from",
+    "diff",
+    "ediff1d",
+    "fabs",
+    "histogram",
+    "invert",
+    "may_share_memory",
+    "nan_to_num",
+    "ndim",
+    "nonzero",
+    "polyval",
+    "round",
+    "round_",
+    "shape",
+    "shares_memory",
+    "size",
+    "sort",
+    "take",
+    "unique",
+    "unravel_index",
+    "where",
+]
+
+
+def clip(F, a, a_min, a_max, out=None):
+    """Return the elements limited to an interval; a limit of None is none.
+
+    >>> mx.np.clip(mx.np.array([1, 2, 3]), 1, 2)
+    array([1., 2., 2.])
+    """
+    if a_min is None and a_max is None:
+        raise ValueError("array_clip: must set either max or min")
+    low = float("-inf") if a_min is None else a_min
+    high = float("inf") if a_max is None else a_max
+    return F._npi_clip(a, a_min=low, a_max=high, **to(out))
+
+
+def around(F, x, decimals=0, out=None, **kwargs):
+    """Return the elements rounded to a number of decimals.
+
+    >>> mx.np.around(mx.np.array([1.26]), 1)
+    array([1.3])
+    """
+    if not F.is_array(x):
+        return onp.around(x, decimals)
+    return F._npi_around(x, decimals=decimals, **to(out))
+
+
+def round(F, x, decimals=0, out=None, **kwargs):
+    """Return the elements rounded to a number of decimals; another name of `around`.
+
+    >>> mx.np.round(mx.np.array([1.7]))
+    array([2.])
+    """
+    return around(F, x, decimals, out)
+
+
+def round_(F, x, decimals=0, out=None, **kwargs):
+    """Return the elements rounded to a number of decimals; another name of `around`.
+
+    >>> mx.np.round_(mx.np.array([1.7]))
+    array([2.])
+    """
+    return around(F, x, decimals, out)
+
+
+def fabs(F, x, out=None, **kwargs):
+    """Return absolute values.
+
+    >>> mx.np.fabs(mx.np.array([-1, 2]))
+    array([1., 2.])
+    """
+    if not F.is_array(x):
+        return onp.fabs(x)
+    return F._npi_abs(x, **to(out))
+
+
+def bitwise_not(F, x, out=None, **kwargs):
+    """Return the inverse of each bit of integers, the opposite of bools.
+
+    >>> mx.np.bitwise_not(mx.np.array([0, 1], dtype="int32"))
+    array([-1, -2], dtype=int32)
+    """
+    if not F.is_array(x):
+        return onp.bitwise_not(x)
+    return F._npi_bitwise_not(x, **to(out))
+
+
+def invert(F, x, out=None, **kwargs):
+    """Return the inverse of each bit of integers; another name of `bitwise_not`.
+
+    >>> mx.np.invert(mx.np.array([0], dtype="int32"))
+    array([-1], dtype=int32)
+    """
+    return bitwise_not(F, x, out)
+
+
+def nan_to_num(F, x, copy=True, nan=0.0, posinf=None, neginf=None, **kwargs):
+    """Return the array with NaN and infinities replaced by numbers.
+
+    >>> mx.np.nan_to_num(mx.np.array([mx.np.nan, 1.0]), nan=7)
+    array([7., 1.])
+    """
+    if not F.is_array(x):
+        return onp.nan_to_num(x, copy=copy, nan=nan, posinf=posinf, neginf=neginf)
+    attributes = {"copy": copy, "nan": nan, "posinf": posinf, "neginf": neginf}
+    if not copy and not hasattr(x, "list_outputs"):
+        return F._npi_nan_to_num(x, **attributes, out=x)
+    return F._npi_nan_to_num(x, **attributes)
+
+
+def sort(F, a, axis=-1, kind=None, order=None):
+    """Return the elements in ascending order along an axis.
+
+    >>> mx.np.sort(mx.np.array([3, 1, 2]))
+    array([1., 2., 3.])
+    """
+    _refuse_order("sort", order)
+    return F._npi_sort(a, axis=axis, is_ascend=True)
+
+
+def argsort(F, a, axis=-1, kind=None, order=None):
+    """Return the indices, as int64, that sort the array along an axis.
+
+    >>> mx.np.argsort(mx.np.array([3, 1, 2]))
+    array([1, 2, 0], dtype=int64)
+    """
+    _refuse_order("argsort", order)
+    return F._npi_argsort(a, axis=axis, is_ascend=True, dtype="int64")
+
+
+def _refuse_order(name, order):
+    if order is not None:
+        raise NotImplementedError(f"{name}: order={order!r} is not supported; leave it out.")
+
+
+def take(F, a, indices, axis=None, mode="raise", out=None):
+    """Return the elements at some indices along an axis, or of the flattened array.
+
+    Parameters
+    ----------
+    mode : {'raise', 'clip', 'wrap'}, what happens with indices out of range.
+
+    >>> mx.np.take(mx.np.array([1, 2, 3]), mx.np.array([2, 0]))
+    array([3., 1.])
+    """
+    if mode not in ("wrap", "clip", "raise"):
+        raise NotImplementedError(f"function take does not support mode {mode!r}")
+    if axis is None:
+        return F._npi_take(F._np_reshape(a, newshape=-1), indices, axis=0, mode=mode, **to(out))
+    return F._npi_take(a, indices, axis=axis, mode=mode, **to(out))
+
+
+def where(F, condition, x=None, y=None):
+    """Return elements of `x` where the condition holds, else of `y`.
+
+    With the condition alone the result is that of `nonzero`.
+
+    >>> mx.np.where(mx.np.array([1, 0]), 5.0, 6.0)
+    array([5., 6.])
+    """
+    if x is None and y is None:
+        return nonzero(F, condition)
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither of them.")
+    if isinstance(condition, Number):
+        return x if condition != 0 else y
+    if isinstance(x, Number):
+        if isinstance(y, Number):
+            return F._npi_where_scalar2(condition, x=float(x), y=float(y))
+        return F._npi_where_lscalar(condition, y, scalar=float(x))
+    if isinstance(y, Number):
+        return F._npi_where_rscalar(condition, x, scalar=float(y))
+    return F._npi_where(condition, x, y)
+
+
+def nonzero(F, a):
+    """Return the indices of elements that are not 0: one vector of int64 for each axis.
+
+    >>> mx.np.nonzero(mx.np.array([0, 7]))
+    (array([1], dtype=int64),)
+    """
+    found = F._npi_nonzero(a).T
+    return tuple(found[i] for i in range(found.shape[0]))
+
+
+def unique(F, ar, return_index=False, return_inverse=False, return_counts=False, axis=None):
+    """Return the different elements in ascending order, and on request where they are.
+
+    >>> mx.np.unique(mx.np.array([2, 1, 2]))
+    array([1., 2.])
+    """
+    made = F._npi_unique(
+        ar,
+        return_index=return_index,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=axis,
+    )
+    if isinstance(made, list):
+        return tuple(made) if len(made) > 1 else made[0]
+    return made
+
+
+def diff(F, a, n=1, axis=-1, prepend=None, append=None):
+    """Return differences of neighbors along an axis.
+
+    >>> mx.np.diff(mx.np.array([1, 3, 6]))
+    array([2., 3.])
+    """
+    if prepend is not None or append is not None:
+        raise NotImplementedError("prepend and append options are not supported yet")
+    return F._npi_diff(a, n=n, axis=axis)
+
+
+def ediff1d(F, ary, to_end=None, to_begin=None):
+    """Return differences of neighbors of the flattened array, with values added at the ends.
+
+    >>> mx.np.ediff1d(mx.np.array([1, 3, 6]), to_begin=0)
+    array([0., 2., 3.])
+    """
+    arrays = [ary]
+    attributes = {}
+    for key, value in (("to_begin", to_begin), ("to_end", to_end)):
+        is_array = F.is_array(value)
+        attributes[f"{key}_arr_given"] = is_array
+        attributes[f"{key}_scalar"] = None if is_array else value
+        if is_array:
+            arrays.append(value)
+    return F._npi_ediff1d(*arrays, **attributes)
+
+
+def histogram(F, a, bins=10, range=None, normed=None, weights=None, density=None):
+    """Return how many elements fall into each bin, and the edges of the bins.
+
+    >>> mx.np.histogram(mx.np.array([1, 2, 1]), bins=2, range=(0, 2))[0]
+    array([0, 3], dtype=int64)
+    """
+    for key, value in (("normed", normed), ("weights", weights), ("density", density)):
+        if value is True or (value is not None and key == "weights"):
+            raise NotImplementedError(f"{key} is not supported yet...")
+    if F.is_array(bins):
+        return F._npi_histogram(a, bins)
+    if range is None:
+        if hasattr(a, "list_outputs"):
+            raise NotImplementedError("histogram of a symbol needs range=(low, high).")
+        range = (float(F._np_min(a).item()), float(F._np_max(a).item()))
+    return F._npi_histogram(a, bin_cnt=bins, range=range)
+
+
+def polyval(F, p, x):
+    """Return the values of a polynomial, whose coefficients start with the highest power.
+
+    >>> mx.np.polyval(mx.np.array([1, 0, 2]), mx.np.array([3]))
+    array([11.])
+    """
+    if F.is_array(p) and F.is_array(x):
+        return F._npi_polyval(p, x)
+    if F.is_array(p) or F.is_array(x):
+        raise TypeError("polyval: p and x must both be arrays.")
+    return onp.polyval(p, x)
+
+
+def unravel_index(F, indices, shape, order="C"):
+    """Return coordinates, in an array of a shape, of indices into it when flattened.
+
+    >>> mx.np.unravel_index(mx.np.array([3], dtype="int32"), (2, 2))
+    (array([1], dtype=int32), array([1], dtype=int32))
+    """
+    if order != "C":
+        raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
+    made = F._unravel_index(indices, shape=shape)
+    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in range_of(made))
+
+
+def range_of(array):
+    """Return the indices of the first axis."""
+    return range(array.shape[0])
+
+
+def diag_indices_from(F, arr):
+    """Return the indices of the main diagonal, one vector for each axis.
+
+    >>> mx.np.diag_indices_from(mx.np.ones((2, 2)))
+    (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
+    """
+    made = F._npi_diag_indices_from(arr)
+    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in range_of(made))
+
+
+def shape(F, a):
+    """Return the sizes of the axes.
+
+    >>> mx.np.shape(mx.np.ones((2, 3)))
+    (2, 3)
+    """
+    return a.shape if hasattr(a, "shape") else onp.shape(a)
+
+
+def ndim(F, a):
+    """Return the number of axes.
+
+    >>> mx.np.ndim(mx.np.ones((2, 3)))
+    2
+    """
+    return a.ndim if hasattr(a, "ndim") else onp.ndim(a)
+
+
+def size(F, a, axis=None):
+    """Return the number of elements, or the size of an axis.
+
+    >>> mx.np.size(mx.np.ones((2, 3)), 1)
+    3
+    """
+    if axis is None:
+        return a.size if hasattr(a, "size") else onp.size(a)
+    return shape(F, a)[axis]
+
+
+def shares_memory(F, a, b, max_work=None):
+    """Return whether two arrays start at the same place of one memory.
+
+    >>> x = mx.np.ones(2)
+    >>> mx.np.shares_memory(x, x.detach()), mx.np.shares_memory(x, x.copy())
+    (True, False)
+    """
+    made = F._npi_share_memory(a, b)
+    return made if hasattr(made, "list_outputs") else bool(made.item())
+
+
+def may_share_memory(F, a, b, max_work=None):
+    """Return whether two arrays might share memory.
+
+    >>> mx.np.may_share_memory(mx.np.ones(2), mx.np.ones(2))
+    False
+    """
+    return shares_memory(F, a, b)

@@ -1,0 +1,99 @@
+"""Composites of `mx.npx` and `mx.npx.random`; the other functions are operators as they are."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+from .arguments import to
+from .creation import context_text
+
+__all__ = ["constraint_check", "nonzero", "reshape"]
+RANDOM = ("bernoulli", "normal_n", "uniform_n")
+
+
+def reshape(F, a, newshape, reverse=False, order="C"):
+    """Return the elements in another shape, given by sizes and by codes.
+
+    -1 follows from the others, -2 copies a size, -3 skips an axis of size 1, -4 copies all that
+    are left, -5 merges two axes, -6 splits one into the two sizes that follow.
+
+    >>> mx.npx.reshape(mx.np.ones((2, 3, 4)), (-5, -2)).shape
+    (6, 4)
+    """
+    return F._npx_reshape(a, newshape=newshape, reverse=reverse, order=order)
+
+
+def nonzero(F, a):
+    """Return the indices of elements that are not 0, a row for each, as int64.
+
+    >>> mx.npx.nonzero(mx.np.array([0, 7]))
+    array([[1]], dtype=int64)
+    """
+    return F._npx_nonzero(a)
+
+
+def constraint_check(F, x, msg):
+    """Return True if all elements hold, else raise an error with the message.
+
+    >>> mx.npx.constraint_check(mx.np.array([1, 1], dtype=bool), "must be true")
+    array(True)
+    """
+    return F._npx_constraint_check(x, msg=msg)
+
+
+def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=None):
+    """Draw 1 with a probability, given as such or as its logit; else 0.
+
+    >>> mx.npx.random.bernoulli(prob=0.5, size=(2, 3)).shape
+    (2, 3)
+    """
+    if (prob is None) == (logit is None):
+        raise ValueError("Either `prob` or `logit` must be specified, but not both.")
+    is_logit = prob is None
+    value = logit if is_logit else prob
+    if isinstance(size, Integral):
+        size = (int(size),)
+    attributes = {
+        "prob": None,
+        "logit": None,
+        "is_logit": is_logit,
+        "size": size,
+        "ctx": context_text(ctx),
+        "dtype": "float32" if dtype is None else dtype,
+    }
+    if F.is_array(value):
+        return F._npi_bernoulli(value, **attributes, **to(out))
+    attributes["logit" if is_logit else "prob"] = value
+    return F._npi_bernoulli(**attributes, **to(out))
+
+
+def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):
+    arrays = [value for value in parameters.values() if F.is_array(value)]
+    attributes = {k: None if F.is_array(v) else v for k, v in parameters.items()}
+    if isinstance(batch_shape, Integral):
+        batch_shape = (int(batch_shape),)
+    return operator(
+        *arrays,
+        **attributes,
+        size=batch_shape,
+        ctx=context_text(ctx),
+        dtype="float32" if dtype is None else dtype,
+    )
+
+
+def uniform_n(F, low=0.0, high=1.0, batch_shape=None, dtype=None, ctx=None):
+    """Draw from uniform distributions; the shape is `batch_shape` and then the parameters'.
+
+    >>> mx.npx.random.uniform_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
+    (2, 3)
+    """
+    return _per_parameter(F, F._npi_uniform_n, batch_shape, dtype, ctx, low=low, high=high)
+
+
+def normal_n(F, loc=0.0, scale=1.0, batch_shape=None, dtype=None, ctx=None):
+    """Draw from normal distributions; the shape is `batch_shape` and then the parameters'.
+
+    >>> mx.npx.random.normal_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
+    (2, 3)
+    """
+    return _per_parameter(F, F._npi_normal_n, batch_shape, dtype, ctx, loc=loc, scale=scale)

@@ -1,0 +1,261 @@
+"""Composites of `mx.np.random` and `mx.npx.random`."""
+
+from __future__ import annotations
+
+from numbers import Integral, Number
+
+import numpy as onp
+
+from .arguments import to
+from .creation import context_text
+
+__all__ = [
+    "beta",
+    "chisquare",
+    "choice",
+    "exponential",
+    "gamma",
+    "gumbel",
+    "logistic",
+    "lognormal",
+    "multinomial",
+    "multivariate_normal",
+    "normal",
+    "pareto",
+    "power",
+    "rand",
+    "randint",
+    "randn",
+    "rayleigh",
+    "shuffle",
+    "uniform",
+    "weibull",
+]
+
+
+def _sample(F, operator, size, out=None, extra=None, **parameters):
+    """Call a sampling operator whose parameters may each be a number or an array."""
+    arrays, attributes = [], dict(extra or {})
+    for key, value in parameters.items():
+        is_array = F.is_array(value)
+        attributes[key] = None if is_array else value
+        if is_array:
+            arrays.append(value)
+    if isinstance(size, Integral):
+        size = (int(size),)
+    return operator(*arrays, size=size, **attributes, **to(out))
+
+
+def _place(ctx, dtype=None):
+    return {"ctx": context_text(ctx), "dtype": "float32" if dtype is None else dtype}
+
+
+def uniform(F, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
+    """Draw from a uniform distribution over ``[low, high)``.
+
+    >>> mx.np.random.uniform(size=(2, 3)).shape
+    (2, 3)
+    """
+    return _sample(F, F._npi_uniform, size, out, _place(ctx, dtype), low=low, high=high)
+
+
+def normal(F, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+    """Draw from a normal distribution.
+
+    >>> mx.np.random.normal(0, 0.01, (2, 3)).shape
+    (2, 3)
+    """
+    return _sample(F, F._npi_normal, size, out, _place(ctx, dtype), loc=loc, scale=scale)
+
+
+def lognormal(F, mean=0.0, sigma=1.0, size=None, dtype=None, ctx=None, out=None):
+    """Draw from a log-normal distribution.
+
+    >>> mx.np.random.lognormal(size=3).shape
+    (3,)
+    """
+    return F._npi_exp(normal(F, mean, sigma, size, dtype, ctx), **to(out))
+
+
+def logistic(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
+    """Draw from a logistic distribution.
+
+    >>> mx.np.random.logistic(size=3).shape
+    (3,)
+    """
+    place = {"ctx": context_text(ctx)}
+    return _sample(F, F._npi_logistic, size, out, place, loc=loc, scale=scale)
+
+
+def gumbel(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
+    """Draw from a Gumbel distribution.
+
+    >>> mx.np.random.gumbel(size=3).shape
+    (3,)
+    """
+    place = {"ctx": context_text(ctx)}
+    return _sample(F, F._npi_gumbel, size, out, place, loc=loc, scale=scale)
+
+
+def exponential(F, scale=1.0, size=None, ctx=None, out=None):
+    """Draw from an exponential distribution.
+
+    >>> mx.np.random.exponential(size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_exponential, size, out, {"ctx": context_text(ctx)}, scale=scale)
+
+
+def rayleigh(F, scale=1.0, size=None, ctx=None, out=None):
+    """Draw from a Rayleigh distribution.
+
+    >>> mx.np.random.rayleigh(size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_rayleigh, size, out, {"ctx": context_text(ctx)}, scale=scale)
+
+
+def weibull(F, a, size=None, ctx=None, out=None):
+    """Draw from a Weibull distribution.
+
+    >>> mx.np.random.weibull(2.0, size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_weibull, size, out, {"ctx": context_text(ctx)}, a=a)
+
+
+def pareto(F, a, size=None, ctx=None, out=None):
+    """Draw from a Pareto II distribution.
+
+    >>> mx.np.random.pareto(2.0, size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_pareto, size, out, {"ctx": context_text(ctx)}, a=a)
+
+
+def power(F, a, size=None):
+    """Draw from a power distribution over ``[0, 1]``.
+
+    >>> mx.np.random.power(2.0, size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_powerd, size, a=a)
+
+
+def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+    """Draw from a gamma distribution.
+
+    >>> mx.np.random.gamma(2.0, size=3).shape
+    (3,)
+    """
+    return _sample(F, F._npi_gamma, size, out, _place(ctx, dtype), shape=shape, scale=scale)
+
+
+def beta(F, a, b, size=None, dtype=None, ctx=None):
+    """Draw from a beta distribution.
+
+    >>> mx.np.random.beta(1.0, 2.0, size=3).shape
+    (3,)
+    """
+    wanted = "float32" if dtype is None else dtype
+    x = gamma(F, a, 1.0, size, "float64", ctx)
+    y = gamma(F, b, 1.0, size, "float64", ctx)
+    return F._npi_cast(x / (x + y), dtype=wanted)
+
+
+def chisquare(F, df, size=None, dtype=None, ctx=None):
+    """Draw from a chi-square distribution.
+
+    >>> mx.np.random.chisquare(2.0, size=3).shape
+    (3,)
+    """
+    return gamma(F, df / 2, 1.0, size, dtype, ctx) * 2
+
+
+def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
+    """Draw integers from ``[low, high)``, or from ``[0, low)`` without `high`.
+
+    >>> mx.np.random.randint(0, 5, (2,)).dtype
+    dtype('int64')
+    """
+    if high is None:
+        low, high = 0, low
+    if size is None:
+        size = ()
+    shape = (int(size),) if isinstance(size, Integral) else tuple(size)
+    kind = "int64" if dtype is None or dtype in (int, "int") else dtype
+    return F._npi_random_randint(
+        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(ctx), **to(out)
+    )
+
+
+def rand(F, *size, **kwargs):
+    """Draw from a uniform distribution over ``[0, 1)``.
+
+    >>> mx.np.random.rand(2, 3).shape
+    (2, 3)
+    """
+    return uniform(F, 0.0, 1.0, tuple(size), **kwargs)
+
+
+def randn(F, *size, **kwargs):
+    """Draw from the standard normal distribution.
+
+    >>> mx.np.random.randn(2, 3).shape
+    (2, 3)
+    """
+    return normal(F, 0.0, 1.0, tuple(size), **kwargs)
+
+
+def shuffle(F, x):
+    """Shuffle an array along its first axis, in place.
+
+    >>> mx.np.random.shuffle(mx.np.arange(3))
+    """
+    F._npi_shuffle(x, out=x)
+
+
+def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
+    """Draw from an array, or from the integers below a number.
+
+    >>> mx.np.random.choice(5, (2,)).shape
+    (2,)
+    """
+    if isinstance(size, Integral):
+        size = (int(size),)
+    place = {"size": size, "ctx": context_text(ctx), "replace": replace}
+    indices = {"weighted": p is not None, **place}
+    weights = () if p is None else (p,)
+    if isinstance(a, Number):
+        return F._npi_choice(*weights, a=int(a), **indices, **to(out))
+    return F._npi_choice(a, *weights, a=None, **indices, **to(out))
+
+
+def multinomial(F, n, pvals, size=None, **kwargs):
+    """Draw how often each of several outcomes occurs in `n` trials, as int64.
+
+    >>> int(mx.np.random.multinomial(3, [0.5, 0.5]).sum())
+    3
+    """
+    if isinstance(size, Integral):
+        size = (int(size),)
+    if F.is_array(pvals):
+        return F._npi_multinomial(pvals, n=n, pvals=None, size=size)
+    values = tuple(float(p) for p in onp.asarray(pvals).ravel())
+    return F._npi_multinomial(n=n, pvals=values, size=size)
+
+
+def multivariate_normal(F, mean, cov, size=None, check_valid=None, tol=None):
+    """Draw from a normal distribution of vectors.
+
+    >>> mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.eye(2), 3).shape
+    (3, 2)
+    """
+    if check_valid is not None or tol is not None:
+        raise NotImplementedError("multivariate_normal: check_valid and tol are not supported.")
+    if not hasattr(mean, "shape") or not hasattr(cov, "shape"):
+        raise NotImplementedError("multivariate_normal of symbols is not supported.")
+    size = (int(size),) if isinstance(size, Integral) else tuple(size or ())
+    batch = onp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    draws = normal(F, 0.0, 1.0, (*size, *batch, mean.shape[-1], 1), mean.dtype, mean.ctx)
+    return mean + F._np_squeeze(F._npi_matmul(F._npi_cholesky(cov), draws), axis=-1)

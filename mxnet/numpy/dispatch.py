@@ -1,0 +1,53 @@
+"""NumPy's dispatch: ``numpy.mean(x)`` of an array of `mx.np` calls ``mx.np.mean(x)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+
+from ..imperative.handle import Handle
+from .fallback import call_numpy
+
+_functions: dict[Any, Any] = {}
+
+
+def register(numpy_function: Any, function: Any) -> None:
+    """Let NumPy's function of our arrays call another one."""
+    _functions[numpy_function] = function
+
+
+def register_namespace(numpy_namespace: Any, functions: dict[str, Any]) -> None:
+    """Register every function that a namespace of NumPy has under the same name."""
+    for name, function in functions.items():
+        found = getattr(numpy_namespace, name, None)
+        if callable(found) and not isinstance(found, type):
+            register(found, function)
+
+
+def array_function(self: Any, func: Any, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Run a function of NumPy's public interface on arrays of `mx.np` (NEP 18)."""
+    function = _functions.get(func)
+    if function is None:
+        return call_numpy(func, args, kwargs)
+    if not all(issubclass(t, Handle) for t in types):
+        return NotImplemented
+    return function(*args, **kwargs)
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Run a universal function of NumPy on arrays of `mx.np` (NEP 13)."""
+    if method != "__call__":
+        return NotImplemented
+    out = kwargs.pop("out", None)
+    if out is not None:
+        kwargs["out"] = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    function = _functions.get(ufunc)
+    if function is None:
+        if any(isinstance(x, onp.ndarray) for x in inputs):
+            raise TypeError(
+                f"{ufunc.__name__}: NumPy arrays cannot be mixed with arrays of mx.np. Convert "
+                "them: mx.np.array(x)."
+            )
+        return call_numpy(ufunc, inputs, kwargs)
+    return function(*inputs, **kwargs)

@@ -1,0 +1,43 @@
+"""`meshgrid`, under MXNet's spelling of this module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .array import ndarray
+
+__all__ = ["meshgrid"]
+
+
+def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
+    """Return matrices of coordinates from vectors of coordinates.
+
+    Parameters
+    ----------
+    indexing : {'xy', 'ij'}, Cartesian (default) or matrix order of the axes.
+    sparse : bool, whether axes of size 1 stay so.
+    copy : bool, accepted only as True.
+
+    >>> x, y = mx.np.meshgrid(mx.np.arange(3), mx.np.arange(2))
+    >>> x.shape
+    (2, 3)
+    """
+    from . import broadcast_arrays
+
+    indexing = kwargs.pop("indexing", "xy")
+    sparse = kwargs.pop("sparse", False)
+    if not kwargs.pop("copy", True):
+        raise NotImplementedError("meshgrid: copy=False is not supported; leave it out.")
+    if kwargs:
+        raise TypeError(f"meshgrid() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    ndim = len(xi)
+    places = list(range(ndim))
+    if indexing == "xy" and ndim > 1:
+        places[:2] = [1, 0]
+    made = [
+        x.reshape(tuple(-1 if axis == place else 1 for axis in range(ndim)))
+        for x, place in zip(xi, places, strict=True)
+    ]
+    return made if sparse else broadcast_arrays(*made)

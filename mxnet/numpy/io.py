@@ -1,0 +1,25 @@
+"""Arrays from text files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+
+from ..context import current_context
+from .array import ndarray
+from .making import array
+
+__all__ = ["genfromtxt"]
+
+
+def genfromtxt(*args: Any, **kwargs: Any) -> ndarray:
+    """Read an array from a text file, as `numpy.genfromtxt` does; it is float32 by default.
+
+    >>> mx.np.genfromtxt(["1,2", "3,4"], delimiter=",")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    ctx = kwargs.pop("ctx", None) or current_context()
+    dtype = kwargs.pop("dtype", None)
+    return array(onp.genfromtxt(*args, **kwargs), dtype=dtype or onp.float32, ctx=ctx)

@@ -1,0 +1,223 @@
+"""Methods of `np.ndarray` and of its symbol that call functions of their namespace.
+
+Each is written once, with the namespace of functions (`mx.np` or `mx.sym.np`) first.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "broadcast_to",
+    "clip",
+    "cumsum",
+    "diag",
+    "dot",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "pad",
+    "prod",
+    "ravel",
+    "repeat",
+    "reshape",
+    "round",
+    "sort",
+    "split",
+    "squeeze",
+    "std",
+    "sum",
+    "swapaxes",
+    "take",
+    "tile",
+    "transpose",
+    "var",
+]
+
+
+def all(np, self, axis=None, out=None, keepdims=False):
+    """Return whether all elements over some axes are true."""
+    return np.all(self, axis, keepdims, out)
+
+
+def any(np, self, axis=None, out=None, keepdims=False):
+    """Return whether any element over some axes is true."""
+    return np.any(self, axis, keepdims, out)
+
+
+def argmax(np, self, axis=None, out=None):
+    """Return the index of the largest element, as int64."""
+    return np.argmax(self, axis, out)
+
+
+def argmin(np, self, axis=None, out=None):
+    """Return the index of the smallest element, as int64."""
+    return np.argmin(self, axis, out)
+
+
+def argsort(np, self, axis=-1, kind=None, order=None):
+    """Return the indices, as int64, that sort the array along an axis."""
+    return np.argsort(self, axis, kind, order)
+
+
+def broadcast_to(np, self, shape):
+    """Return the array repeated along axes of size 1 to fill a shape."""
+    return np.broadcast_to(self, shape)
+
+
+def clip(np, self, min=None, max=None, out=None):
+    """Return the elements limited to an interval."""
+    return np.clip(self, min, max, out)
+
+
+def cumsum(np, self, axis=None, dtype=None, out=None):
+    """Return cumulative sums along an axis."""
+    return np.cumsum(self, axis, dtype, out)
+
+
+def diag(np, self, k=0, **kwargs):
+    """Return a diagonal of a matrix, or a matrix with this diagonal."""
+    return np.diag(self, k)
+
+
+def dot(np, self, b, out=None):
+    """Return the dot product with another array."""
+    return np.dot(self, b, out)
+
+
+def expand_dims(np, self, axis):
+    """Return the array with a new axis of size 1."""
+    return np.expand_dims(self, axis)
+
+
+def flatten(np, self, order="C"):
+    """Return the elements as a vector."""
+    return reshape(np, self, (-1,), order=order)
+
+
+def flip(np, self, axis=None):
+    """Return the elements in reverse order along some axes."""
+    return np.flip(self, axis)
+
+
+def max(np, self, axis=None, out=None, keepdims=False):
+    """Return the largest element over some axes."""
+    return np.max(self, axis, keepdims, out)
+
+
+def mean(np, self, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the mean of elements over some axes."""
+    return np.mean(self, axis, dtype, out, keepdims)
+
+
+def min(np, self, axis=None, out=None, keepdims=False):
+    """Return the smallest element over some axes."""
+    return np.min(self, axis, keepdims, out)
+
+
+def nonzero(np, self):
+    """Return the indices of elements that are not 0, one vector for each axis."""
+    return np.nonzero(self)
+
+
+def pad(np, self, pad_width=None, mode="constant", **kwargs):
+    """Return the array with a border added around it."""
+    return np.pad(self, pad_width, mode, **kwargs)
+
+
+def prod(np, self, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the product of elements over some axes."""
+    return np.prod(self, axis, dtype, out, keepdims)
+
+
+def ravel(np, self, order="C"):
+    """Return the elements as a vector."""
+    return np.ravel(self, order)
+
+
+def repeat(np, self, repeats, axis=None):
+    """Return each element repeated."""
+    return np.repeat(self, repeats, axis)
+
+
+def reshape(np, self, *args, **kwargs):
+    """Return the elements in another shape; one size may be -1.
+
+    >>> mx.np.arange(4).reshape(2, -1).shape
+    (2, 2)
+    """
+    order = kwargs.pop("order", "C")
+    if order != "C":
+        raise NotImplementedError(f"only supports C-order, while received {order}")
+    shape = args or kwargs.pop("newshape", kwargs.pop("shape", None))
+    if kwargs:
+        raise TypeError(f"reshape() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    if shape is None:
+        raise TypeError("reshape() takes exactly 1 argument (0 given)")
+    if args and len(args) == 1 and isinstance(args[0], tuple | list):
+        shape = tuple(args[0])
+    return np.reshape(self, shape)
+
+
+def round(np, self, decimals=0, out=None, **kwargs):
+    """Return the elements rounded to a number of decimals."""
+    return np.around(self, decimals, out)
+
+
+def sort(np, self, axis=-1, kind=None, order=None):
+    """Return the elements in ascending order along an axis."""
+    return np.sort(self, axis, kind, order)
+
+
+def split(np, self, indices_or_sections, axis=0):
+    """Split into equal parts, or at indices, along an axis."""
+    return np.split(self, indices_or_sections, axis)
+
+
+def squeeze(np, self, axis=None):
+    """Return the array without axes of size 1."""
+    return np.squeeze(self, axis)
+
+
+def std(np, self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    """Return the standard deviation over some axes."""
+    return np.std(self, axis, dtype, out, ddof, keepdims)
+
+
+def sum(np, self, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the sum of elements over some axes."""
+    return np.sum(self, axis, dtype, keepdims, None, out)
+
+
+def swapaxes(np, self, axis1, axis2):
+    """Return the array with two axes exchanged."""
+    return np.swapaxes(self, axis1, axis2)
+
+
+def take(np, self, indices, axis=None, mode="raise"):
+    """Return the elements at some indices along an axis."""
+    return np.take(self, indices, axis, mode)
+
+
+def tile(np, self, reps):
+    """Return the array repeated as a whole along each axis."""
+    return np.tile(self, reps)
+
+
+def transpose(np, self, *axes):
+    """Return the array with its axes permuted; without axes they are reversed."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+        axes = axes[0]
+    return np.transpose(self, tuple(axes) if axes else None)
+
+
+def var(np, self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    """Return the variance over some axes."""
+    return np.var(self, axis, dtype, out, ddof, keepdims)

@@ -1,0 +1,11 @@
+"""`broadcast_arrays`, under MXNet's spelling of this module."""
+
+from __future__ import annotations
+
+from .codegen import bind
+from .composites import shaping
+from .namespaces import eager
+
+__all__ = ["broadcast_arrays"]
+
+broadcast_arrays = bind(shaping.broadcast_arrays, eager, __name__)

@@ -1,0 +1,17 @@
+"""`mx.npx.random`: the seed, and samplers that NumPy does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import random as _random
+
+__all__ = ["seed"]
+
+
+def seed(seed: int, ctx: Any = "all") -> None:
+    """Seed the random numbers of all devices, or of one.
+
+    >>> mx.npx.random.seed(7)
+    """
+    _random.seed(seed, ctx)
