@@ -1,5 +1,7 @@
-"""The operators: torch in, torch out. `README.md` tells how to add one."""
+"""The operators: torch in, torch out. `README.md` shows how to add one."""
 
 from __future__ import annotations
 
 from . import fused, nn, numpy, tensor, training, vision
+
+from . import sparse  # isort: skip (its rules are about the operators above)

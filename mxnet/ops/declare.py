@@ -122,6 +122,8 @@ class Op:
         self.parsed_attributes: dict[tuple, Attrs] = {}
         self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
         self.fast_path_rule: Callable | None = None
+        self.storage_rule: Callable | None = None  # see sparse/storage_rules.py
+        self.gradient_storage_rule: Callable | None = None
         self._read_signature(function)
         update_wrapper(self, function)
 

@@ -40,6 +40,11 @@ class Facts:
     full_precision_when : attribute -> values that need float32.
     input_init : input -> the initializer (``__init__`` of its variable) that it starts with.
     full_precision_inputs : inputs that stay float32 while the data is 16 bits (BatchNorm).
+    names_single_input : whether MXNet's Monitor calls a single input by its name; else ``input0``.
+    gradients_by_input : whether it calls gradients by the inputs' names; else they are numbered.
+    gradient_names : what it calls the gradients of the inputs, where neither holds; None is not
+        shown.
+    hidden_outputs : the attribute that shows further outputs, and their names.
     """
 
     random: bool = False
@@ -60,6 +65,10 @@ class Facts:
     full_precision_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     input_init: Mapping[str, str] = field(default_factory=dict)
     full_precision_inputs: tuple[str, ...] = ()
+    names_single_input: bool = False
+    gradients_by_input: bool = False
+    gradient_names: tuple[str | None, ...] | None = None
+    hidden_outputs: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def needs_head_gradient(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...base import integer_types, numeric_types
 from ...imperative.apply import apply
 from ...imperative.handle import current
-from ...ops import registry
+from ...ops.tensor.storage import cast_storage as _cast_storage
 from ..ndarray import NDArray
 from . import maths, products, selection, updates
 from .arrays import CSRNDArray, RowSparseNDArray, from_stored
@@ -46,10 +46,9 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
     >>> mx.nd.sparse.cast_storage(mx.nd.array([[0, 1], [0, 0]]), 'row_sparse').indices.asnumpy()
     array([0])
     """
-    op = registry.get("cast_storage")
-    wanted = op.parse({"stype": stype})["stype"]
+    wanted = _cast_storage.parse({"stype": stype})["stype"]
     if data.stype != "default" or wanted == "default" or out is not None:
-        return apply(op, (data,), {"stype": stype}, out, cls=NDArray)
+        return apply(_cast_storage, (data,), {"stype": stype}, out, cls=NDArray)
     if wanted == "csr" and data.ndim != 2:
         raise ValueError(
             "To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is "

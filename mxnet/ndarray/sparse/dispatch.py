@@ -1,7 +1,7 @@
-"""What `invoke` does when an input is sparse: a sparse kernel, or the dense one and a warning.
+"""What `apply` does when an input is sparse: a sparse kernel, or the dense one and a warning.
 
 A kernel takes a `Call` and returns an array, or None for storage types that it does not know.
-Graph: a kernel that is not told to `record` for itself gets its gradient from the dense operator.
+A kernel that does not record for itself gets its gradient from the dense operator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ...error import MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.handle import current, plain, wrap
 from ...imperative.state import state
-from ...ops import registry
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
 from ...ops.interpreters import run_kernel
 from ..ndarray import NDArray
@@ -38,15 +37,15 @@ class Call(NamedTuple):
 
 
 Kernel = Callable[[Call], Any]
-_kernels: dict[str, tuple[Kernel, bool]] = {}
+_kernels: dict[Op, tuple[Kernel, bool]] = {}
 
 
-def kernel(*names: str, records: bool = False) -> Callable[[Kernel], Kernel]:
+def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
     """Declare the sparse kernel of operators; with `records` it makes its own graph."""
 
     def declare(function: Kernel) -> Kernel:
-        for name in names:
-            _kernels[registry.get(name).name] = (function, records)
+        for op in operators:
+            _kernels[op] = (function, records)
         return function
 
     return declare
@@ -90,12 +89,12 @@ def run(
     out: Any,
     cls: type[NDArray],
 ) -> Any:
-    """Run an operator of which an input is sparse; as `invoke`, with parsed attributes."""
+    """Run an operator of which an input is sparse; as `apply`, with parsed attributes."""
     cls = NDArray if issubclass(cls, BaseSparseNDArray) else cls
     stypes = tuple("none" if a is None else a.stype for a in inputs)
     single = out[0] if isinstance(out, list | tuple) and len(out) == 1 else out
     call = Call(op, inputs, op.complete(attrs), stypes, single)
-    function, records = _kernels.get(op.name, (None, False))
+    function, records = _kernels.get(op, (None, False))
     recording = state.recording and any(map(in_graph, inputs))
     made = None
     if function is not None:

@@ -7,36 +7,44 @@ from torch import Tensor
 
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.handle import wrap, wrap_plain
+from ...ops import registry
+from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
+from ...ops.tensor.arithmetic import (
+    add_n,
+    scatter_add_number,
+    scatter_divide,
+    scatter_subtract_number,
+)
+from ...ops.tensor.elementwise import clip
+from ...ops.tensor.indexing import where
+from ...ops.tensor.operations import BY_NAME, OPERATIONS
+from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import BaseSparseNDArray, make
 from .dispatch import Call, dense_now, dense_of, kernel
 
-CSR, ROWS, DENSE = "csr", "row_sparse", "default"
+ADD, SUBTRACT = BY_NAME["add"], BY_NAME["subtract"]
+MULTIPLY, DIVIDE = BY_NAME["multiply"], BY_NAME["divide"]
+STORED_ONLY = (scatter_add_number, scatter_subtract_number)
 
 
-@kernel(
-    *("abs", "sign", "square", "relu", "sqrt", "cbrt", "expm1", "log1p", "negative"),
-    *("sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh"),
-    *("degrees", "radians", "floor", "ceil", "trunc", "fix", "rint", "round"),
-    *("_contrib_round_ste", "_contrib_sign_ste"),
-    *("_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar"),
-)
+@kernel(*(op for op in registry.operators() if op.facts.keeps_zeros), *STORED_ONLY)
 def on_values(call: Call) -> BaseSparseNDArray:
     """Use a function that keeps zeros on what is stored."""
     (array,) = call.inputs
     return array._like(call.op.kernel(array._values, **call.attrs))
 
 
-@kernel("_copy", "BlockGrad", "make_loss")
+@kernel(identity, block_grad, make_loss)
 def pass_on(call: Call) -> BaseSparseNDArray:
     """Return a copy."""
     (array,) = call.inputs
     return array._like(array._values.clone())
 
 
-@kernel("zeros_like")
+@kernel(zeros_like)
 def no_values(call: Call) -> BaseSparseNDArray:
     """Return an array of the same kind that stores nothing."""
     (array,) = call.inputs
@@ -45,10 +53,7 @@ def no_values(call: Call) -> BaseSparseNDArray:
     return make(type(array), array._shape, *parts, ctx=array._ctx)
 
 
-@kernel(
-    *("_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar"),
-    *("_lesser_scalar", "_lesser_equal_scalar"),
-)
+@kernel(*(row.scalar for row in OPERATIONS if row.returns_bool and row.dunder))
 def compared(call: Call) -> BaseSparseNDArray | None:
     """Compare what is stored with a number, if zero compared with it gives zero."""
     (array,) = call.inputs
@@ -56,7 +61,7 @@ def compared(call: Call) -> BaseSparseNDArray | None:
     return None if zero.item() else on_values(call)
 
 
-@kernel("_plus_scalar", "_minus_scalar")
+@kernel(ADD.scalar, SUBTRACT.scalar)
 def shifted(call: Call) -> NDArray:
     """Add a number: 0 keeps the array sparse, any other makes it dense."""
     if call.attrs["scalar"] == 0:
@@ -65,7 +70,7 @@ def shifted(call: Call) -> NDArray:
     return wrap_plain(NDArray, call.op.kernel(array._dense(), **call.attrs), array._ctx)
 
 
-@kernel("clip")
+@kernel(clip)
 def clipped(call: Call) -> BaseSparseNDArray:
     """Clip what is stored; zero must be within the limits."""
     a_min, a_max = call.attrs["a_min"], call.attrs["a_max"]
@@ -98,12 +103,12 @@ def dense_quietly(call: Call) -> NDArray:
     return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
 
 
-@kernel("elemwise_add", "elemwise_sub")
+@kernel(ADD.elementwise, SUBTRACT.elementwise)
 def summed(call: Call) -> NDArray | None:
     """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
     check_same(call)
     lhs, rhs = call.inputs
-    sign = -1 if call.op.name == "elemwise_sub" else 1
+    sign = -1 if call.op is SUBTRACT.elementwise else 1
     if call.stypes == (ROWS, ROWS):
         values = [lhs._values, rhs._values * sign]
         parts = layout.sum_rows(values, [lhs._indices, rhs._indices])
@@ -139,7 +144,7 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
     return make(CSRNDArray, lhs._shape, values, *parts, ctx=lhs._ctx)
 
 
-@kernel("elemwise_mul")
+@kernel(MULTIPLY.elementwise)
 def multiplied(call: Call) -> NDArray | None:
     """Multiply: what a sparse factor does not store is zero in the product."""
     check_same(call)
@@ -164,7 +169,7 @@ def _at_places(sparse: BaseSparseNDArray, dense: Tensor) -> Tensor:
     return dense[sparse._indices]
 
 
-@kernel("elemwise_div")
+@kernel(DIVIDE.elementwise)
 def divided(call: Call) -> NDArray | None:
     """Divide: the result is dense, as 0 / 0 is not 0."""
     check_same(call)
@@ -172,7 +177,7 @@ def divided(call: Call) -> NDArray | None:
     return dense_quietly(call) if dense else None
 
 
-@kernel("_scatter_elemwise_div")
+@kernel(scatter_divide)
 def divided_where_stored(call: Call) -> NDArray | None:
     """Divide only what is stored."""
     check_same(call)
@@ -186,19 +191,19 @@ def divided_where_stored(call: Call) -> NDArray | None:
     return lhs._like(lhs._values / below)
 
 
-@kernel("broadcast_add", "broadcast_sub")
+@kernel(ADD.broadcast, SUBTRACT.broadcast)
 def broadcast_summed(call: Call) -> NDArray | None:
     """Add or subtract with broadcasting: csr with dense gives dense."""
     return dense_quietly(call) if set(call.stypes) == {CSR, DENSE} else None
 
 
-@kernel("broadcast_mul", "broadcast_div")
+@kernel(MULTIPLY.broadcast, DIVIDE.broadcast)
 def broadcast_scaled(call: Call) -> NDArray | None:
     """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
     if call.stypes != (CSR, DENSE):
         return None
     lhs, rhs = call.inputs
-    if call.op.name == "broadcast_div" and lhs.shape == rhs.shape:
+    if call.op is DIVIDE.broadcast and lhs.shape == rhs.shape:
         raise MXNetError(
             "broadcast_div: please use elemwise_div for division between csr and dense of the same "
             "shape: zeros that are not stored would be divided, too."
@@ -206,11 +211,11 @@ def broadcast_scaled(call: Call) -> NDArray | None:
     if torch.broadcast_shapes(lhs.shape, rhs.shape) != torch.Size(lhs.shape):
         return None
     below = _at_places(lhs, dense_of(rhs))
-    scale = torch.mul if call.op.name == "broadcast_mul" else torch.div
+    scale = torch.mul if call.op is MULTIPLY.broadcast else torch.div
     return lhs._like(scale(lhs._values, below))
 
 
-@kernel("add_n")
+@kernel(add_n)
 def added(call: Call) -> NDArray | None:
     """Add row_sparse arrays."""
     if set(call.stypes) != {ROWS}:
@@ -222,7 +227,7 @@ def added(call: Call) -> NDArray | None:
     return make(RowSparseNDArray, first._shape, *layout.sum_rows(values, indices), ctx=first._ctx)
 
 
-@kernel("where", records=True)
+@kernel(where, records=True)
 def chosen(call: Call) -> NDArray | None:
     """Choose between dense arrays by a csr condition."""
     if call.stypes != (CSR, DENSE, DENSE):

@@ -12,27 +12,16 @@ from torch.nn import functional
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.handle import plain, wrap
 from ...imperative.state import state
-from ...ops.tensor.products import dot_shape
+from ...ops.sparse.storage_rules import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS
+from ...ops.tensor.indexing import embedding
+from ...ops.tensor.products import dot, dot_shape
+from ...ops.tensor.storage import sparse_embedding
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make
 from .dispatch import Call, dense_now, kernel, to_storage
 from .fallback import tell_operator
-
-CSR, ROWS, DENSE = "csr", "row_sparse", "default"
-# What MXNet stores the result as, where it has a kernel of its own:
-# (lhs, rhs, transpose_a, transpose_b): storage types, the first by default.
-RESULTS = {
-    (CSR, DENSE, False, False): (DENSE,),
-    (CSR, DENSE, True, False): (ROWS, DENSE),
-    (CSR, ROWS, False, False): (DENSE,),
-    (CSR, ROWS, True, False): (ROWS,),
-    (DENSE, CSR, False, False): (CSR, DENSE),
-    (DENSE, CSR, False, True): (None, DENSE),
-}
-# What a result becomes if it is made by way of dense arrays and nobody says otherwise.
-CONVERTED = {(DENSE, CSR, False, True): CSR}
 
 
 def wants_sparse_gradient(array: NDArray) -> bool:
@@ -59,7 +48,7 @@ def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False
     )
 
 
-@kernel("dot", records=True)
+@kernel(dot, records=True)
 def product(call: Call) -> NDArray:
     """Multiply matrices of which one is csr; other storage types go by way of dense arrays."""
     lhs, rhs = call.inputs
@@ -71,7 +60,7 @@ def product(call: Call) -> NDArray:
             f"dot: lhs is {lhs.dtype.__name__}, rhs is {rhs.dtype.__name__}; they must be equal."
         )
     dot_shape(lhs.shape, rhs.shape, transpose_a=left, transpose_b=right)
-    possible = RESULTS.get(case, ())
+    possible = DOT_RESULTS.get(case, ())
     if case[0] == CSR and possible and rhs.ndim != 2:
         raise MXNetError(
             f"sparse dot only supports 2 dimensional rhs, got {rhs.ndim} axes: reshape it to "
@@ -79,7 +68,7 @@ def product(call: Call) -> NDArray:
         )
     chosen = possible[0] if wanted is None and possible else wanted
     if chosen is None or chosen not in possible or rhs.ndim != 2 or lhs.ndim != 2:
-        return _by_dense(call, wanted or CONVERTED.get(case, DENSE))
+        return _by_dense(call, wanted or DOT_CONVERTED.get(case, DENSE))
     if call.stypes[0] == DENSE:
         return _dense_times_csr(lhs, rhs, right, chosen)
     return _transposed_csr_times(lhs, rhs, chosen) if left else _csr_times(lhs, rhs)
@@ -87,7 +76,7 @@ def product(call: Call) -> NDArray:
 
 def _by_dense(call: Call, stype: str) -> NDArray:
     given = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
-    tell_operator("dot", call.stypes, [stype], given)
+    tell_operator(call.op.name, call.stypes, [stype], given)
     lhs, rhs = call.inputs
     made = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
     return to_storage(made, stype, lhs._ctx)
@@ -141,7 +130,7 @@ def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str)
     return result
 
 
-@kernel("Embedding", "_contrib_SparseEmbedding", records=True)
+@kernel(embedding, sparse_embedding, records=True)
 def looked_up(call: Call) -> NDArray | None:
     """Look up rows of a row_sparse weight."""
     data, weight = call.inputs

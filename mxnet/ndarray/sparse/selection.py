@@ -7,16 +7,21 @@ from torch import Tensor
 
 from ...error import MXNetError
 from ...imperative.handle import plain, wrap_plain
+from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
+from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
+from ...ops.tensor.indexing import take
+from ...ops.tensor.joining import concat
+from ...ops.tensor.reduce import mean, norm, square_sum, sum_
+from ...ops.tensor.slicing import slice_
+from ...ops.tensor.storage import cast_storage, getnnz, retain
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make
 from .dispatch import Call, dense_now, kernel, to_storage
 
-CSR, ROWS, DENSE = "csr", "row_sparse", "default"
 
-
-@kernel("cast_storage", records=True)
+@kernel(cast_storage, records=True)
 def converted(call: Call) -> NDArray:
     """Convert to dense, or copy."""
     (array,) = call.inputs
@@ -33,7 +38,7 @@ def converted(call: Call) -> NDArray:
     return to_storage(dense, DENSE, array._ctx)
 
 
-@kernel("_sparse_retain")
+@kernel(retain)
 def retained(call: Call) -> RowSparseNDArray:
     """Keep the given rows of a row_sparse array; those not stored are kept as zeros."""
     data, indices = call.inputs
@@ -46,7 +51,7 @@ def retained(call: Call) -> RowSparseNDArray:
     return make(RowSparseNDArray, data._shape, values, wanted, ctx=data._ctx)
 
 
-@kernel("_contrib_getnnz")
+@kernel(getnnz)
 def stored_count(call: Call) -> NDArray:
     """Count the stored values of a csr matrix, in all or in each row."""
     (data,) = call.inputs
@@ -71,7 +76,7 @@ def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
     return make(CSRNDArray, (len(rows), array._shape[1]), *parts, ctx=array._ctx)
 
 
-@kernel("take")
+@kernel(take)
 def taken(call: Call) -> CSRNDArray | None:
     """Take rows of a csr matrix."""
     mode = call.attrs["mode"]
@@ -87,7 +92,7 @@ def taken(call: Call) -> CSRNDArray | None:
     return _rows_of(array, rows % count if mode == "wrap" else rows.clamp(0, count - 1))
 
 
-@kernel("slice")
+@kernel(slice_)
 def sliced(call: Call) -> CSRNDArray | None:
     """Cut a block of rows, and of columns, out of a csr matrix."""
     (array,) = call.inputs
@@ -113,7 +118,7 @@ def sliced(call: Call) -> CSRNDArray | None:
     return make(CSRNDArray, (bottom - top, width), values, indices, indptr, ctx=array._ctx)
 
 
-@kernel("Concat")
+@kernel(concat)
 def joined(call: Call) -> CSRNDArray | None:
     """Put csr matrices below each other."""
     if set(call.stypes) != {CSR} or call.attrs["dim"] != 0:
@@ -145,7 +150,7 @@ def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
     return values.new_zeros(array._shape[1 - axis]).index_add_(0, places, values)
 
 
-@kernel("sum", "mean")
+@kernel(sum_, mean)
 def totalled(call: Call) -> NDArray | None:
     """Sum or average the columns or rows of a csr matrix."""
     (array,) = call.inputs
@@ -153,12 +158,12 @@ def totalled(call: Call) -> NDArray | None:
     if axis is None or call.stypes[0] != CSR:
         return None
     total = _sums(array, array._values, axis)
-    if call.op.name == "mean":
+    if call.op is mean:
         total = total / array._shape[axis]
     return wrap_plain(NDArray, total.to(array._values.dtype), array._ctx)
 
 
-@kernel("norm")
+@kernel(norm)
 def norm_of(call: Call) -> NDArray | None:
     """Return the L2 norm of all, or of the columns or rows of a csr matrix."""
     (array,) = call.inputs
@@ -174,7 +179,7 @@ def norm_of(call: Call) -> NDArray | None:
     return wrap_plain(NDArray, _sums(array, array._values.square(), axis).sqrt_(), array._ctx)
 
 
-@kernel("_square_sum")
+@kernel(square_sum)
 def squares_totalled(call: Call) -> NDArray:
     """Sum the squares of a row_sparse matrix over an axis; kept row sums stay row_sparse."""
     (array,) = call.inputs
@@ -191,7 +196,7 @@ def squares_totalled(call: Call) -> NDArray:
     return wrap_plain(NDArray, sums, array._ctx)
 
 
-@kernel("LinearRegressionOutput", "LogisticRegressionOutput", records=True)
+@kernel(linear_regression_output, logistic_regression_output, records=True)
 def compared_with_label(call: Call) -> NDArray | None:
     """Take a csr label; its dense form is what the loss needs."""
     if call.stypes != (DENSE, CSR):

@@ -7,13 +7,15 @@ from torch import Tensor
 
 from ...error import MXNetError
 from ...imperative.handle import wrap_plain, writable
+from ...ops.sparse.storage_rules import DENSE, ROWS
+from ...ops.training.adam import adam_update
+from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_update
+from ...ops.training.sgd import sgd_mom_update, sgd_update
 from ..ndarray import NDArray
 from . import layout
 from .arrays import RowSparseNDArray
 from .base import make
 from .dispatch import Call, dense_of, kernel
-
-ROWS, DENSE = "row_sparse", "default"
 
 
 def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
@@ -68,7 +70,7 @@ def _uniform(call: Call) -> bool:
     return len({call.stypes[0], *call.stypes[2:]}) == 1
 
 
-@kernel("sgd_update", "sgd_mom_update", "adam_update", records=True)
+@kernel(sgd_update, sgd_mom_update, adam_update, records=True)
 def lazily(call: Call) -> NDArray | None:
     """Update the rows of a row_sparse gradient, or all rows without `lazy_update`."""
     if call.stypes[1] != ROWS:
@@ -80,13 +82,13 @@ def lazily(call: Call) -> NDArray | None:
     return _standard(call) if standard else None
 
 
-@kernel("ftrl_update", records=True)
+@kernel(ftrl_update, records=True)
 def ftrl(call: Call) -> NDArray | None:
     """Update the rows of a row_sparse gradient if weight and states are row_sparse, too."""
     return _update_rows(call) if set(call.stypes) == {ROWS} else None
 
 
-@kernel("_sparse_adagrad_update", "_contrib_group_adagrad_update", records=True)
+@kernel(adagrad_update, group_adagrad_update, records=True)
 def adagrad(call: Call) -> NDArray:
     """Update the rows of a row_sparse gradient."""
     if call.stypes[1] != ROWS or not _uniform(call):

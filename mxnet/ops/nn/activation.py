@@ -117,6 +117,7 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     input_init={"gamma": '["Constant", {"value": 0.25}]'},
     full_precision_when={"act_type": ("elu", "selu")},
     random=True,
+    names_single_input=True,
 )
 def leaky_relu(
     data: Tensor,

@@ -117,6 +117,7 @@ def _visible(attrs: dict) -> tuple[str, ...]:
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
     overwritable=True,
     keeps_layout=True,
+    hidden_outputs=("output_mean_var", ("mean", "var")),
 )
 def batch_norm(
     data: Tensor,

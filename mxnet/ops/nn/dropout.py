@@ -22,6 +22,7 @@ from ..shapes import same
     random=True,
     identity=lambda a: a["mode"] != "always" and 0.0 <= a["p"] <= 1.0,
     keeps_layout=True,
+    names_single_input=True,
 )
 def dropout(
     data: Tensor,

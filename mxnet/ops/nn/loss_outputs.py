@@ -213,7 +213,7 @@ def _sign_of_difference(out: Tensor, label: Tensor) -> Tensor:
     return (out > label).to(out.dtype) * 2 - 1
 
 
-_regression(
+linear_regression_output = _regression(
     "LinearRegressionOutput",
     torch.clone,
     _difference,
@@ -221,7 +221,7 @@ _regression(
     "mx.nd.LinearRegressionOutput(mx.nd.array([[2]]), mx.nd.array([1])).asnumpy()\n"
     "    array([[2.]], dtype=float32)",
 )
-_regression(
+logistic_regression_output = _regression(
     "LogisticRegressionOutput",
     torch.sigmoid,
     _difference,
@@ -250,7 +250,7 @@ def _svm_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
     return [data, label], outs
 
 
-@op("SVMOutput", shape=_svm_shapes, precision="full", loss=True)
+@op("SVMOutput", shape=_svm_shapes, precision="full", loss=True, gradients_by_input=True)
 def svm_output(
     data: Tensor,
     label: Tensor,
@@ -292,7 +292,14 @@ def svm_output_gradient(
     return direction * missing.clamp_min(0) * (2 * regularization_coefficient), None
 
 
-@op("MakeLoss", shape=same, precision="full", loss=True)
+@op(
+    "MakeLoss",
+    shape=same,
+    precision="full",
+    loss=True,
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def make_loss(
     data: Tensor,
     *,
@@ -369,7 +376,13 @@ def _sparseness_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
     return [data, *([data[1:2]] if data is not None else ins[1:])], outs
 
 
-@op("IdentityAttachKLSparseReg", shape=_sparseness_shapes, precision="full")
+@op(
+    "IdentityAttachKLSparseReg",
+    shape=_sparseness_shapes,
+    precision="full",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def identity_attach_kl_sparse_reg(
     data: Tensor,
     moving_avg: ZeroAux,

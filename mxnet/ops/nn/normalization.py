@@ -37,6 +37,7 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     shape=_layer_shapes,
     precision="full",
     overwritable=True,
+    hidden_outputs=("output_mean_var", ("mean", "std")),
 )
 def layer_norm(
     data: Tensor,
@@ -74,7 +75,14 @@ def _group_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     return [data, *rest], [data, *[(data[0], groups)] * (len(outs) - 1)]
 
 
-@op("GroupNorm", outputs=_visible, total=3, shape=_group_shapes, precision="full")
+@op(
+    "GroupNorm",
+    outputs=_visible,
+    total=3,
+    shape=_group_shapes,
+    precision="full",
+    hidden_outputs=("output_mean_var", ("mean", "std")),
+)
 def group_norm(
     data: Tensor,
     gamma: Tensor,
@@ -119,7 +127,14 @@ def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
     return [data, *rest], [data]
 
 
-@op("InstanceNorm", outputs=("output",), total=3, shape=_instance_shapes, precision="full")
+@op(
+    "InstanceNorm",
+    outputs=("output",),
+    total=3,
+    shape=_instance_shapes,
+    precision="full",
+    gradients_by_input=True,
+)
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
     """Normalize each channel of each sample over its spatial axes.
 
@@ -140,7 +155,15 @@ def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
     return (1,) if mode == "channel" else tuple(range(2, ndim))
 
 
-@op("L2Normalization", outputs=("output",), total=2, shape=same, precision="full")
+@op(
+    "L2Normalization",
+    outputs=("output",),
+    total=2,
+    shape=same,
+    precision="full",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def l2_normalization(
     data: Tensor,
     *,
@@ -158,7 +181,15 @@ def l2_normalization(
     return data / (data * data).sum(axes, keepdim=True).add(eps).sqrt()
 
 
-@op("LRN", outputs=("output",), total=2, shape=same, precision="full", bfloat16="any")
+@op(
+    "LRN",
+    outputs=("output",),
+    total=2,
+    shape=same,
+    precision="full",
+    bfloat16="any",
+    names_single_input=True,
+)
 def lrn(
     data: Tensor,
     *,

@@ -193,6 +193,7 @@ def _counts_index(attrs: dict) -> int:
     bfloat16="any",
     keeps_finite=True,
     keeps_layout=True,
+    names_single_input=True,
 )
 def pooling(
     data: Tensor,

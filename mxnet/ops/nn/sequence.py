@@ -51,7 +51,15 @@ def _same_as_data(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     return ins, [ins[0]]
 
 
-@op("SequenceMask", "_npx_sequence_mask", optional=_GIVEN, shape=_same_as_data, types="T L -> T")
+@op(
+    "SequenceMask",
+    "_npx_sequence_mask",
+    optional=_GIVEN,
+    shape=_same_as_data,
+    types="T L -> T",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def sequence_mask(
     data: Tensor,
     sequence_length: Tensor | None = None,
@@ -77,7 +85,13 @@ def sequence_mask(
     return data.masked_fill(behind, number(value, data.dtype))
 
 
-@op("SequenceLast", optional=_GIVEN, types="T L -> T")
+@op(
+    "SequenceLast",
+    optional=_GIVEN,
+    types="T L -> T",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def sequence_last(
     data: Tensor,
     sequence_length: Tensor | None = None,
@@ -112,7 +126,14 @@ def _last_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes
 sequence_last.shape_rule = _last_shapes
 
 
-@op("SequenceReverse", optional=_GIVEN, shape=_same_as_data, types="T L -> T")
+@op(
+    "SequenceReverse",
+    optional=_GIVEN,
+    shape=_same_as_data,
+    types="T L -> T",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def sequence_reverse(
     data: Tensor,
     sequence_length: Tensor | None = None,

@@ -49,6 +49,7 @@ def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     types="T L -> @dtype",
     method=True,
     precision="full",
+    names_single_input=True,
 )
 def softmax(
     data: Tensor,
@@ -98,6 +99,7 @@ def softmax_output(data: Shape | None, length: Shape | None, **_: object) -> Sha
     types="T -> @dtype",
     method=True,
     precision="full",
+    names_single_input=True,
 )
 def log_softmax(
     data: Tensor,

@@ -132,10 +132,10 @@ def with_number(
     swapped: bool = False,
     gradient: Callable | None = None,
     **facts: Any,
-) -> None:
+) -> Op:
     """Declare the form with a number."""
     example = shown(f"mx.nd._internal.{name}(mx.nd.array([1, -2, 5]), scalar={number})", result)
-    scalar(
+    return scalar(
         name,
         kernel,
         *aliases,
@@ -360,21 +360,21 @@ with_number(
     result="[1., 2., 5.]",
     precision="full",
 )
-with_number(
+scatter_add_number = with_number(
     "_scatter_plus_scalar",
     torch.add,
     doc="Array plus number; of a sparse array only what is stored.",
     number="2",
     result="[3., 0., 7.]",
 )
-with_number(
+scatter_subtract_number = with_number(
     "_scatter_minus_scalar",
     torch.sub,
     doc="Array minus number; of a sparse array only what is stored.",
     number="2",
     result="[-1., -4.,  3.]",
 )
-elementwise(
+scatter_divide = elementwise(
     "_scatter_elemwise_div",
     divide,
     doc="Quotient of two arrays of one shape; of a sparse array only what is stored.",

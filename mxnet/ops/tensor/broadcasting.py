@@ -130,7 +130,7 @@ def broadcast_like_shape(
     )
 
 
-@op("tile", "_npi_tile", method=True)
+@op("tile", "_npi_tile", method=True, names_single_input=True)
 def tile(data: Tensor, *, reps: Shape) -> Tensor:
     """Put copies of the array side by side, ``reps`` times along each axis.
 
@@ -152,7 +152,7 @@ def tile_shape(data: Shape | None, *, reps: Shape) -> Shape | None:
     return tuple(UNKNOWN if n == UNKNOWN else n * r for n, r in zip(sizes, times, strict=True))
 
 
-@op("repeat", "_np_repeat", method=True)
+@op("repeat", "_np_repeat", method=True, names_single_input=True)
 def repeat(data: Tensor, *, repeats: int, axis: int | None = None) -> Tensor:
     """Repeat each element; without an axis the array is flattened first.
 
@@ -196,7 +196,7 @@ def _check_pad(shape: Shape, pad_width: Shape) -> None:
         raise ShapeError(f"Pad: the first two axes cannot be padded, but pad_width={pad_width}.")
 
 
-@op("Pad", "pad", method=True)
+@op("Pad", "pad", method=True, names_single_input=True, gradients_by_input=True)
 def pad(
     data: Tensor,
     *,
@@ -230,7 +230,7 @@ def pad_shape(data: Shape | None, *, pad_width: Shape, **_: object) -> Shape | N
     )
 
 
-@op("_contrib_index_array", types="T -> int64")
+@op("_contrib_index_array", types="T -> int64", names_single_input=True)
 def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
     """Return for each element its index, or the chosen parts of it.
 

@@ -489,7 +489,7 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
     return in_floating_point("smooth_l1", kernel, data)
 
 
-@op("_contrib_quadratic", shape=same)
+@op("_contrib_quadratic", shape=same, names_single_input=True)
 def quadratic(data: Tensor, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Tensor:
     """Quadratic function: ``a x^2 + b x + c``.
 

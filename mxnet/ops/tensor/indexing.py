@@ -174,7 +174,14 @@ def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
     return index.unsqueeze(axis) if removed else index.reshape(1)
 
 
-@op("pick", "_npx_pick", "choose_element_0index", types="T I -> T", method=True)
+@op(
+    "pick",
+    "_npx_pick",
+    "choose_element_0index",
+    types="T I -> T",
+    method=True,
+    gradient_names=("output",),
+)
 def pick(
     data: Tensor,
     index: Tensor,
@@ -245,7 +252,7 @@ def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
     return indices.long().unbind(0)
 
 
-@op("gather_nd", "_npi_gather_nd", "_npx_gather_nd", types="T I -> T")
+@op("gather_nd", "_npi_gather_nd", "_npx_gather_nd", types="T I -> T", gradient_names=("output",))
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
     """Gather elements or slices whose coordinates stand in the columns of ``indices``.
 
@@ -289,7 +296,13 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
     return (*data[:at], UNKNOWN, *data[at + 1 :])
 
 
-@op("where", "_sparse_where", types="C T T -> T", precision="widest")
+@op(
+    "where",
+    "_sparse_where",
+    types="C T T -> T",
+    precision="widest",
+    gradient_names=(None, "output0", "output1"),
+)
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.
 

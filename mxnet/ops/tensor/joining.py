@@ -167,6 +167,8 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
     # Numbered even when there is one.
     outputs=lambda a: tuple(f"output{i}" for i in range(a["num_outputs"])),
     method=True,
+    names_single_input=True,
+    gradients_by_input=True,
 )
 def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
@@ -222,6 +224,7 @@ def _section_starts(size: int, sections: int) -> Shape:
     "_split_v2",
     "_npi_split",
     outputs=lambda a: a["sections"] if a["sections"] > 0 else len(a["indices"]),
+    names_single_input=True,
 )
 def split_v2(
     data: Tensor,

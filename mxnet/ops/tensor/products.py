@@ -71,7 +71,13 @@ def dot_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
     return math.prod(outs[0]) * (ins[0][0] if attrs["transpose_a"] else ins[0][-1])
 
 
-@op("batch_dot", "_npx_batch_dot", precision="widest", overwritable=True)
+@op(
+    "batch_dot",
+    "_npx_batch_dot",
+    precision="widest",
+    overwritable=True,
+    gradient_names=("lhs_output", "rhs_output"),
+)
 def batch_dot(
     lhs: Tensor,
     rhs: Tensor,

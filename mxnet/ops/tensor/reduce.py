@@ -81,7 +81,7 @@ def over_axes(
 
 TABLE = "[[1, 2], [3, 4]]"
 
-over_axes(
+sum_ = over_axes(
     "sum",
     total,
     "sum_axis",
@@ -92,7 +92,7 @@ over_axes(
     direct=torch.sum,
     precision="full",
 )
-over_axes(
+mean = over_axes(
     "mean",
     average,
     "_sparse_mean",
@@ -145,7 +145,7 @@ over_axes(
     result="[1., 3.]",
     gradient=to_every_extreme,
 )
-reduction(
+square_sum = reduction(
     "_square_sum",
     total_of_squares,
     doc="Sum of squares over axes.",
@@ -247,7 +247,7 @@ def argmax_channel_outputs(data: tuple | None) -> tuple | None:
     return None if data is None else data[:1] + data[2:]
 
 
-@op("moments", outputs=2, precision="full")
+@op("moments", outputs=2, precision="full", names_single_input=True)
 def moments(
     data: Tensor, *, axes: Shape | None = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:

@@ -131,7 +131,15 @@ def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 @may_share
-@op("SwapAxis", "_npi_swapaxes", "swapaxes", shape=_swapped, method=True)
+@op(
+    "SwapAxis",
+    "_npi_swapaxes",
+    "swapaxes",
+    shape=_swapped,
+    method=True,
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> Tensor:
     """Exchange two axes.
 
@@ -179,7 +187,7 @@ def _squeezed_axes(shape: Shape, axis: Shape | None) -> list[int]:
 
 
 @may_share
-@op("squeeze", method=True)
+@op("squeeze", method=True, names_single_input=True)
 def squeeze(data: Tensor, *, axis: Shape | None = None) -> Tensor:
     """Remove axes of size 1: all, or those given. At least one axis is left.
 
@@ -272,7 +280,7 @@ def _check_blocks(name: str, shape: Shape, multiples: dict[int, int]) -> None:
             )
 
 
-@op("depth_to_space", method=True)
+@op("depth_to_space", method=True, names_single_input=True)
 def depth_to_space(data: Tensor, *, block_size: int) -> Tensor:
     """Move blocks of channels into height and width.
 
@@ -287,7 +295,7 @@ def depth_to_space(data: Tensor, *, block_size: int) -> Tensor:
     return blocks.reshape(n, c // (b * b), h * b, w * b)
 
 
-@op("space_to_depth", method=True)
+@op("space_to_depth", method=True, names_single_input=True)
 def space_to_depth(data: Tensor, *, block_size: int) -> Tensor:
     """Move blocks of height and width into channels.
 
@@ -330,7 +338,7 @@ def space_to_depth_shape(data: Shape | None, *, block_size: int) -> Shape | None
 
 
 @may_share
-@op("diag", method=True)
+@op("diag", method=True, names_single_input=True)
 def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Take the ``k``-th diagonal of two axes, or make a diagonal matrix of a vector.
 

@@ -152,7 +152,7 @@ def slice_like_shape(
     return None if data is None or shape_like is None else _like_sizes(data, shape_like, axes)
 
 
-@op("reverse", "flip", shape=same, method=True)
+@op("reverse", "flip", shape=same, method=True, names_single_input=True)
 def reverse(data: Tensor, *, axis: Shape) -> Tensor:
     """Turn the order of elements around along axes.
 
@@ -179,7 +179,7 @@ def _crop_window(
 
 
 @may_share
-@op("Crop", count="num_args")
+@op("Crop", count="num_args", gradients_by_input=True)
 def crop(
     *data: Tensor, offset: Shape = (0, 0), h_w: Shape = (0, 0), center_crop: bool = False
 ) -> Tensor:

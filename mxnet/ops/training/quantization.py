@@ -95,7 +95,7 @@ class _EightBitTypes(TypePattern):
         return super()._read(word, bound, attrs)
 
 
-@op("_contrib_quantize_v2", outputs=3, shape=_ranged)
+@op("_contrib_quantize_v2", outputs=3, shape=_ranged, names_single_input=True)
 def quantize_v2(
     data: Tensor,
     *,

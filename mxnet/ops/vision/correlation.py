@@ -19,7 +19,7 @@ def _sizes(size: int, kernel: int, reach: int, stride: int, pad: int) -> int:
     return -((2 * (reach + (kernel - 1) // 2) - size - 2 * pad) // stride)
 
 
-@op("Correlation", outputs=("output",), total=3, precision="widest")
+@op("Correlation", outputs=("output",), total=3, precision="widest", gradients_by_input=True)
 def correlation(
     data1: Tensor,
     data2: Tensor,

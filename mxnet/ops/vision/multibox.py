@@ -15,7 +15,13 @@ from .boxes import match_greedily, no_gradient
 from .suppression import best_first, keep_greedily, pairwise_iou, to_centres
 
 
-@op("_contrib_MultiBoxPrior", "_npx_multibox_prior", precision="full")
+@op(
+    "_contrib_MultiBoxPrior",
+    "_npx_multibox_prior",
+    precision="full",
+    names_single_input=True,
+    gradients_by_input=True,
+)
 def multi_box_prior(
     data: Tensor,
     *,

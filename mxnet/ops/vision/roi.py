@@ -53,7 +53,7 @@ def _pooled_shape(
     return (rois[0], data[1], *pooled_size)
 
 
-@op("ROIPooling", "_npx_roi_pooling", outputs=("output",), total=2)
+@op("ROIPooling", "_npx_roi_pooling", outputs=("output",), total=2, gradients_by_input=True)
 def roi_pooling(
     data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: Fraction
 ) -> Tensor:

@@ -71,7 +71,11 @@ def _resized(size: int, mode: str, given: int, scale: float | None, like: int | 
     return int(size * scale)
 
 
-@op("_contrib_BilinearResize2D", optional={"like": lambda a: a["mode"] == "like"})
+@op(
+    "_contrib_BilinearResize2D",
+    optional={"like": lambda a: a["mode"] == "like"},
+    names_single_input=True,
+)
 def bilinear_resize_2d(
     data: Tensor,
     like: Tensor | None = None,
@@ -276,7 +280,7 @@ def up_sampling_shape(
     return (batch, channels, *(UNKNOWN if n == UNKNOWN else n * scale for n in sizes))
 
 
-@op("BilinearSampler", outputs=("output",), total=2)
+@op("BilinearSampler", outputs=("output",), total=2, gradients_by_input=True)
 def bilinear_sampler(data: Tensor, grid: Tensor, *, cudnn_off: bool | None = None) -> Tensor:
     """Sample at places ``grid`` of x and y in [-1, 1]; what lies outside is zero.
 
@@ -293,7 +297,7 @@ def bilinear_sampler_shape(data: Shape | None, grid: Shape | None, **_: object) 
     return None if data is None or grid is None else (*data[:2], *grid[2:])
 
 
-@op("GridGenerator", outputs=("output",), total=2)
+@op("GridGenerator", outputs=("output",), total=2, names_single_input=True, gradients_by_input=True)
 def grid_generator(
     data: Tensor,
     *,
@@ -341,7 +345,7 @@ def grid_generator_shape(
     return data if transform_type == "warp" else (data[0], 2, *target_shape)
 
 
-@op("SpatialTransformer", outputs=("output",), total=3)
+@op("SpatialTransformer", outputs=("output",), total=3, gradients_by_input=True)
 def spatial_transformer(
     data: Tensor,
     loc: Tensor,
