@@ -1,0 +1,236 @@
+"""Traps of exporting: where MXNet's exporter was silently wrong, and what the API promises."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import onnx
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError
+from mxnet.onnx.builder import UnsupportedExport
+from mxnet.onnx.export import build_model
+from tests.onnx.running import assert_equal_outputs, run
+
+RNG = np.random.RandomState(0)
+
+
+def _normal(*shape: int) -> mx.nd.NDArray:
+    return mx.nd.array(RNG.standard_normal(shape))
+
+
+def _ours(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray]) -> list[np.ndarray]:
+    aux = set(symbol.list_auxiliary_states())
+    args = {n: arrays[n] for n in symbol.list_arguments()}
+    states = {n: arrays[n] for n in aux}
+    executor = symbol.bind(mx.cpu(), args, aux_states=states, grad_req="null")
+    return [o.asnumpy() for o in executor.forward(is_train=False)]
+
+
+def _check(
+    symbol: mx.sym.Symbol,
+    params: dict[str, mx.nd.NDArray],
+    *datas: mx.nd.NDArray,
+    labels: dict[str, mx.nd.NDArray] | None = None,
+    **options: object,
+) -> onnx.ModelProto:
+    free = [n for n in symbol.list_inputs() if n not in params and n not in (labels or {})]
+    feed = dict(zip(free, datas, strict=True))
+    model = build_model(symbol, params, [d.shape for d in datas], **options)
+    found = run(model, {n: d.asnumpy() for n, d in feed.items()})
+    assert_equal_outputs(found, _ours(symbol, {**params, **feed, **(labels or {})}))
+    return model
+
+
+def test_fixed_gamma_counts_as_one() -> None:
+    """With fix_gamma, the default, a gamma of 7 is not used."""
+    symbol = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
+    params = {
+        "bn_gamma": mx.nd.ones(3) * 7,
+        "bn_beta": _normal(3),
+        "bn_moving_mean": _normal(3),
+        "bn_moving_var": mx.nd.ones(3) * 2,
+    }
+    _check(symbol, params, _normal(2, 3, 4, 4))
+
+
+@pytest.mark.parametrize("kind", ["avg", "max", "sum"])
+@pytest.mark.parametrize("with_pad", [True, False])
+@pytest.mark.parametrize("dynamic", [None, [(None, 2, None, None)]])
+def test_full_pooling_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
+    """Cut windows divide by what they cover, with numbers and with dynamic sizes."""
+    symbol = mx.sym.Pooling(
+        mx.sym.var("data"),
+        kernel=(3, 3),
+        stride=(2, 2),
+        pad=(1, 1),
+        pool_type=kind,
+        pooling_convention="full",
+        count_include_pad=with_pad,
+    )
+    _check(symbol, {}, _normal(1, 2, 6, 7), dynamic_shapes=dynamic)
+
+
+def test_prelu_has_a_slope_for_each_channel() -> None:
+    """Slopes of images meet the channels, not the last axis."""
+    symbol = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="p")
+    _check(symbol, {"p_gamma": mx.nd.array([0.1, 0.5, 0.9])}, _normal(2, 3, 4, 4))
+
+
+def test_training_heads_need_no_label() -> None:
+    """SoftmaxOutput and its kin become what they predict; the label is no input."""
+    for head in ("SoftmaxOutput", "LogisticRegressionOutput", "LinearRegressionOutput"):
+        symbol = getattr(mx.sym, head)(mx.sym.var("data"), name="head")
+        shape = (2, 4) if head != "SoftmaxOutput" else (2,)
+        labels = {"head_label": mx.nd.zeros(shape)}
+        model = _check(symbol, {}, _normal(2, 4), labels=labels)
+        assert [i.name for i in model.graph.input] == ["data"]
+
+
+def test_defaults_that_json_leaves_out_hold() -> None:
+    """A dense layer flattens and has a bias unless the file says otherwise."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="fc")
+    assert "flatten" not in symbol.tojson()
+    loaded = mx.sym.load_json(symbol.tojson())
+    _check(loaded, {"fc_weight": _normal(5, 12), "fc_bias": _normal(5)}, _normal(2, 3, 4))
+
+
+def test_equal_names_of_nodes_do_not_clash() -> None:
+    """Two nodes of one name, and a node named as a variable, stay apart."""
+    data = mx.sym.var("data")
+    one = mx.sym.relu(data, name="same")
+    two = mx.sym.tanh(one, name="same")
+    _check(mx.sym.broadcast_add(two, one, name="data_out"), {}, _normal(2, 3))
+
+
+def test_deconvolution_with_adj_and_with_target_shape() -> None:
+    """Both ways to say the size of the output."""
+    for option in ({"adj": (1, 1), "pad": (1, 1)}, {"target_shape": (9, 9)}):
+        symbol = mx.sym.Deconvolution(
+            mx.sym.var("data"), kernel=(3, 3), stride=(2, 2), num_filter=4, name="d", **option
+        )
+        _check(symbol, {"d_weight": _normal(3, 4, 3, 3)}, _normal(1, 3, 5, 5))
+
+
+def test_upsampling_nearest_and_learned() -> None:
+    """Repeated pixels, and a bilinear kernel that is a parameter."""
+    nearest = mx.sym.UpSampling(mx.sym.var("data"), scale=2, sample_type="nearest")
+    _check(nearest, {}, _normal(1, 2, 3, 4))
+    learned = mx.sym.UpSampling(
+        mx.sym.var("data"), scale=2, sample_type="bilinear", num_filter=2, name="up"
+    )
+    _check(learned, {"up_weight": _normal(2, 1, 4, 4)}, _normal(1, 2, 4, 4))
+
+
+def test_groups_keep_the_order_of_outputs() -> None:
+    """Outputs come as the group lists them, repeated and direct ones too."""
+    data = mx.sym.var("data")
+    parts = mx.sym.split(data, num_outputs=2, axis=1, name="parts")
+    symbol = mx.sym.Group([parts[1], mx.sym.relu(data), data, parts[0], parts[1]])
+    _check(symbol, {}, _normal(2, 4))
+
+
+def test_parameters_are_inputs_and_initializers() -> None:
+    """As MXNet writes them; outputs are named after their nodes."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    params = {"fc_weight": _normal(2, 3), "fc_bias": _normal(2), "unused": _normal(1)}
+    model = _check(symbol, params, _normal(4, 3))
+    assert [i.name for i in model.graph.input] == ["data", "fc_weight", "fc_bias"]
+    assert {i.name for i in model.graph.initializer} == {"fc_weight", "fc_bias"}
+    assert [o.name for o in model.graph.output] == ["fc"]
+    assert model.opset_import[0].version == 13
+
+
+def test_dynamic_batch_runs_with_any_size() -> None:
+    """One file serves all batch sizes; the size has the name that was given."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten())
+    net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.LayerNorm())
+    net.initialize()
+    net(mx.nd.ones((1, 2, 5, 5)))
+    symbol = net(mx.sym.var("data"))
+    params = {p.name: p.data() for p in net.collect_params().values()}
+    model = build_model(symbol, params, [("batch", 2, 5, 5)])
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    for batch in (1, 7):
+        data = _normal(batch, 2, 5, 5)
+        found = run(model, {"data": data.asnumpy()})
+        assert_equal_outputs(found, [net(data).asnumpy()])
+
+
+@pytest.mark.parametrize("opset", [12, 13, 17, 18, 21])
+def test_opset_is_the_one_that_was_asked_for(opset: int) -> None:
+    """Axes as attributes or inputs, LayerNormalization where it exists."""
+    x = mx.sym.LayerNorm(mx.sym.var("data"), name="ln")
+    x = mx.sym.softmax(mx.sym.sum(mx.sym.expand_dims(x, axis=1), axis=1), axis=0)
+    x = mx.sym.max(mx.sym.concat(*mx.sym.split(x, num_outputs=2, axis=1), dim=0), axis=1)
+    params = {"ln_gamma": _normal(4), "ln_beta": _normal(4)}
+    model = _check(x, params, _normal(3, 4), opset=opset)
+    assert model.opset_import[0].version == opset
+    kinds = {n.op_type for n in model.graph.node}
+    assert ("LayerNormalization" in kinds) == (opset >= 17)
+
+
+def test_loops_and_branches_are_exported() -> None:
+    """foreach, while_loop and cond become Loop and If."""
+    step = lambda x, s: (x * 2 + s, x + s)  # noqa: E731
+    out, last = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
+    _check(mx.sym.Group([out, last]), {}, _normal(4, 3), _normal(3))
+    out, last = mx.sym.contrib.while_loop(
+        lambda i: i < 3, lambda i: (i * 10, [i + 1]), [mx.sym.var("i")], max_iterations=5
+    )
+    _check(mx.sym.Group([out, last[0]]), {}, mx.nd.zeros((1,)))
+    x = mx.sym.var("x")
+    branch = mx.sym.contrib.cond(x.sum() > 0, lambda: x * 2, lambda: x - 1)
+    for sign in (1, -1):
+        _check(branch, {}, mx.nd.ones((2,)) * sign)
+
+
+def test_gluon_recurrent_layers_are_exported() -> None:
+    """Weights that a graph packs itself are packed at export."""
+    for layer in (mx.gluon.rnn.LSTM(3, 2, bidirectional=True), mx.gluon.rnn.GRU(3)):
+        layer.initialize()
+        layer.hybridize()
+        data = _normal(4, 2, 5)
+        wanted = layer(data).asnumpy()
+        states = [mx.nd.zeros(i["shape"]) for i in layer.state_info(2)]
+        out = layer(mx.sym.var("data"), [mx.sym.var(f"s{i}") for i in range(len(states))])
+        params = {p.name: p.data() for p in layer.collect_params().values()}
+        model = build_model(out[0], params, [data.shape, *(s.shape for s in states)])
+        feed = {"data": data.asnumpy(), **{f"s{i}": s.asnumpy() for i, s in enumerate(states)}}
+        assert_equal_outputs(run(model, feed), [wanted])
+
+
+def test_files_and_dicts_are_taken(tmp_path: pathlib.Path) -> None:
+    """Paths, a dict with prefixes and a pair of dicts mean the same."""
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    args = {"fc_weight": _normal(2, 3), "fc_bias": _normal(2)}
+    mx.model.save_checkpoint(str(tmp_path / "m"), 1, symbol, args, {})
+    sources = [
+        (str(tmp_path / "m-symbol.json"), str(tmp_path / "m-0001.params")),
+        (symbol, {f"arg:{k}": v for k, v in args.items()}),
+        (symbol, [args, {}]),
+    ]
+    files = []
+    for i, source in enumerate(sources):
+        target = str(tmp_path / f"{i}.onnx")
+        assert mx.onnx.export_model(*source, [(1, 3)], np.float32, target) == target
+        files.append(pathlib.Path(target).read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def test_what_cannot_be_exported_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    """The error names operator and node, and what is written appears whole or not at all."""
+    target = tmp_path / "x.onnx"
+    symbol = mx.sym.linalg.gelqf(mx.sym.var("data"), name="lq")
+    with pytest.raises(UnsupportedExport, match=r"_linalg_gelqf.*'lq'"):
+        mx.onnx.export_model(symbol, {}, [(2, 2)], onnx_file_path=target)
+    with pytest.raises(MXNetError, match="in_shapes has 2"):
+        mx.onnx.export_model(mx.sym.relu(mx.sym.var("data")), {}, [(2,), (3,)], np.float32, target)
+    with pytest.raises(MXNetError, match="opset_version=5"):
+        mx.onnx.export_model(
+            mx.sym.relu(mx.sym.var("data")), {}, [(2,)], onnx_file_path=target, opset_version=5
+        )
+    assert list(tmp_path.iterdir()) == []
