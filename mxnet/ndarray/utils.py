@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..formats import params_file
+from ..formats import params_file, safetensors_file
 from ..imperative.handle import plain, wrap_plain
 from ..shape_mode import is_np_shape
 from .creation import array, empty, zeros
@@ -37,7 +37,8 @@ def _arrays(read: Any) -> list[NDArray] | dict[str, NDArray]:
 def save(fname: Any, data: Any) -> None:
     """Save an array, a list or a dict of arrays in MXNet's binary format.
 
-    The file appears whole or not at all, and carries checksums that `load` verifies.
+    A name that ends in ``.safetensors`` chooses that format, for a dict of dense arrays. The file
+    appears whole or not at all; MXNet's format carries checksums that `load` verifies.
     """
     save_with_info(fname, data, None)
 
@@ -54,11 +55,19 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
         stored = [_to_stored(v) for v in data]
     else:
         raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
+    if safetensors_file.is_safetensors(fname):
+        safetensors_file.write(fname, stored)
+        return
     params_file.write(fname, stored, np_shape=is_np_shape(), info=info)
 
 
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
-    """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names."""
+    """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names.
+
+    A name that ends in ``.safetensors`` is read as such a file.
+    """
+    if safetensors_file.is_safetensors(fname):
+        return _arrays(safetensors_file.read(fname))
     return _arrays(params_file.read(fname))
 
 
