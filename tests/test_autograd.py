@@ -404,3 +404,26 @@ def test_saved_tensors_can_be_assigned():
         y = Double()(x)
     y.backward()
     assert x.grad.asscalar() == 6.0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: nd.clip(x, 0, 1),
+        nd.radians,
+        nd.abs,
+        nd.round,
+        nd.floor,
+        lambda x: nd.Dropout(x, p=0.0),
+        lambda x: 3 * x,
+        nd.sum,
+    ],
+    ids=["clip", "radians", "abs", "round", "floor", "Dropout", "times 3", "sum"],
+)
+def test_the_derivative_of_a_constant_derivative_is_zero(function):
+    x = nd.array([0.5, -2.0, 3.0])
+    x.attach_grad()
+    with autograd.record():
+        (slope,) = autograd.grad(function(x), x, create_graph=True, retain_graph=True)
+    slope.backward()
+    assert x.grad.asnumpy().tolist() == [0, 0, 0]

@@ -55,12 +55,36 @@ class Gradient:
             return
         if found.layout is not _STRIDED:
             found = found.to_dense()
+        elif found._is_zerotensor():
+            found = _written_zeros(found)
         if self.owned and self.req == "write":
             target._data = found  # our own array: torch's buffer becomes its memory
         elif self.req == "add":
             plain(target).add_(found)
         else:
             plain(target).copy_(found)
+
+
+def _written_zeros(gradient: Tensor) -> Tensor:
+    """Return a gradient as it is, or, if torch made it as zeros without memory, with memory."""
+    if not gradient._is_zerotensor():
+        return gradient
+    return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+
+
+class _Constant(torch.autograd.Function):
+    """A gradient that does not depend on the variables; its own gradient is zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *variables: Tensor) -> Tensor:
+        """Return the gradient, recorded as a function of the variables."""
+        ctx.save_for_backward(*variables)
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:  # type: ignore[override]
+        """Return zeros for each variable."""
+        return None, *(torch.zeros_like(v, requires_grad=False) for v in ctx.saved_tensors)
 
 
 class UnknownGradReq(InvalidValue, KeyError):
@@ -249,7 +273,13 @@ def differentiate(
         raise explain(error) from error
     if not retain_graph:
         note(heads)
-    return [torch.zeros_like(v) if g is None else g for g, v in zip(found, leaves, strict=True)]
+    found = [
+        torch.zeros_like(v, requires_grad=False) if g is None else _written_zeros(g)
+        for g, v in zip(found, leaves, strict=True)
+    ]
+    if not create_graph:
+        return found
+    return [g if g.requires_grad else _Constant.apply(g, *leaves) for g in found]
 
 
 def gradient_array(variable: NDArray, found: Tensor) -> NDArray:

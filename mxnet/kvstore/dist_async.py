@@ -28,7 +28,7 @@ from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from . import shelf
-from .keys import Key, grouped
+from .keys import Key, dense_outputs, grouped
 from .kvstore import ASYNC, KVStore
 from .shelf import Parcel
 from .summing import summed
@@ -138,7 +138,8 @@ class DistAsyncStore(KVStore):
         self._settle()
         wanted: dict[str, list[tuple[Key, list[NDArray]]]] = {}
         for one, places in grouped("pull", key, out):
-            if ignore_sparse and self._known(one, places).stype != "default":
+            self._known(one, places)
+            if ignore_sparse and not (places := dense_outputs(places)):
                 continue
             wanted.setdefault(self._owner(one), []).append((one, places))
         calls = {o: self._call(o, shelf.pull, [k for k, _ in rows]) for o, rows in wanted.items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ..base import users_stacklevel
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..ndarray import NDArray
 
@@ -33,6 +35,18 @@ def _arrays(verb: str, key: Key, value: Any) -> list[NDArray]:
     if not values:
         raise MXNetError(f"{verb} of key {key} got no arrays.")
     return values
+
+
+def dense_outputs(outputs: list[NDArray]) -> list[NDArray]:
+    """Return the dense arrays among the outputs of a pull, with a warning if there are others."""
+    dense = [out for out in outputs if out.stype == "default"]
+    if len(dense) != len(outputs):
+        warnings.warn(
+            "non-default weights detected during kvstore pull. This call has been ignored. Please "
+            "make sure to use kv.row_sparse_pull() or module.prepare() with row_ids.",
+            stacklevel=users_stacklevel(),
+        )
+    return dense
 
 
 def grouped(verb: str, key: Any, value: Any) -> Iterator[tuple[Key, list[NDArray]]]:

@@ -14,7 +14,7 @@ from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from .base import KVStoreBase, UnknownCapability
 from .compression import TwoBit, make_compression
-from .keys import Key, grouped
+from .keys import Key, dense_outputs, grouped
 from .summing import summed
 
 __all__ = ["KVStore", "is_distributed"]
@@ -108,15 +108,13 @@ class KVStore(KVStoreBase):
         priority : int
             Accepted; everything is done at once and in order.
         ignore_sparse : bool
-            Leave out keys of row_sparse arrays, which are for `row_sparse_pull`.
+            Leave row_sparse outputs as they are, with a warning: they are for `row_sparse_pull`.
         """
         if out is None:
             raise InvalidValue("pull needs out=: the arrays to fill.")
         for one, places in grouped("pull", key, out):
             stored = self._known(one, places)
-            if ignore_sparse and stored.stype != "default":
-                continue
-            _spread(stored, places)
+            _spread(stored, dense_outputs(places) if ignore_sparse else places)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Do `push` of values and `pull` into `out`, or back into the values."""

@@ -149,7 +149,8 @@ def test_row_sparse():
     store = mx.kvstore.create()
     store.init("e", mx.nd.array(np.arange(8).reshape(4, 2)).tostype("row_sparse"))
     out = mx.nd.sparse.zeros("row_sparse", (4, 2))
-    store.pull("e", out=out)  # left out
+    with pytest.warns(UserWarning, match="row_sparse_pull"):
+        store.pull("e", out=out)  # left out
     assert out.indices.shape == (0,)
     store.row_sparse_pull("e", out=out, row_ids=mx.nd.array([3, 1, 1]))
     assert out.indices.asnumpy().tolist() == [1, 3]
@@ -263,3 +264,29 @@ def test_registered_stores():
     for ask in (lambda: base.rank, lambda: base.type, lambda: base.is_capable("optimizer")):
         with pytest.raises(NotImplementedError):
             ask()
+
+
+@pytest.mark.filterwarnings("ignore:Storage fallback")
+@pytest.mark.parametrize("pushed", ["default", "row_sparse"])
+@pytest.mark.parametrize("stored", ["default", "row_sparse"])
+def test_pull_fills_dense_outputs_whatever_is_stored(stored, pushed):
+    kv = mx.kv.create("local")
+    kv.init("a", mx.nd.ones((3, 2)).tostype(stored))
+    rows = mx.nd.sparse.row_sparse_array(([[5.0, 5.0]], [1]), shape=(3, 2))
+    kv.push("a", rows.tostype(pushed))
+    out = mx.nd.full((3, 2), 7.0)
+    kv.pull("a", out=out)
+    assert out.asnumpy().tolist() == [[0, 0], [5, 5], [0, 0]]
+
+
+@pytest.mark.filterwarnings("ignore:Storage fallback")
+@pytest.mark.parametrize("stored", ["default", "row_sparse"])
+def test_pull_leaves_row_sparse_outputs_alone_with_a_warning(stored):
+    kv = mx.kv.create("local")
+    kv.init("a", mx.nd.ones((3, 2)).tostype(stored))
+    out = mx.nd.full((3, 2), 7.0).tostype("row_sparse")
+    with pytest.warns(UserWarning, match="kv.row_sparse_pull"):
+        kv.pull("a", out=out)
+    assert out.asnumpy().tolist() == [[7, 7]] * 3
+    kv.pull("a", out=out, ignore_sparse=False)
+    assert out.asnumpy().tolist() == [[1, 1]] * 3

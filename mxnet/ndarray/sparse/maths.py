@@ -15,7 +15,7 @@ from ...ops.tensor.arithmetic import (
     scatter_divide,
     scatter_subtract_number,
 )
-from ...ops.tensor.elementwise import clip
+from ...ops.tensor.elementwise import clip, quadratic
 from ...ops.tensor.indexing import where
 from ...ops.tensor.operations import BY_NAME, OPERATIONS
 from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
@@ -35,6 +35,12 @@ def on_values(call: Call) -> BaseSparseNDArray:
     """Use a function that keeps zeros on what is stored."""
     (array,) = call.inputs
     return array._like(call.op.kernel(array._values, **call.attrs))
+
+
+@kernel(quadratic)
+def polynomial(call: Call) -> BaseSparseNDArray | None:
+    """Use a polynomial on what is stored, if it keeps zeros."""
+    return on_values(call) if call.stypes == (CSR,) and not call.attrs["c"] else None
 
 
 @kernel(identity, block_grad, make_loss)

@@ -55,6 +55,13 @@ def fully_connected(
             f"Shape inconsistent in FullyConnected, Provided = {list(weight.shape)}: a weight for "
             f"num_hidden={num_hidden} has {num_hidden} rows."
         )
+    if bias is not None and bias.ndim != 1:
+        if bias.shape != (num_hidden, 1):  # a column is what sparse programs have
+            raise ShapeError(
+                f"Unexpected shape for bias {list(bias.shape)} in FullyConnected: needed "
+                f"[{num_hidden}]."
+            )
+        bias = bias.reshape(num_hidden)
     if flatten:
         ndim = data.ndim
         if ndim > 2:

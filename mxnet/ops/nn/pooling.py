@@ -218,6 +218,11 @@ def pooling(
     array([[[3., 5.]]], dtype=float32)
     """
     _check_rank(data.shape, kernel, global_pool)
+    if pooling_convention == "same" and data.ndim != 3:
+        raise ShapeError(
+            f"Pooling: pooling_convention='same' takes data of 3 axes (batch, channel, x), got "
+            f"{list(data.shape)}."
+        )
     last = layout in CHANNELS_LAST
     if last:
         data = channels_first(data)

@@ -149,6 +149,7 @@ RESULTS: dict[str, Callable[[Attrs, Stypes], str]] = {
     "cast_storage": lambda attrs, stypes: attrs["stype"],
     "take": keep_first(CSR),
     "slice": keep_all(CSR),
+    "_contrib_quadratic": keep_all(CSR, lambda attrs: not attrs["c"]),
     "Concat": keep_all(CSR, lambda attrs: attrs["dim"] == 0),
     "_square_sum": keep_all(ROWS, lambda attrs: attrs["keepdims"] and attrs["axis"] in (1, (1,))),
 }

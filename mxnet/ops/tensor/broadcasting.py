@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
+from ...shape_mode import is_np_shape
 from ..attributes import Shape
 from ..declare import op
 from ..shapes import UNKNOWN
@@ -138,6 +139,8 @@ def tile(data: Tensor, *, reps: Shape) -> Tensor:
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
     """
+    if any(times < 0 or (times == 0 and not is_np_shape()) for times in reps):
+        raise ShapeError(f"tile: reps must be positive, but is {reps}.")
     return data.repeat((1,) * (data.ndim - len(reps)) + reps)
 
 

@@ -20,27 +20,31 @@ _SMALLEST_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
 
 
 @op("_linalg_potrf", "linalg_potrf", shape=same, precision="full")
-def linalg_potrf(A: Tensor) -> Tensor:
+def linalg_potrf(A: Tensor, *, lower: bool = True) -> Tensor:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``.
+
+    Without `lower` B is upper triangular, and ``B^T B = A``.
 
     >>> mx.nd.linalg.potrf(nd.array([[4, 2], [2, 5]])).asnumpy()
     array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
     check_square("_linalg_potrf", A)
-    return torch.linalg.cholesky(A)
+    return torch.linalg.cholesky(A, upper=not lower)
 
 
 @op("_linalg_potri", "linalg_potri", shape=same, precision="full")
-def linalg_potri(A: Tensor) -> Tensor:
+def linalg_potri(A: Tensor, *, lower: bool = True) -> Tensor:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A.
+
+    Without `lower` A is upper triangular, and the result ``(A^T A)^-1``.
 
     >>> mx.nd.linalg.potri(nd.array([[1, 0], [1, 1]])).asnumpy()
     array([[ 2., -1.],
            [-1.,  1.]], dtype=float32)
     """
     check_square("_linalg_potri", A)
-    return torch.cholesky_inverse(A.tril())
+    return torch.cholesky_inverse(A.tril() if lower else A.triu(), upper=not lower)
 
 
 @op("_linalg_gelqf", "linalg_gelqf", outputs=2, precision="full")

@@ -69,10 +69,16 @@ def correlation(
     for down in moves:
         for right in moves:
             there = window(second, down, right)
-            match = here * there if is_multiply else (here - there).abs()
+            match = here * there if is_multiply else _distance(here, there)
             found.append(match.mean(1))
     out = torch.stack(found, 1)
     return out if kernel_size == 1 else F.avg_pool2d(out, kernel_size, stride1)
+
+
+def _distance(first: Tensor, second: Tensor) -> Tensor:
+    """Return ``|first - second|``, whose gradient at 0 is that of ``first - second``."""
+    difference = first - second
+    return torch.where(difference >= 0, difference, -difference)
 
 
 @correlation.infer_outputs

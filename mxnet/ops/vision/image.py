@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from functools import cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -164,6 +167,19 @@ def _target_size(height: int, width: int, size: Shape, keep_ratio: bool) -> tupl
     return short, width * short // height
 
 
+@cache
+def _has_opencv() -> bool:
+    return importlib.util.find_spec("cv2") is not None
+
+
+def _resize_bytes(image: Tensor, height: int, width: int, interp: int) -> Tensor:
+    """Resize an image of bytes by OpenCV, whose fixed-point arithmetic rounds in its own way."""
+    import cv2  # takes long to import, and few programs resize
+
+    found = cv2.resize(image.contiguous().numpy(), (width, height), interpolation=interp)
+    return torch.from_numpy(found).reshape(height, width, image.shape[-1])
+
+
 @op("_image_resize", "_npx__image_resize")
 def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Tensor:
     """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear.
@@ -181,6 +197,9 @@ def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: 
         raise ShapeError(f"_image_resize needs 3 or 4 axes, got {list(data.shape)}.")
     height, width = _target_size(*data.shape[-3:-1], size, keep_ratio)
     image = data.unsqueeze(0) if data.ndim == 3 else data
+    if data.dtype is torch.uint8 and data.is_cpu and data.numel() and _has_opencv():
+        found = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
+        return found.squeeze(0) if data.ndim == 3 else found
     image = image.permute(0, 3, 1, 2)
     if not data.dtype.is_floating_point:
         image = image.to(torch.float32)
