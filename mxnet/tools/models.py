@@ -40,6 +40,7 @@ class Model:
     auxiliary: dict[str, NDArray] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     has_params: bool = True
+    stored_shapes: Shapes = field(default_factory=dict)  # of inputs, that the file says
     inputs: list[str] = field(init=False)
     labels: list[str] = field(init=False)
 
@@ -64,7 +65,8 @@ class Model:
             if name not in self.inputs and name not in self.labels:
                 known = ", ".join([*self.inputs, *self.labels]) or "none"
                 raise UsageError(f"--shape: the model has no input {name!r}; its inputs: {known}")
-        return {**{n: a.shape for n, a in self.parameters.items()}, **given}
+        stored = {n: s for n, s in self.stored_shapes.items() if n in self.inputs}
+        return {**{n: a.shape for n, a in self.parameters.items()}, **stored, **given}
 
     def complete_shapes(self, given: Mapping[str, Shape]) -> Shapes:
         """Return the shape of every variable; ask for what does not follow from the given ones."""
@@ -206,12 +208,15 @@ def _read_safetensors(path: Path) -> dict[str, NDArray]:
 def _load_onnx(path: Path) -> Model:
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
-    try:
-        from ..onnx import import_model
-    except ImportError as error:
-        raise CommandError(f"{path}: ONNX files cannot be read here: {error}") from error
+    from ..contrib.onnx import get_model_metadata, import_model
+
     symbol, arguments, auxiliary = import_model(str(path))
-    return Model(path.stem, symbol, dict(arguments), dict(auxiliary), [path])
+    stored = {
+        name: tuple(shape)
+        for name, shape in get_model_metadata(str(path))["input_tensor_data"]
+        if all(isinstance(n, int) and n > 0 for n in shape)
+    }
+    return Model(path.stem, symbol, dict(arguments), dict(auxiliary), [path], stored_shapes=stored)
 
 
 def parse_shapes(texts: Sequence[str], inputs: Sequence[str]) -> Shapes:

@@ -131,3 +131,31 @@ def test_the_worst_input_is_named():
     cases = [("a", {"x": np.zeros(1)}), ("b", {"x": np.ones(1)})]
     (found,) = compare(["y"], cases, lambda i: [i["x"]], lambda i: [i["x"] * 1.5], atol=1, rtol=1)
     assert (found.worst_input, found.absolute) == ("b", 0.5)
+
+
+def test_onnx_files_are_models_for_every_command(capsys):
+    """There and back: shapes come from the file, and the numbers stay the same."""
+    pytest.importorskip("onnxruntime")
+    converted(capsys, CONVOLUTION, "--to", "onnx", "--shape", "2,2,6,6", "-o", "net.onnx")
+    assert main(["info", "net.onnx"]) == 0
+    assert main(["summary", "net.onnx"]) == 0
+    assert "Convolution" in capsys.readouterr().out
+    assert main(["view", "net.onnx"]) == 0
+    np.save("x.npy", np.ones((2, 2, 6, 6), np.float32))
+    for model in ("net.onnx", CONVOLUTION):
+        out = f"{Path(model).stem}.npy"
+        assert main(["predict", model, "--input", "x.npy", "--output", out]) == 0
+    np.testing.assert_allclose(np.load("net.npy"), np.load("convolution.npy"), rtol=1e-4)
+    capsys.readouterr()
+    facts = converted(capsys, "net.onnx", "--to", "mxnet", "-o", "back")
+    assert facts["outputs"][0]["absolute"] == 0
+
+
+def test_damaged_onnx_files(capsys):
+    pytest.importorskip("onnx")
+    Path("bad.onnx").write_bytes(b"\xff" * 50)
+    for arguments in (["summary"], ["view"], ["predict", "--input", "x.npy"]):
+        assert main([arguments[0], "bad.onnx", *arguments[1:]]) == 1
+        error = capsys.readouterr().err
+        assert "bad.onnx" in error
+        assert len(error.splitlines()) <= 17
