@@ -173,10 +173,8 @@ def spread(
     if not a.dtype.is_floating_point:
         average = average.trunc()  # MXNet keeps the mean in the array's own dtype
     squares = torch.square(data - average)
-    count = math.prod(a.shape[i] for i in axes) - ddof
+    count = max(math.prod(a.shape[i] for i in axes) - ddof, 0)
     out = (squares.sum(axes, keepdim=keepdims) if axes else squares) / count
-    if count < 0:
-        out = torch.where(out < 0, math.inf, out)
     out = _root(out) if root else out
     return out.to(wanted) if wanted.is_floating_point else cut(out, wanted)
 
