@@ -17,6 +17,7 @@ from . import numpy, numpy as np
 from . import numpy_extension, numpy_extension as npx
 from . import operator
 from . import executor
+from . import memonger
 from . import engine, library, libinfo, log, profiler, rtc, runtime, util
 from . import visualization, visualization as viz
 from . import initializer, initializer as init, lr_scheduler

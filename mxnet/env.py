@@ -55,9 +55,16 @@ VARIABLES = {
             str,
             "1",
             "What rewrites executors and hybridized blocks before they run: 1 everything, 0 "
-            "nothing, or names with commas (mxnet/executor/passes). Read when a graph is prepared. "
+            "nothing, or names with commas (see mxnet/graph). Read when a graph is prepared. "
             "Prediction keeps prepared copies of weights, and sees changes of them that go through "
             "arrays.",
+        ),
+        Variable(
+            "MXNET_BACKWARD_DO_MIRROR",
+            bool,
+            False,
+            "Whether training keeps few results for backward and computes the others again: less "
+            "memory for about a third more time. Read when a graph is prepared.",
         ),
         Variable(
             "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from .. import ndarray
-from . import control_flow
+from . import control_flow, recomputation
 from .binding import bind, simple_bind
 from .cached_op import CachedOp
 from .compiled import Compiled
 from .executor import Executor
 
-__all__ = ["CachedOp", "Compiled", "Executor", "bind", "control_flow", "simple_bind"]
+__all__ = [
+    "CachedOp",
+    "Compiled",
+    "Executor",
+    "bind",
+    "control_flow",
+    "recomputation",
+    "simple_bind",
+]
 
 ndarray.CachedOp = CachedOp  # where MXNet has it

@@ -143,6 +143,7 @@ class CachedOp:
             inputs,
             kernels=self._kernels,
             optimized=demands != "watched",
+            recompute=dict(self._flags).get("recompute"),
         )
 
     def compiled(self, args: Sequence[NDArray], training: bool = False) -> Compiled:

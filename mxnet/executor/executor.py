@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .. import env
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
-from ..graph.typed import Inputs, Mode
+from ..graph.passes.recompute import live_bytes, training_bytes
+from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
 from ..imperative.apply import stored_context
 from ..imperative.gradient import Gradient, explain, run_engine
 from ..imperative.handle import plain, wrap_plain, writable
@@ -401,15 +403,19 @@ class Executor:
         return Compiled(self._program(bool(self._last_mode), tracked=False))
 
     def debug_str(self) -> str:
-        """Return the graph as text, and how much memory the bound arrays take."""
-        arrays = [
-            *self.arg_arrays,
-            *self.aux_arrays,
-            *(g for g in self.grad_arrays if g is not None),
-        ]
-        arrays += self._outputs or []
-        total = sum(map(_bytes, arrays)) / 2**20
-        return f"{self._symbol.debug_str()}Total {total:.4f} MB allocated\n"
+        """Return the graph as text, then how much memory its results take, as MXNet plans it.
+
+        Training keeps results for backward, inference only until they are read for the last time.
+        """
+        graph = TypedGraph(self._graph.heads, TRAINING, self._input_types())
+        if self._wanted:
+            total = training_bytes(graph, env.get("MXNET_BACKWARD_DO_MIRROR"))
+        else:
+            total = live_bytes(graph)
+        return (
+            f"{self._symbol.debug_str()}Total {total // 2**20} MB allocated\n"
+            "Total 0 TempSpace resource requested\n"
+        )
 
     def get_optimized_symbol(self) -> Symbol:
         """Return the symbol that is run."""
@@ -441,11 +447,6 @@ def _by_name(names: Sequence[str], arrays: Sequence, what: str) -> dict:
 def _is_real(array: NDArray) -> bool:
     tensor = plain(array) if array.stype == "default" else array._values
     return tensor.dtype.is_floating_point
-
-
-def _bytes(array: NDArray) -> int:
-    parts = [plain(array)] if array.stype == "default" else array._parts()
-    return sum(part.nbytes for part in parts)
 
 
 def _as_array(value: Any) -> NDArray:

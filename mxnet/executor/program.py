@@ -50,6 +50,9 @@ class Program:
     kernels : what other programs of this graph run; operators with memory share it.
     wrap : replaces the kernels of nodes that need more than tensors.
     optimized : whether passes run and kernels are specialized.
+    recompute : whether training computes results again for backward instead of keeping them, or
+        the bytes that it may keep; by default ``MXNET_BACKWARD_DO_MIRROR`` decides.
+    keeps_layout : whether results may stay in another order in memory, inside another program.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Program:
         kernels: dict[Node, Callable] | None = None,
         wrap: Wrap | None = None,
         optimized: bool = True,
+        recompute: int | bool | None = None,
+        keeps_layout: bool = False,
     ) -> None:
         if not isinstance(graph, TypedGraph):
             graph = TypedGraph(graph.heads, mode, inputs)
@@ -74,11 +79,11 @@ class Program:
         self._optimized = optimized and devices is None and wrap is None
         self._plain: Program | None = None
         enabled = enabled_passes() if self._optimized else ()
-        self.graph = optimize(self.source, select_passes(mode, device, enabled))
+        self.graph = optimize(self.source, select_passes(mode, device, enabled, recompute))
         scheduler = Scheduler(
             self.graph, self.variables, device, devices, self._kernels, wrap, enabled
         )
-        self.rearranged = self.graph.is_rearranged
+        self.rearranged = self.graph.is_rearranged and not keeps_layout
         self.nodes, self.heads = scheduler.nodes, scheduler.heads
         self._slots, self._first_slot = scheduler.slots, scheduler.first_slot
         self.steps = scheduler.steps()

@@ -104,6 +104,7 @@ class HybridBlock(Block):
         inline_limit: int = 2,
         forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None,
+        recompute: bool | str | int | None = None,
         **kwargs: Any,
     ) -> None:
         """Run as a graph from now on (or, with ``active=False``, eagerly again).
@@ -114,6 +115,9 @@ class HybridBlock(Block):
         backend : str, a library for parts of the graph; those of MXNet that fuse operators are
             accepted, and their work is the executor's here.
         clear : bool, forget a graph traced before.
+        recompute : bool or "sublinear" or int, whether training keeps few results for backward
+            and computes the others again, or how many bytes it may keep; by default
+            ``MXNET_BACKWARD_DO_MIRROR`` decides.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size :
             hints that MXNet takes; they do not change what is computed.
         """
@@ -127,6 +131,8 @@ class HybridBlock(Block):
             "inline_limit": inline_limit,
             **{key: value for key, value in bulk.items() if value is not None},
         }
+        if recompute is not None:
+            hints["recompute"] = _recompute_limit(recompute)
         self._flags = list(hints.items())
         if clear:
             self._clear_cached_op()
@@ -491,3 +497,14 @@ class HybridBlock(Block):
 def _input_variable(name: str) -> Symbol:
     made = symbol.var(name)
     return made.as_np_ndarray() if is_np_array() else made
+
+
+def _recompute_limit(given: bool | str | int) -> bool | int:
+    """Return what to recompute in training: nothing, by the planner's choice, or to a limit."""
+    if given == "sublinear":
+        return True
+    if isinstance(given, bool | int) and given >= 0:
+        return given
+    raise ValueError(
+        f'hybridize: recompute={given!r} is neither True, False, "sublinear" nor a number of bytes.'
+    )

@@ -11,6 +11,7 @@ from ..error import MXNetError, did_you_mean
 from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
+from .passes.recompute import recompute, recompute_marked
 from .passes.remove_identities import remove_identities
 from .passes.unpack_rnn import unpack_rnn
 from .typed import Mode, TypedGraph
@@ -29,9 +30,9 @@ TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn)
 DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn,)
 # Choices of the schedule that are switched as passes are: kernels bound to their attributes, and
 # results written over inputs that nothing else reads.
-SPECIALIZE, IN_PLACE = "specialize", "in_place"
+SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"
 _PASS_NAMES = dict.fromkeys(p.__name__ for p in (*INFERENCE_PASSES, *TRAINING_PASSES))
-NAMES = (*_PASS_NAMES, SPECIALIZE, IN_PLACE)
+NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE)
 
 
 def enabled_passes() -> tuple[str, ...]:
@@ -49,13 +50,31 @@ def enabled_passes() -> tuple[str, ...]:
     return names
 
 
-def select_passes(mode: Mode, device: torch.device, enabled: Sequence[str]) -> tuple[Pass, ...]:
-    """Return the passes for a mode and a device, in order."""
+def select_passes(
+    mode: Mode,
+    device: torch.device,
+    enabled: Sequence[str],
+    recompute_limit: int | bool | None = None,
+) -> tuple[Pass, ...]:
+    """Return the passes for a mode and a device, in order.
+
+    `recompute_limit` is whether training computes results again for backward, or how many bytes
+    it may keep; None leaves it to ``MXNET_BACKWARD_DO_MIRROR`` and to marks on nodes.
+    """
     if mode.training:
         fitting = TRAINING_PASSES if device.type == "cpu" else DIFFERENTIABLE_PASSES
     else:
         fitting = DIFFERENTIABLE_PASSES if mode.differentiable else INFERENCE_PASSES
-    return tuple(p for p in fitting if p.__name__ in enabled)
+    chosen = [p for p in fitting if p.__name__ in enabled]
+    if mode.training and RECOMPUTE in enabled and recompute_limit is not False:
+        chosen.append(_recompute_pass(recompute_limit))
+    return tuple(chosen)
+
+
+def _recompute_pass(limit: int | bool | None) -> Pass:
+    if limit is None and not env.get("MXNET_BACKWARD_DO_MIRROR"):
+        return recompute_marked
+    return lambda graph: recompute(graph, None if limit is True else limit)
 
 
 def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:

@@ -92,6 +92,8 @@ class TypedGraph(Graph):
     inputs : the types of variables.
     parent : the graph that this one was rewritten from.
     replaced : nodes of this graph and the nodes of `parent` whose outputs they compute.
+    anchors : nodes that compute something new, and the nodes of `parent` in whose place they run.
+    types : the types of nodes that compute something new, where they are known.
     history : which rules were applied, and how often, since the graph was written.
     """
 
@@ -103,6 +105,8 @@ class TypedGraph(Graph):
         *,
         parent: TypedGraph | None = None,
         replaced: Mapping[Node, Node] | None = None,
+        anchors: Mapping[Node, Node] | None = None,
+        types: Mapping[Node, tuple[TensorType, ...]] | None = None,
         history: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(heads)
@@ -110,6 +114,8 @@ class TypedGraph(Graph):
         self.inputs = inputs
         self._parent = parent
         self._replaced = replaced or {}
+        self._anchors = anchors or {}
+        self._given_types = types or {}
         self.history = dict(history or {})
 
     @cached_property
@@ -121,8 +127,8 @@ class TypedGraph(Graph):
         found = topological(self.heads)
         if self._parent is None:
             return found
-        position, replaced = self._parent.position, self._replaced
-        places = [position.get(replaced.get(node, node)) for node in found]
+        position, anchors = self._parent.position, {**self._replaced, **self._anchors}
+        places = [position.get(anchors.get(node, node)) for node in found]
         if None in places:
             return found
         return [found[i] for i in sorted(range(len(found)), key=places.__getitem__)]
@@ -154,7 +160,7 @@ class TypedGraph(Graph):
     @cached_property
     def is_rearranged(self) -> bool:
         """Whether results may be laid out in memory otherwise than users expect."""
-        return any(n.op is not None and n.op.facts.layout is not None for n in self.nodes)
+        return _is_rearranged(self)
 
     # -- types --------------------------------------------------------------------------------
 
@@ -170,7 +176,7 @@ class TypedGraph(Graph):
         known = self._parent.types
         found: dict[Node, tuple[TensorType, ...]] = {}
         for node in self.nodes:
-            old = known.get(self._replaced.get(node, node))
+            old = self._given_types.get(node) or known.get(self._replaced.get(node, node))
             if old is None:
                 old = _infer_node(node, [found[e.node][e.index] for e in node.inputs])
             found[node] = old
@@ -212,6 +218,15 @@ class TypedGraph(Graph):
         if not all(map(is_known, (*ins, *outs))):
             return 0
         return node.op.work_rule(ins, outs, node.typed)
+
+
+def _is_rearranged(graph: Graph) -> bool:
+    for node in graph.nodes:
+        if node.op is not None and node.op.facts.layout is not None:
+            return True
+        if any(map(_is_rearranged, node.subgraphs)):
+            return True
+    return False
 
 
 def _attempt(infer: Callable[[], dict]) -> dict:

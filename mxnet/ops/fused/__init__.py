@@ -6,6 +6,6 @@ Users do not call them. Each computes exactly what the nodes compute that it sta
 
 from __future__ import annotations
 
-from . import channels_last, convolution, recurrent
+from . import channels_last, convolution, recompute, recurrent
 
-__all__ = ["channels_last", "convolution", "recurrent"]
+__all__ = ["channels_last", "convolution", "recompute", "recurrent"]

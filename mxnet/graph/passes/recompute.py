@@ -1,0 +1,308 @@
+"""Keep fewer results for backward, and compute the others again.
+
+    x -> a -> b -> c -> d -> loss      =>      x -> [a -> b] -> [c -> d] -> loss
+
+Nodes that run one after another become one `_recompute` node, which keeps its inputs alone. Nodes
+marked ``__force_mirroring__`` are what is recomputed (those of one ``__mirror_stage__`` together);
+without marks, cuts are chosen such that what
+is kept between segments and what the largest segment makes anew are small together: with n equal
+nodes about sqrt(n) of each. What runs last is needed first by backward and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
+from typing import NamedTuple
+
+from ...ops.attributes import to_string
+from ...ops.fused.recompute import recompute as recompute_op
+from ..graph import Graph
+from ..node import Entry, Node
+from ..typed import TensorType, TypedGraph
+
+MARK, STAGE = "__force_mirroring__", "__mirror_stage__"
+TRIALS, SHRINKING = 24, 1.3  # of the most bytes that one segment may make
+Segment = list[Node]
+
+
+class Plan(NamedTuple):
+    """Which nodes are recomputed together, and the estimated bytes that training then needs."""
+
+    segments: list[Segment]
+    total: int
+
+
+def is_marked(node: Node) -> bool:
+    """Return whether a user asks to recompute a node."""
+    return node.extra.get(MARK, "").lower() in ("1", "true")
+
+
+def recompute(graph: TypedGraph, limit: int | None = None) -> TypedGraph:
+    """Recompute marked nodes, or, without marks, what `plan_segments` chooses."""
+    marked = marked_segments(graph)
+    segments = marked or plan_segments(graph, limit).segments
+    return wrap_segments(graph, segments) if segments else graph
+
+
+def recompute_marked(graph: TypedGraph) -> TypedGraph:
+    """Recompute marked nodes alone."""
+    if not any(MARK in node.extra for node in graph.nodes):
+        return graph
+    segments = marked_segments(graph)
+    return wrap_segments(graph, segments) if segments else graph
+
+
+# -- planning -------------------------------------------------------------------------------------
+
+
+def kept_bytes(graph: TypedGraph, node: Node) -> int:
+    """Return what training keeps of a node: nothing of views and of what is written in place."""
+    op = node.op
+    if op is None or op.shared is not None:
+        return 0
+    if op.in_place_rule is not None and op.in_place_rule(node.typed) is not None:
+        makers = [e.node for e in node.inputs]
+        if any(m.op and m.op.facts.overwritable and graph.uses[m, 0] == 1 for m in makers):
+            return 0
+    return sum(t.nbytes or 0 for t in graph.types[node])
+
+
+def _kept_sizes(graph: TypedGraph) -> dict[Node, int]:
+    return {n: kept_bytes(graph, n) for n in graph.nodes}
+
+
+def marked_segments(graph: TypedGraph) -> list[Segment]:
+    """Return the runs of nodes that users marked, divided where the stage changes."""
+    runs = _runs(graph, is_marked)
+    stages = (list(stage) for run in runs for _, stage in groupby(run, _stage_of))
+    return [stage for stage in stages if len(stage) > 1]
+
+
+def _stage_of(node: Node) -> str | None:
+    return node.extra.get(STAGE)
+
+
+def live_bytes(graph: TypedGraph) -> int:
+    """Return the most bytes of results that are needed at once when nothing is kept."""
+    crossing = _crossing_bytes(graph)
+    shown = {e.node for e in graph.heads if e.node.op is not None}
+    peak = before = outputs = 0
+    for node in graph.nodes:
+        if node.op is not None:
+            peak = max(peak, before + outputs + kept_bytes(graph, node))
+        if node in shown and not graph.uses[node, 0] > 1:  # nothing but the user reads it
+            outputs += kept_bytes(graph, node)
+        before = crossing[node]
+    return peak
+
+
+def training_bytes(graph: TypedGraph, recomputes: bool) -> int:
+    """Return the estimated bytes of results that training keeps for backward."""
+    marked = marked_plan(graph)
+    return plan_segments(graph).total if recomputes and not marked.segments else marked.total
+
+
+def marked_plan(graph: TypedGraph) -> Plan:
+    """Return the plan that users' marks make."""
+    segments = marked_segments(graph)
+    return Plan(segments, _total_bytes(graph, segments, _kept_sizes(graph)))
+
+
+def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
+    """Search for cuts; with a `limit` in bytes, the plan that recomputes least and keeps to it."""
+    sizes = _kept_sizes(graph)
+    everything = sum(sizes.values())
+    best = Plan([], everything)
+    if limit is not None and everything <= limit:
+        return best
+    crossing = _crossing_bytes(graph)
+    for trial in range(1, TRIALS + 1):
+        bound = everything * SHRINKING**-trial
+        segments = [
+            segment
+            for run in _runs(graph, _may_recompute)
+            for segment in _cut(run, bound, sizes, crossing)
+        ]
+        plan = Plan(segments, _total_bytes(graph, segments, sizes))
+        if limit is not None and plan.total <= limit:
+            return plan
+        if plan.total < best.total:
+            best = plan
+    return best
+
+
+def _cut(
+    run: Segment, bound: float, sizes: dict[Node, int], crossing: dict[Node, int]
+) -> list[Segment]:
+    """Cut nodes into segments that make at most `bound` bytes, so that least crosses the cuts.
+
+    The cheapest way to cut before node j continues the cheapest way to cut before some i, where
+    nodes i to j - 1 fit the bound; a queue keeps the candidates i by their costs.
+    """
+    made = [0, *accumulate(sizes[n] for n in run)]
+    cost, came_from = [0] * (len(run) + 1), [0] * (len(run) + 1)
+    candidates: deque[int] = deque([0])
+    for j in range(1, len(run) + 1):
+        while len(candidates) > 1 and made[j] - made[candidates[0]] > bound:
+            candidates.popleft()
+        came_from[j] = candidates[0]
+        cost[j] = cost[candidates[0]] + (crossing[run[j - 1]] if j < len(run) else 0)
+        while candidates and cost[candidates[-1]] >= cost[j]:
+            candidates.pop()
+        candidates.append(j)
+    cuts = [len(run)]
+    while cuts[-1]:
+        cuts.append(came_from[cuts[-1]])
+    cuts.reverse()
+    segments = [run[a:b] for a, b in pairwise(cuts)]
+    # What runs last is needed first, so recomputing it would save nothing.
+    return [segment for segment in segments[:-1] if len(segment) > 1]
+
+
+def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Node, int]) -> int:
+    """Return what is kept between segments, and the most that one of them makes anew."""
+    inside = {node for segment in segments for node in segment}
+    kept: set[tuple[Node, int]] = set()
+    largest = 0
+    for segment in segments:
+        members = set(segment)
+        largest = max(largest, sum(sizes[n] for n in segment))
+        for node in segment:
+            kept.update((e[0], e[1]) for e in node.inputs if e[0] not in members)
+    between = sum(graph.types[n][i].nbytes or 0 for n, i in kept if n in inside)
+    return between + largest + sum(size for node, size in sizes.items() if node not in inside)
+
+
+def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
+    """Return for each node the bytes of results that are read after it has run."""
+    last: dict[Node, int] = {}
+    for position, node in enumerate(graph.nodes):
+        for entry in node.inputs:
+            last[entry.node] = position
+    leaving: list[int] = [0] * len(graph.nodes)
+    live, found = 0, {}
+    for position, node in enumerate(graph.nodes):
+        if node.op is not None and node in last:
+            size = sum(t.nbytes or 0 for t in graph.types[node])
+            live += size
+            leaving[last[node]] += size
+        live -= leaving[position]
+        found[node] = live
+    return found
+
+
+def _may_recompute(node: Node) -> bool:
+    op = node.op
+    return not (op.has_memory or node.subgraphs or op.mutates or op.value_dependent)
+
+
+def _runs(graph: TypedGraph, wanted) -> Iterator[Segment]:
+    current: Segment = []
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        if wanted(node) and _may_recompute(node):
+            current.append(node)
+        elif current:
+            yield current
+            current = []
+    if current:
+        yield current
+
+
+# -- rewriting ------------------------------------------------------------------------------------
+
+
+def wrap_segments(graph: TypedGraph, segments: Sequence[Segment]) -> TypedGraph:
+    """Return the graph with one `_recompute` node for each segment."""
+    return _Wrapping(graph, segments).run()
+
+
+class _Wrapping:
+    """Builds the graph anew, with segments as nodes."""
+
+    def __init__(self, graph: TypedGraph, segments: Sequence[Segment]) -> None:
+        self.graph = graph
+        self.segment_of = {node: segment for segment in segments for node in segment}
+        self.last_of = {id(segment): segment[-1] for segment in segments}
+        self.count = len(segments)
+        self.entries: dict[tuple[Node, int], Entry] = {}
+        self.replaced: dict[Node, Node] = {}
+        self.anchors: dict[Node, Node] = {}
+        self.types: dict[Node, tuple[TensorType, ...]] = {}
+
+    def run(self) -> TypedGraph:
+        for node in self.graph.nodes:
+            segment = self.segment_of.get(node)
+            if segment is None:
+                self.copy(node)
+            elif self.last_of[id(segment)] is node:
+                self.wrap(segment)
+        history = {**self.graph.history}
+        history["recompute"] = history.get("recompute", 0) + self.count
+        return TypedGraph(
+            [self.moved(e) for e in self.graph.heads],
+            self.graph.mode,
+            self.graph.inputs,
+            parent=self.graph,
+            replaced=self.replaced,
+            anchors=self.anchors,
+            types=self.types,
+            history=history,
+        )
+
+    def moved(self, entry: Entry) -> Entry:
+        return self.entries.get((entry[0], entry[1]), entry)
+
+    def copy(self, node: Node) -> None:
+        inputs = [self.moved(e) for e in node.inputs]
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return
+        made = node.copy(inputs)
+        self.replaced[made] = node
+        for i in range(node.outputs):
+            self.entries[node, i] = Entry(made, i)
+
+    def wrap(self, segment: Segment) -> None:
+        members = set(segment)
+        outside: dict[tuple[Node, int], Entry] = {}  # what the segment reads -> its variable
+        inside: dict[Node, Node] = {}
+
+        def inner(entry: Entry) -> Entry:
+            if entry[0] in members:
+                return Entry(inside[entry[0]], entry[1])
+            key = (entry[0], entry[1])
+            if key not in outside:
+                outside[key] = Entry(Node(None, entry[0].output_names()[entry[1]]))
+            return outside[key]
+
+        for node in segment:
+            inside[node] = node.copy([inner(e) for e in node.inputs])
+        shown = self._read_outside(segment, members)
+        body = Graph([Entry(inside[node], i) for node, i in shown])
+        by_variable = {entry.node: key for key, entry in outside.items()}
+        inputs = [self.moved(Entry(*by_variable[v])) for v in body.variables]
+        told = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
+        name = f"{segment[-1].name}_segment"
+        made = Node(recompute_op, name, told, inputs, subgraphs=(body,))
+        self.anchors[made] = segment[-1]
+        self.types[made] = tuple(self.graph.types[node][i] for node, i in shown)
+        for number, (node, i) in enumerate(shown):
+            self.entries[node, i] = Entry(made, number)
+
+    def _read_outside(self, segment: Segment, members: set[Node]) -> list[tuple[Node, int]]:
+        """Return the results of a segment that others read."""
+        inner_uses: dict[tuple[Node, int], int] = {}
+        for node in segment:
+            for entry in node.inputs:
+                if entry[0] in members:
+                    key = (entry[0], entry[1])
+                    inner_uses[key] = inner_uses.get(key, 0) + 1
+        return [
+            (node, i)
+            for node in segment
+            for i in range(node.outputs)
+            if self.graph.uses[node, i] > inner_uses.get((node, i), 0)
+        ]
