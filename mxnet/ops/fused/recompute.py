@@ -32,6 +32,14 @@ def recompute(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[Tensor, 
     """Run the graph of the node; for backward, run it again with the same random draws.
 
     The graph's inputs are kept, nothing else. Auxiliary states change in the first run only.
+
+    >>> with mx.AttrScope(force_mirroring="True"):
+    ...     y = mx.sym.exp(mx.sym.sin(mx.sym.Variable("x")))
+    >>> exe = y.simple_bind(mx.cpu(), x=(2,))
+    >>> exe.forward(is_train=True)[0].asnumpy()
+    array([1., 1.], dtype=float32)
+    >>> exe.compiled.rules
+    {'recompute': 1}
     """
     raise MXNetError(
         "_recompute runs inside graphs only: it is what MXNET_BACKWARD_DO_MIRROR=1 and "
