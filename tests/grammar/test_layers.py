@@ -22,7 +22,10 @@ LAYERS = [
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
         "_numpy_op_doc",
     },
-    {"executor", "memonger", "operator", "rtc", "profiler", "engine", "runtime", "log", "library", "misc"},
+    {
+        "executor", "memonger", "operator", "rtc", "profiler", "engine", "runtime", "log",
+        "library", "misc",
+    },
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
         "callback", "monitor", "visualization", "model", "executor_manager", "distributed",
