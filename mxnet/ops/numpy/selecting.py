@@ -72,7 +72,7 @@ def _mask(name: str, data: Tensor, mask: Tensor, start_axis: int) -> Tensor:
             f"{name}: the mask {list(mask.shape)} does not fit {list(data.shape)} from axis "
             f"{start_axis}."
         )
-    return _chosen(mask).reshape(*mask.shape, *(1,) * (data.ndim - end))
+    return _chosen(mask).reshape((*mask.shape, *(1,) * (data.ndim - end)))
 
 
 @op("_npi_boolean_mask_assign_scalar", types="T M -> T", auto_inputs=False)

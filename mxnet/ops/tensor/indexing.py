@@ -57,7 +57,7 @@ def take(
     if whole.ndim == 1:
         return a.index_select(axis, whole)
     picked = a.index_select(axis, whole.reshape(-1))
-    return picked.reshape(*a.shape[:axis], *whole.shape, *a.shape[axis + 1 :])
+    return picked.reshape((*a.shape[:axis], *whole.shape, *a.shape[axis + 1 :]))
 
 
 @take.infer_outputs

@@ -111,3 +111,39 @@ sample(
 for dtype in ("int32", "float64", "float16"):
     sample("_npi_percentile", TABLE.astype(dtype), [10, 50], axis=0, grad=False, atol=1e-3)
 sample("_npi_share_memory", normal(2), normal(2), grad=False)
+
+# Legacy operators that NumPy's functions call, with scalars and empty arrays.
+sample("_npi_take", LINE, np.array(2, "int64"), axis=0, mode=each("clip", "wrap"))
+sample("_npi_take", TABLE, np.array([[0, 1]], "int64"), axis=each(0, 1), mode="clip")
+sample("_npi_expand_dims", normal(), axis=each(0, -1))
+sample("_npi_expand_dims", normal(2, 0), axis=1, grad=False)
+sample("_npi_tile", normal(), reps=each((2,), (2, 1)), grad=False)
+sample("_npi_tile", normal(2), reps=each((), 2, (2, 1)), grad=False)
+sample("_np_repeat", normal(), repeats=2, grad=False)
+sample("_np_repeat", normal(2, 3), repeats=2, axis=each(None, 0, 1), grad=False)
+sample("_npi_clip", normal(), a_min=-0.5, a_max=0.5)
+sample("_npi_clip", normal(0, 2), a_min=-0.5, a_max=0.5, grad=False)
+sample("_npi_swapaxes", normal(2, 0, 3), dim1=0, dim2=2, grad=False)
+sample("_npi_slice", normal(3, 4), begin=(1, 1), end=(3, 2))
+sample("_npi_sort", [[3, 1, 2], [0, 5, 4]], axis=each(0, 1), is_ascend=True, grad=False)
+sample(
+    "_npi_argsort",
+    [[3, 1, 2], [0, 5, 4]],
+    axis=each(0, 1),
+    is_ascend=True,
+    dtype="int64",
+    grad=False,
+)
+sample("_npi_maximum", normal(), normal(2, 3))
+sample("_npi_minimum", normal(0, 3), normal(1, 3), grad=False)
+sample("_npi_maximum_scalar", normal(), scalar=0.3, is_int=False)
+sample("_npi_minimum_scalar", normal(2, 0), scalar=0.3, is_int=False, grad=False)
+sample("_npi_hypot_scalar", normal(), scalar=0.3, is_int=False)
+sample("_npi_linspace", start=0, stop=2, num=each(0, 1, 5), endpoint=each(True, False), grad=False)
+sample("_np_cumsum", normal(2, 0), axis=each(None, 0, 1), grad=False)
+sample("_np_cumsum", normal(), grad=False)
+sample("_npi_boolean_mask", TABLE, np.array([False, True]), axis=0, grad=False)
+sample("_npi_gather_nd", TABLE, np.array([[0, 1], [2, 0]], "int64"), grad=False)
+sample("_npi_inv", [[4, 2], [2, 3]], numeric=False)
+sample("_npi_det", [[4, 2], [2, 3]], grad=False)
+sample("_npi_slogdet", [[4, 2], [2, 3]], grad=False)
