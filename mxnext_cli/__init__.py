@@ -36,12 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = build_parser()
     args = parser.parse_args(argv)
-    if args.command is None:
+    if args.mx_command is None:
         parser.print_help()
         return WRONG_USAGE
-    if args.command == "run":  # the program's warnings are shown as Python shows them
+    if args.mx_command == "run":  # the program's warnings are shown as Python shows them
         return _run(args)
-    with _warnings_as_lines(f"mx {args.command}"):
+    with _warnings_as_lines(f"mx {args.mx_command}"):
         return _run(args)
 
 
@@ -59,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.traceback:
             traceback.print_exc()
         else:
-            sys.stderr.write(f"mx {args.command}: {describe_error(error)}\n")
+            sys.stderr.write(f"mx {args.mx_command}: {describe_error(error)}\n")
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 
 

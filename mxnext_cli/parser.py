@@ -93,7 +93,9 @@ def build_parser(*, complete: bool = False) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the versions")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
-    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=_CommandParser)
+    commands = parser.add_subparsers(
+        dest="mx_command", metavar="command", parser_class=_CommandParser
+    )
     for name, command in COMMANDS.items():
         made = commands.add_parser(name, help=command.summary)
         made.set_defaults(runner=command.runner)

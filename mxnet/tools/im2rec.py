@@ -1,7 +1,8 @@
-"""Make lists of pictures (`.lst`) and pack the listed pictures into record files.
+"""Make lists of images (`.lst`) and pack the listed images into record files.
 
-mx im2rec --list --recursive train pictures/     writes train.lst
-mx im2rec --resize 256 train pictures/           writes train.rec and train.idx
+mx im2rec --list --recursive train images/     writes train.lst
+mx im2rec --resize 256 train images/           writes train.rec and train.idx, and the list if
+                                               there is none
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ def write_list(path: Path, images: Iterable[tuple]) -> None:
 def make_lists(args: argparse.Namespace) -> int:
     """Write the list of a folder, in chunks and in parts for training, test and validation."""
     images = list(list_images(args.root, args.recursive, args.exts))
+    if not images:
+        print(f"im2rec: {_why_empty(args)}", file=sys.stderr)
+        return 1
     if args.recursive:
         folders = {Path(name).parent.as_posix(): label for _, name, label in images}
         for folder, label in sorted(folders.items(), key=lambda pair: pair[1]):
@@ -90,7 +94,27 @@ def make_lists(args: argparse.Namespace) -> int:
         if args.train_ratio + args.test_ratio < 1.0:
             write_list(Path(f"{args.prefix}{suffix}_val.lst"), part[tested + trained :])
         write_list(Path(f"{args.prefix}{suffix}_train.lst"), part[tested : tested + trained])
+    print(f"im2rec: {_describe(images, args)}", file=sys.stderr)
     return 0
+
+
+def _why_empty(args: argparse.Namespace) -> str:
+    """Return why no image was found, and what to do."""
+    kinds = " ".join(args.exts)
+    if not args.recursive and next(list_images(args.root, True, args.exts), None) is not None:
+        return f"{args.root} has images only in folders below it: use --recursive"
+    return f"{args.root} has no images ({kinds}); --exts names other extensions"
+
+
+def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> str:
+    """Return what a list holds, and how its labels came about if they are all the same."""
+    classes = len({label for _, _, label in images})
+    said = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
+    if not args.recursive:
+        return f"{said}: without --recursive all have the label 0"
+    if classes == 1:
+        return f"{said}: each folder is a class, and all images are in one"
+    return said
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -150,9 +174,8 @@ def lists_of(prefix: str) -> list[Path]:
 
 def make_records(args: argparse.Namespace) -> int:
     """Pack the pictures of all lists of the prefix; return 1 if some were left out."""
-    files = lists_of(args.prefix)
+    files = lists_of(args.prefix) or _lists_of_folder(args)
     if not files:
-        print(f"Did not find any list file with prefix {args.prefix}", file=sys.stderr)
         return 1
     names = set(Packing._fields) - {"root"}
     packing = Packing(Path(args.root), **{name: getattr(args, name) for name in names})
@@ -169,6 +192,14 @@ def make_records(args: argparse.Namespace) -> int:
     if left_out:
         print(f"{left_out} lines or pictures were left out", file=sys.stderr)
     return 1 if left_out else 0
+
+
+def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
+    """Make the list that is missing, with a class for each folder if there are folders."""
+    print(f"im2rec: there is no list {args.prefix}*.lst, so it is made", file=sys.stderr)
+    found = list_images(args.root, True, args.exts)
+    args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in found)
+    return lists_of(args.prefix) if make_lists(args) == 0 else []
 
 
 def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:

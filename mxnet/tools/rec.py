@@ -72,6 +72,8 @@ def info(args: argparse.Namespace) -> int:
             continue
         kinds[kind_of(content)] += 1
         widths[len(_labels(header))] += 1
+    if problems and not sizes:
+        raise FormatError(f"{args.file}: it is not a record file: {problems[0].error}")
     print(f"{args.file}: {Path(args.file).stat().st_size} bytes, {len(sizes)} records")
     if sizes:
         print(f"record sizes: {min(sizes)} to {max(sizes)}, mean {sum(sizes) / len(sizes):.0f}")
@@ -81,7 +83,7 @@ def info(args: argparse.Namespace) -> int:
     index = Path(args.file).with_suffix(".idx")
     print(f"index: {index if index.exists() else 'none'}")
     if problems:
-        print(f"damaged stretches: {len(problems)} (see: mx rec check)")
+        print(f"damaged parts: {len(problems)} (see: mx rec check)")
     return 0
 
 

@@ -79,7 +79,6 @@ def test_a_folder_means_all_its_lists(folder):
         (folder / f"{name}.lst").write_text("0\t1\troot.jpg\n")
     assert im2rec.main([".", "root"]) == 0
     assert (folder / "a.rec").exists() and (folder / "b.rec").exists()
-    assert im2rec.main(["other", "root"]) == 1
     assert im2rec.main(["a", "nowhere"]) == 2
 
 
@@ -138,3 +137,28 @@ def test_an_interrupted_run_keeps_older_records(packed, monkeypatch):
         im2rec.main(["p", "root"])
     assert unchanged(packed)
     assert not [p for p in pathlib.Path().iterdir() if p.suffix == ".part"]
+
+
+def test_without_a_list_it_makes_list_and_records(folder, capsys):
+    assert im2rec.main(["--no-shuffle", "p", "root"]) in (0, 1)  # some images cannot be decoded
+    said = capsys.readouterr().err
+    assert "there is no list p*.lst, so it is made" in said
+    assert (folder / "p.lst").exists()
+    assert (folder / "p.rec").exists()
+    labels = {line.split("\t")[1] for line in (folder / "p.lst").read_text().splitlines()}
+    assert len(labels) == len({p.parent for p in (folder / "root").rglob("*.[jp]*g")})
+
+
+def test_lists_explain_what_they_hold(folder, capsys):
+    (folder / "empty").mkdir()
+    assert im2rec.main(["p", "empty", "--list"]) == 1
+    assert "empty has no images (.jpeg .jpg .png)" in capsys.readouterr().err
+    (folder / "below/cat").mkdir(parents=True)
+    (folder / "below/cat/a.jpg").touch()
+    assert im2rec.main(["p", "below", "--list"]) == 1
+    assert "use --recursive" in capsys.readouterr().err
+    assert not list(folder.glob("*.lst"))
+    assert im2rec.main(["p", "below", "--list", "--recursive"]) == 0
+    assert "all images are in one" in capsys.readouterr().err
+    assert im2rec.main(["p", "below/cat", "--list"]) == 0
+    assert "without --recursive all have the label 0" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_check_names_damage_and_stale_index(damaged, capsys):
     assert "expected the magic" in out
     assert "key 3 points to byte" in out
     assert "6 whole records, 2 problems" in out
-    assert "damaged stretches: 1" in said(capsys, "rec", "info", damaged).out
+    assert "damaged parts: 1" in said(capsys, "rec", "info", damaged).out
 
 
 def test_check_decodes(tmp_path, capsys):
@@ -120,3 +120,8 @@ def test_an_empty_file_does_not_pass_the_check(tmp_path, capsys):
     (tmp_path / "a.rec").touch()
     assert main(["rec", "check", str(tmp_path / "a.rec")]) == 1
     assert "the file is empty" in capsys.readouterr().out
+
+
+def test_info_of_what_is_no_record_file(tmp_path, capsys):
+    (tmp_path / "photo.jpg").write_bytes(bytes.fromhex("ffd8ffe0") * 20)
+    assert "not a record file" in said(capsys, "rec", "info", tmp_path / "photo.jpg", code=1).err
