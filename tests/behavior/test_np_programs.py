@@ -1,0 +1,35 @@
+"""Whole programs under ``npx.set_np()`` give what MXNet 1.9.1 gave, step by step."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as onp
+import pytest
+
+import mxnet as mx
+from tests.golden import np_programs
+
+ANSWERS = Path(np_programs.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def numpy_semantics() -> Iterator[None]:
+    """Turn NumPy's arrays and shapes on, and off again."""
+    mx.npx.set_np()
+    yield
+    mx.npx.reset_np()
+
+
+@pytest.mark.parametrize("name", np_programs.PROGRAMS)
+def test_every_step_equals_mxnet(name: str) -> None:
+    """Losses, errors and outputs of each step."""
+    program = importlib.import_module(f"tests.golden.np_programs.{name}")
+    wanted = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
+    given = program.train(mx)
+    assert len(given) == len(wanted)
+    for number, (step, recorded) in enumerate(zip(given, wanted, strict=True)):
+        onp.testing.assert_allclose(step, recorded, rtol=2e-4, atol=2e-5, err_msg=f"step {number}")
