@@ -1,0 +1,145 @@
+"""What an `np.ndarray` is: its class, memory, gradients, pickles, and exchange with others."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as onp
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet import autograd, np, npx
+
+
+def test_an_array_is_an_ndarray_of_the_legacy_class_too() -> None:
+    x = np.ones(2)
+    assert isinstance(x, mx.nd.NDArray)
+    assert type(x + 1) is type(x.sum()) is type(x[0]) is np.ndarray
+
+
+def test_legacy_and_numpy_arrays_share_memory() -> None:
+    x = np.zeros(3)
+    x.as_nd_ndarray()[:] = 4
+    assert x.tolist() == [4, 4, 4]
+    assert type(x.as_nd_ndarray()) is mx.nd.NDArray
+    assert type(mx.nd.ones(2).as_np_ndarray()) is np.ndarray
+
+
+def test_legacy_functions_return_what_they_took() -> None:
+    x = np.array([-1.0, 2.0])
+    for _ in range(2):  # the second call is a cached one
+        assert type(mx.nd.relu(x)) is np.ndarray
+        assert type(mx.nd.concat(x, x, dim=0)) is np.ndarray
+        assert type(mx.nd.maximum(x, 0.5)) is np.ndarray
+    assert type(mx.nd.relu(mx.nd.ones(2))) is mx.nd.NDArray
+
+
+def test_numpy_functions_refuse_legacy_arrays() -> None:
+    with pytest.raises(TypeError, match="as_np_ndarray"):
+        np.exp(mx.nd.ones(2))
+    with pytest.raises(TypeError, match="as_np_ndarray"):
+        npx.softmax(mx.nd.ones((2, 2)))
+
+
+@pytest.mark.parametrize("grad_req", ["write", "add", "null"])
+def test_gradients_follow_grad_req(grad_req: str) -> None:
+    x = np.array(3.0)
+    x.attach_grad(grad_req)
+    for _ in range(2):
+        with autograd.record():
+            y = x * x + np.exp(x) * 0
+        y.backward()
+    if grad_req == "null":
+        assert x.grad is None or float(x.grad) == 0
+    else:
+        assert type(x.grad) is np.ndarray and x.grad.shape == ()
+        assert float(x.grad) == (12 if grad_req == "add" else 6)
+
+
+def test_gradients_go_through_indexing_and_masks() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    x.attach_grad()
+    with autograd.record():
+        y = (x[x > 1] ** 2).sum() + x[0, 0] * 5 + x[:, None, 1].sum()
+    y.backward()
+    assert x.grad.tolist() == [[5, 5], [6, 9]]
+
+
+def test_second_order_gradients() -> None:
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    with autograd.record():
+        (slope,) = autograd.grad((x**3).sum(), [x], create_graph=True, retain_graph=True)
+        total = slope.sum()
+    total.backward()
+    assert x.grad.tolist() == [6, 12]
+
+
+def test_writing_into_a_recorded_array_is_refused() -> None:
+    x = np.ones(2)
+    x.attach_grad()
+    with autograd.record():
+        y = x * 2
+        with pytest.raises(mx.MXNetError, match="computational graph"):
+            y[0] = 1
+        with pytest.raises(mx.MXNetError, match="computational graph"):
+            y += 1
+
+
+@pytest.mark.parametrize("value", [np.array(2.5), np.zeros((0, 3)), np.ones(2, dtype="bool")])
+def test_pickles_keep_scalars_and_empty_arrays(value: np.ndarray) -> None:
+    copy = pickle.loads(pickle.dumps(value))
+    assert type(copy) is np.ndarray
+    assert repr(copy) == repr(value)
+
+
+def test_files_keep_scalars_names_and_empty_arrays(tmp_path: Path) -> None:
+    file = str(tmp_path / "arrays")
+    npx.save(file, {"x": np.array(1.5), "y": np.zeros((0, 2))})
+    found = npx.load(file)
+    assert found["x"].shape == () and found["y"].shape == (0, 2)
+    assert type(found["x"]) is np.ndarray
+    npx.save(file, [np.ones(2)])
+    assert npx.load(file)[0].tolist() == [1, 1]
+    with mx.util.np_array(False), pytest.raises(ValueError, match="set_np"):
+        npx.save(file, np.ones(2))
+
+
+def test_npz_files_take_arrays(tmp_path: Path) -> None:
+    onp.savez(tmp_path / "a.npz", x=np.ones(2))
+    assert onp.load(tmp_path / "a.npz")["x"].tolist() == [1, 1]
+
+
+def test_dlpack_shares_memory_both_ways() -> None:
+    x = np.zeros(2)
+    torch.from_dlpack(x)[0] = 5
+    assert x.tolist() == [5, 0]
+    assert onp.from_dlpack(x).tolist() == [5, 0]
+    tensor = torch.ones(2)
+    y = np.from_dlpack(tensor)
+    y[1] = 7
+    assert tensor.tolist() == [1, 7]
+
+
+def test_semantics_belong_to_a_thread() -> None:
+    import threading
+
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append((npx.is_np_array(), npx.is_np_shape())))
+    thread.start()
+    thread.join(timeout=60)
+    assert seen == [(False, False)]
+    assert npx.is_np_array()
+
+
+def test_use_np_decorates_functions_and_classes() -> None:
+    npx.reset_np()
+
+    @mx.util.use_np
+    def inside() -> tuple[bool, bool]:
+        return npx.is_np_array(), npx.is_np_shape()
+
+    assert inside() == (True, True)
+    assert not npx.is_np_array()

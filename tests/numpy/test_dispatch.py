@@ -1,0 +1,84 @@
+"""NumPy's own functions on arrays of `mx.np`, and functions that NumPy computes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as onp
+import pytest
+
+from mxnet import autograd, np
+from mxnet.numpy_dispatch_protocol import _NUMPY_ARRAY_FUNCTION_LIST, _NUMPY_ARRAY_UFUNC_LIST
+
+UNARY = [n for n in _NUMPY_ARRAY_UFUNC_LIST if getattr(getattr(onp, n), "nin", 0) == 1]
+BINARY = [n for n in _NUMPY_ARRAY_UFUNC_LIST if getattr(getattr(onp, n), "nin", 0) == 2]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_ufuncs_stay_on_our_arrays(name: str) -> None:
+    x = np.array([0.25, 0.5]) if name not in ("arccosh",) else np.array([1.5, 2.0])
+    x = x.astype("int32") if name in ("invert", "bitwise_not") else x
+    out = getattr(onp, name)(x)
+    assert type(out) is np.ndarray
+    onp.testing.assert_allclose(out.asnumpy(), getattr(onp, name)(x.asnumpy()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_ufuncs_stay_on_our_arrays(name: str) -> None:
+    integers = name in ("lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
+    x, y = np.array([4.0, 2.0]), np.array([2.0, 3.0])
+    if integers:
+        x, y = x.astype("int32"), y.astype("int32")
+    out = getattr(onp, name)(x, y)
+    assert type(out) is np.ndarray
+    onp.testing.assert_allclose(
+        out.asnumpy(), getattr(onp, name)(x.asnumpy(), y.asnumpy()), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", _NUMPY_ARRAY_FUNCTION_LIST)
+def test_functions_of_the_dispatch_list_exist(name: str) -> None:
+    assert callable(functools.reduce(getattr, name.split("."), np))
+
+
+def test_functions_stay_on_our_arrays_and_have_gradients() -> None:
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    with autograd.record():
+        y = onp.sum(onp.stack([x, x]) * onp.mean(x))
+    y.backward()
+    assert type(y) is np.ndarray
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_numpy_arrays_are_not_mixed_in() -> None:
+    with pytest.raises(TypeError, match="numpy"):
+        np.ones(2) + onp.ones(2)
+    with pytest.raises(TypeError):
+        onp.concatenate([np.ones(2), onp.ones(2)])
+
+
+def test_fallbacks_compute_on_the_host_and_come_back() -> None:
+    x = np.array([3.0, 1.0, 2.0])
+    assert type(np.searchsorted(np.sort(x), x)) is np.ndarray
+    assert float(onp.median(x)) == 2
+    assert np.isclose(x, x).tolist() == [True, True, True]
+
+
+def test_fallbacks_are_refused_while_recording() -> None:
+    x = np.ones(2)
+    with autograd.record(), pytest.raises(ValueError, match="interp"):
+        np.interp(x, x, x)
+
+
+def test_functions_that_change_their_argument_are_refused() -> None:
+    with pytest.raises(TypeError, match="copyto"):
+        onp.copyto(np.ones(2), np.zeros(2))
+
+
+def test_keywords_of_old_numpy_are_understood() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    assert float(np.nanpercentile(x, 50, interpolation="lower")) == 2
+    assert np.corrcoef(np.stack([x, -x]), bias=True).shape == (2, 2)
+    with pytest.raises(RuntimeError, match="numpy_financial"):
+        np.npv(0.1, [1, 2])
