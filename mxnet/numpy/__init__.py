@@ -13,7 +13,7 @@ import numpy as onp
 
 from ..symbol import numpy as symbol_module
 from ..symbol.numpy import _Symbol
-from . import dispatch, fallback, fallback_linalg, linalg, random, utils
+from . import dispatch, fallback, fallback_linalg, linalg, random, standard, utils
 from .array import ndarray
 from .arrayprint import set_printoptions
 from .function_base import meshgrid
@@ -45,7 +45,8 @@ def _public(module: object) -> dict:
 _here = sys.modules[__name__]
 _functions = fill_all({"linalg": linalg, "random": random})
 fill(linalg, _public(fallback_linalg))
-fill(_here, {**_public(fallback), **_functions})
+fill(_here, {**_public(fallback), **_functions, **_public(standard)})
+fill(_here, {name: _functions[other] for name, other in standard.SYNONYMS.items()})
 add_operator_overloads(ndarray, _functions)
 add_symbol_overloads(_Symbol, vars(symbol_module))
 
@@ -53,5 +54,6 @@ dispatch.register_namespace(onp, {**_public(fallback), **_functions, "meshgrid":
 dispatch.register_namespace(onp.linalg, _public(linalg))
 ndarray.__array_function__ = dispatch.array_function
 ndarray.__array_ufunc__ = dispatch.array_ufunc
+ndarray.__array_namespace__ = standard.array_namespace
 
 from . import multiarray, stride_tricks  # noqa: E402 (they show what is made above)

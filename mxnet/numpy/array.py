@@ -64,6 +64,20 @@ class ndarray(NDArray):
         """The number of bytes of all elements."""
         return self.size * self.itemsize
 
+    @property
+    def device(self) -> Context:
+        """The device that the array lives on, as the array API standard names it."""
+        return self.context
+
+    @property
+    def mT(self) -> ndarray:
+        """A copy with the last two axes exchanged."""
+        return self.swapaxes(-1, -2)
+
+    def to_device(self, device: Context, /, *, stream: Any = None) -> ndarray:
+        """Return the array itself if it is on that device already, else a copy there."""
+        return self.as_in_context(device)
+
     # -- conversions --------------------------------------------------------------------------
 
     def as_nd_ndarray(self) -> NDArray:

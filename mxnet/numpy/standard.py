@@ -1,0 +1,194 @@
+"""Names of the Python array API standard that MXNet 1.9.1 does not have.
+
+With them, and with `ndarray.__array_namespace__`, libraries that are written for the standard take
+arrays of `mx.np`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+import torch
+
+from ..context import Context
+from ..imperative.handle import wrap_plain
+from .array import ndarray
+from .making import array
+
+__all__ = [
+    "asarray",
+    "astype",
+    "can_cast",
+    "from_dlpack",
+    "isdtype",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "matrix_transpose",
+    "permute_dims",
+    "unstack",
+    "vecdot",
+]
+
+# The standard's names of functions that `mx.np` has under NumPy's.
+SYNONYMS = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "bitwise_invert": "bitwise_not",
+    "concat": "concatenate",
+    "cumulative_sum": "cumsum",
+    "pow": "power",
+}
+
+
+def asarray(
+    obj: Any, dtype: Any = None, device: Context | None = None, copy: bool | None = None
+) -> ndarray:
+    """Return an array of the values; an array is returned as it is, unless it must change.
+
+    Unlike `array` it keeps integers and bools of Python.
+
+    >>> mx.np.asarray([1, 2])
+    array([1, 2], dtype=int64)
+    """
+    if isinstance(obj, ndarray):
+        made = obj if dtype is None or obj.dtype == onp.dtype(dtype) else obj.astype(dtype)
+        made = made if device is None else made.as_in_context(device)
+        return made.copy() if copy and made is obj else made
+    if copy is False:
+        raise ValueError(f"asarray: {type(obj).__name__} cannot be used without a copy.")
+    values = obj if hasattr(obj, "dtype") else onp.asarray(obj)
+    if not isinstance(obj, onp.ndarray | torch.Tensor) and onp.asarray(obj).dtype == onp.float64:
+        values = onp.asarray(obj, dtype=onp.float32)  # the default of mx.np
+    return array(values, dtype, device)
+
+
+def from_dlpack(x: Any) -> ndarray:
+    """Return an array that shares the memory of another library's.
+
+    >>> import torch
+    >>> mx.np.from_dlpack(torch.ones(2))
+    array([1., 1.])
+    """
+    tensor = torch.from_dlpack(x)
+    return wrap_plain(ndarray, tensor)
+
+
+def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None = None) -> ndarray:
+    """Return the array in another data type.
+
+    >>> mx.np.astype(mx.np.ones(2), "int32")
+    array([1, 1], dtype=int32)
+    """
+    made = x.astype(dtype, copy=copy)
+    return made if device is None else made.as_in_context(device)
+
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether a data type is of a kind, such as 'integral' or 'real floating'.
+
+    >>> mx.np.isdtype(mx.np.float32, "real floating")
+    True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return onp.dtype(dtype).kind in _KINDS[kind]
+    return onp.dtype(dtype) == onp.dtype(kind)
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Return whether one data type can be cast to another without loss.
+
+    >>> mx.np.can_cast("float32", "float64")
+    True
+    """
+    return onp.can_cast(from_.dtype if isinstance(from_, ndarray) else from_, to)
+
+
+def logical_and(x1: Any, x2: Any) -> ndarray:
+    """Return whether both are true, elementwise.
+
+    >>> mx.np.logical_and(mx.np.array([1, 1]), mx.np.array([1, 0]))
+    array([ True, False])
+    """
+    return (x1 != 0) & (x2 != 0)
+
+
+def logical_or(x1: Any, x2: Any) -> ndarray:
+    """Return whether either is true, elementwise.
+
+    >>> mx.np.logical_or(mx.np.array([1, 0]), mx.np.array([0, 0]))
+    array([ True, False])
+    """
+    return (x1 != 0) | (x2 != 0)
+
+
+def logical_xor(x1: Any, x2: Any) -> ndarray:
+    """Return whether exactly one is true, elementwise.
+
+    >>> mx.np.logical_xor(mx.np.array([1, 1]), mx.np.array([0, 1]))
+    array([ True, False])
+    """
+    return (x1 != 0) ^ (x2 != 0)
+
+
+def matrix_transpose(x: ndarray) -> ndarray:
+    """Return the array with its last two axes exchanged.
+
+    >>> mx.np.matrix_transpose(mx.np.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    return x.swapaxes(-1, -2)
+
+
+def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
+    """Return the array with its axes permuted.
+
+    >>> mx.np.permute_dims(mx.np.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return x.transpose(axes)
+
+
+def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
+    """Return the parts of an array along an axis.
+
+    >>> len(mx.np.unstack(mx.np.ones((2, 3))))
+    2
+    """
+    key = (slice(None),) * (axis % x.ndim)
+    return tuple(x[(*key, i)] for i in range(x.shape[axis]))
+
+
+def vecdot(x1: ndarray, x2: ndarray, *, axis: int = -1) -> ndarray:
+    """Return the dot products of vectors along an axis.
+
+    >>> mx.np.vecdot(mx.np.ones((2, 3)), mx.np.ones((2, 3)))
+    array([3., 3.])
+    """
+    return (x1 * x2).sum(axis=axis)
+
+
+def array_namespace(self: ndarray, *, api_version: str | None = None) -> Any:
+    """Return `mx.np`, the namespace of the array's functions."""
+    from .. import numpy
+
+    return numpy
