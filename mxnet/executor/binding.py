@@ -19,7 +19,7 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
 from .executor import Executor, context_of_node
-from .storage_types import checked_stypes, infer_gradient_storage, infer_storage
+from .sparse.storage_types import checked_stypes, infer_gradient_storage, infer_storage
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -165,8 +165,8 @@ def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mappi
     given = {n: unknown_for_zero(tuple(int(k) for k in s)) for n, s in shapes.items()}
     found = infer_shapes(graph, given)
     variables = [*graph.arguments, *graph.auxiliary]
-    told = [*found.arguments, *found.auxiliary]
-    missing = [n.name for n, s in zip(variables, told, strict=True) if not is_known(s)]
+    shapes_found = [*found.arguments, *found.auxiliary]
+    missing = [n.name for n, s in zip(variables, shapes_found, strict=True) if not is_known(s)]
     if missing:
         raise MXNetError(
             "simple_bind error. Arguments:\n"

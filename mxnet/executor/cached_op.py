@@ -18,8 +18,8 @@ from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from .compiled import Compiled
+from .joint_outputs import INLINE_LIMIT, is_divided, together
 from .program import KERNEL_ERRORS, Program
-from .together import INLINE_LIMIT, is_divided, together
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -167,15 +167,15 @@ class CachedOp:
         for position, (step, node) in enumerate(zip(program.steps, program.nodes, strict=True)):
             name = node.op.name
             if self._hook_all:
-                for entry, told in zip(node.inputs, node.input_names, strict=True):
+                for entry, label in zip(node.inputs, node.input_names, strict=True):
                     value = values[program._first_slot[entry.node] + entry.index]
-                    self._show(f"{node.name}_{told}", name, value)
+                    self._show(f"{node.name}_{label}", name, value)
             try:
                 program._do(step._replace(dead=()), values)
             except KERNEL_ERRORS as error:
                 raise program._explain(position, feed, values, error) from error
-            for i, told in enumerate(node.output_names()):
-                self._show(told, name, values[step.first + i])
+            for i, label in enumerate(node.output_names()):
+                self._show(label, name, values[step.first + i])
             for slot in step.dead:
                 values[slot] = None
         return program.finished([values[slot] for slot in program.heads])

@@ -29,12 +29,12 @@ from .differentiation import (
     random_state,
     random_stream,
 )
+from .monitoring.watcher import Watcher
 from .program import Program
 from .reshaping import reshaped
 from .schedule import Wrap
-from .sparse_calls import in_graph, leaf_for, member_of_graph, receive, sparse_kernels
-from .storage_types import infer_storage, is_sparse
-from .watching import Watcher
+from .sparse.calls import in_graph, leaf_for, member_of_graph, receive, sparse_kernels
+from .sparse.storage_types import infer_storage, is_sparse
 
 if TYPE_CHECKING:
     from ..graph.node import Node

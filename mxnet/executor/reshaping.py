@@ -32,8 +32,8 @@ def reshaped(
     missing = [n for n, s in zip(names, found.arguments, strict=True) if not is_known(s)]
     if missing:
         raise ShapeError(
-            f"reshape: the shapes of {', '.join(given) or 'no arguments'} do not tell those of "
-            f"{', '.join(missing)}. Give them too."
+            f"reshape: the shapes of {', '.join(given) or 'no arguments'} are not enough to infer "
+            f"those of {', '.join(missing)}. Give them too."
         )
     args, grads = [], []
     for name, shape, old, grad in zip(

@@ -2,7 +2,7 @@
 
 Before: a loop that looks up slots, unpacks a tuple and spreads dictionaries for every operator.
 After: ``v5 = k3(v1, v4, axis=a3_axis); del v4`` line by line, at half the cost of the loop. One
-line is one step, so a traceback tells which step failed.
+line is one step, so a traceback shows which step failed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..error import MXNetError
 from ..ops.declare import Op
-from .node import Entry, Node, facts_of, user_line
+from .node import Entry, Node, signature_of, user_line
 
 
 def input_init(op: Op, name: str) -> str | None:
@@ -31,8 +31,8 @@ def create_node(
     `count` is how many inputs a variadic operator has. Missing inputs become variables that carry
     the operator's attributes, as MXNet's do.
     """
-    facts = facts_of(op, attrs)
-    names = op.names_of_inputs(facts.attrs, count)
+    signature = signature_of(op, attrs)
+    names = op.names_of_inputs(signature.attrs, count)
     if len(given) > len(names) or not given.keys() <= set(names):
         raise _not_an_input(op, next(k for k in given if k not in names), names)
     source = user_line()
@@ -48,9 +48,9 @@ def create_node(
             entry = Entry(made)
         inputs.append(entry)
     if op.has_aux or op.mutates or op.facts.input_init:
-        _mark(op, names, inputs, facts.attrs)
+        _mark(op, names, inputs, signature.attrs)
     node = Node(op, name, attrs, inputs, extra=extra, source=source)
-    node._facts = facts
+    node._signature = signature
     return node
 
 

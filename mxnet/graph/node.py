@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 # These may be written without underscores everywhere; files hold them as ``__x__``.
 HIDDEN_KEYS = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
-MAX_CACHED_FACTS = 8192
+MAX_CACHED_SIGNATURES = 8192
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
-_facts: dict[tuple, Facts] = {}
+_signatures: dict[tuple, Signature] = {}
 
 
 class Entry(NamedTuple):
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     version: int = 0
 
 
-class Facts(NamedTuple):
+class Signature(NamedTuple):
     """What an operator and its attributes say about every node that has them."""
 
     attrs: dict[str, Any]
@@ -48,7 +48,7 @@ class Node:
     """
 
     __slots__ = (
-        "_facts",
+        "_signature",
         "attrs",
         "extra",
         "inputs",
@@ -78,7 +78,7 @@ class Node:
         self.source = source
         self.subgraphs = subgraphs
         self.version = 0
-        self._facts: Facts | None = None
+        self._signature: Signature | None = None
 
     def __repr__(self) -> str:
         return f"<{self.op.name if self.op else 'variable'} {self.name}>"
@@ -89,22 +89,22 @@ class Node:
         return self.op is None
 
     @property
-    def facts(self) -> Facts:
+    def signature(self) -> Signature:
         """What the operator says under these attributes; wrong attributes are errors here."""
-        known = self._facts
+        known = self._signature
         if known is None:
-            known = self._facts = facts_of(self.op, self.attrs)
+            known = self._signature = signature_of(self.op, self.attrs)
         return known
 
     @property
     def typed(self) -> dict[str, Any]:
         """All attributes of the operator, typed, defaults filled in. Do not change it."""
-        return self.facts.attrs
+        return self.signature.attrs
 
     @property
     def outputs(self) -> int:
         """How many outputs a user sees."""
-        return 1 if self.op is None else self.facts.outputs
+        return 1 if self.op is None else self.signature.outputs
 
     @property
     def input_names(self) -> list[str]:
@@ -121,7 +121,7 @@ class Node:
         """
         if self.op is None:
             return [self.name]
-        attrs, outputs, total, _ = self.facts
+        attrs, outputs, total, _ = self.signature
         names = self.op.names_of_outputs(attrs)
         if names is None:
             names = ["output"] if total == 1 else [f"output{i}" for i in range(outputs)]
@@ -137,7 +137,7 @@ class Node:
             self.extra[stored_key(key)] = value
             return
         changed = {**self.attrs, key: value}
-        self._facts = facts_of(self.op, changed)
+        self._signature = signature_of(self.op, changed)
         self.attrs = changed
 
     def copy(self, inputs: Sequence[Entry]) -> Node:
@@ -151,7 +151,7 @@ class Node:
             source=self.source,
             subgraphs=self.subgraphs,
         )
-        made.version, made._facts = self.version, self._facts
+        made.version, made._signature = self.version, self._signature
         return made
 
 
@@ -160,18 +160,18 @@ def variable(name: str, extra: dict[str, str] | None = None) -> Node:
     return Node(None, name, extra=extra, source=user_line())
 
 
-def facts_of(op: Op, attrs: dict[str, str]) -> Facts:
+def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     """Return the (cached) facts of an operator under attributes in text form."""
     items = tuple(attrs.items())
     key = (op, items)
-    known = _facts.get(key)
+    known = _signatures.get(key)
     if known is not None:
         return known
     typed = op.complete(op.parse(attrs))
-    known = Facts(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
+    known = Signature(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
     # What a variadic operator without a count is depends on more than its attributes (Custom).
-    if len(_facts) < MAX_CACHED_FACTS and (op.variadic is None or op.count is not None):
-        _facts[key] = known
+    if len(_signatures) < MAX_CACHED_SIGNATURES and (op.variadic is None or op.count is not None):
+        _signatures[key] = known
     return known
 
 

@@ -15,7 +15,7 @@ from ..error import FormatError, MXNetError, did_you_mean
 from ..ops import registry
 from ..ops.declare import Op
 from .graph import Graph, topological
-from .node import HIDDEN_KEYS, Entry, Node, facts_of, is_extra, stored_key
+from .node import HIDDEN_KEYS, Entry, Node, is_extra, signature_of, stored_key
 from .passes.infer import variable_shape, variable_type
 from .upgrade import OLDEST, upgrade
 
@@ -56,7 +56,7 @@ def _graph_text(heads: Sequence[Entry], indent: str, attrs: dict[str, str] | Non
             variables.append(i)
             total += 1
         else:
-            total += node.facts.total
+            total += node.signature.total
         row_ptr.append(total)
         texts.append(_node_text(node, position, inner, known))
     body = f", \n{indent}    ".join(texts)
@@ -142,12 +142,12 @@ def _refuse_constant(word: str) -> None:
 
 def _version(data: Any) -> int:
     attrs = _typed(data, dict, "the symbol JSON").get("attrs", {})
-    told = _typed(attrs, dict, "attrs").get("mxnet_version")
-    if told is None:
+    given = _typed(attrs, dict, "attrs").get("mxnet_version")
+    if given is None:
         return OLDEST
-    number = told[1] if isinstance(told, list) and len(told) == 2 else told
+    number = given[1] if isinstance(given, list) and len(given) == 2 else given
     if not isinstance(number, int) or isinstance(number, bool):
-        raise FormatError(f"attrs.mxnet_version is {str(told)[:80]}, not a number.")
+        raise FormatError(f"attrs.mxnet_version is {str(given)[:80]}, not a number.")
     if number >= 20000:
         warnings.warn(
             f"The symbol was saved by MXNet version {number}, newer than {VERSION}: it may mean "
@@ -192,18 +192,18 @@ class _Reader:
         heads = _typed(_required(data, "heads", "the symbol JSON"), list, "heads")
         return [self.entry(h, nodes, "heads") for h in heads]
 
-    def check_variables(self, told: Any, nodes: list[Node]) -> None:
-        for i in _typed(told, list, "arg_nodes"):
+    def check_variables(self, given: Any, nodes: list[Node]) -> None:
+        for i in _typed(given, list, "arg_nodes"):
             if type(i) is not int or not 0 <= i < len(nodes) or nodes[i].op is not None:
                 raise FormatError(f"arg_nodes names {str(i)[:80]}, which is not a variable.")
 
     def node(self, row: Any, before: list[Node], depth: int) -> Node:
         if type(row) is not dict or not row.keys() <= _NODE_FIELDS:
             raise _bad_row(row, len(before))
-        op_name, name, told = row.get("op"), row.get("name"), row.get("inputs")
-        if not (type(op_name) is type(name) is str and type(told) is list):
+        op_name, name, given = row.get("op"), row.get("name"), row.get("inputs")
+        if not (type(op_name) is type(name) is str and type(given) is list):
             raise _bad_row(row, len(before))
-        inputs = [self.entry(e, before, name) for e in told]
+        inputs = [self.entry(e, before, name) for e in given]
         attributes = _attributes(row, name)
         if op_name != "null":
             return self.operation(op_name, name, attributes, inputs, row, depth)
@@ -229,11 +229,11 @@ class _Reader:
         attrs, extra = _divided(op, attributes, lenient="param" in row)
         graphs = ()
         if "subgraphs" in row:
-            told = _typed(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
-            graphs = tuple(Graph(self.graph(g, depth + 1)) for g in told)
+            given = _typed(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
+            graphs = tuple(Graph(self.graph(g, depth + 1)) for g in given)
         made = Node(op, name, attrs, inputs, extra=extra, subgraphs=graphs)
         try:
-            made._facts = facts_of(op, attrs)
+            made._signature = signature_of(op, attrs)
             _check_inputs(made)
         except FormatError:
             raise
@@ -241,11 +241,11 @@ class _Reader:
             raise FormatError(f"Failed loading Op {name[:80]} of type {op.name}: {error}") from None
         return made
 
-    def entry(self, told: Any, nodes: list[Node], where: str) -> Entry:
-        if type(told) is not list or not 2 <= len(told) <= 3:
+    def entry(self, given: Any, nodes: list[Node], where: str) -> Entry:
+        if type(given) is not list or not 2 <= len(given) <= 3:
             raise FormatError(f"{where[:80]!r}: an input must be [node, output, version].")
-        number, index = told[0], told[1]
-        version = told[2] if len(told) == 3 else 0
+        number, index = given[0], given[1]
+        version = given[2] if len(given) == 3 else 0
         if not (type(number) is type(index) is type(version) is int):
             raise FormatError(f"{where[:80]!r}: an input must be three whole numbers.")
         if not 0 <= number < len(nodes):
@@ -254,7 +254,7 @@ class _Reader:
                 "it can be its inputs (no forward references, no cycles)."
             )
         node = nodes[number]
-        if not 0 <= index < (1 if node.op is None else node.facts.outputs):
+        if not 0 <= index < (1 if node.op is None else node.signature.outputs):
             raise FormatError(
                 f"{where[:80]!r} refers to output {index} of {node.name[:80]!r}, which it has not."
             )
@@ -290,18 +290,18 @@ def _required(row: dict, field: str, where: str) -> Any:
 def _attributes(row: dict, name: str) -> dict[str, str]:
     merged: dict[str, str] = {}
     for field in ("param", "attr", "attrs"):
-        told = row.get(field)
-        if told is None:
+        given = row.get(field)
+        if given is None:
             continue
-        if type(told) is not dict:
+        if type(given) is not dict:
             raise FormatError(f'"{field}" of {name[:80]!r} must be an object.')
-        for key, value in told.items():
+        for key, value in given.items():
             if type(value) is not str or len(value) > MAX_ATTRIBUTE:
                 raise FormatError(
                     f"{name[:80]!r}: attribute {key[:80]!r} must be text of at most "
                     f"{MAX_ATTRIBUTE} characters."
                 )
-        merged = {**merged, **told} if merged else told
+        merged = {**merged, **given} if merged else given
     return merged
 
 

@@ -1,4 +1,4 @@
-"""What changed in symbol files before 1.0, told for one node at a time."""
+"""What changed in symbol files before 1.0, for one node at a time."""
 
 from __future__ import annotations
 

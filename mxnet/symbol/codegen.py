@@ -63,7 +63,7 @@ def make_node_symbol(
     node = create_node(op, name, attrs, extra or {}, given, count)
     for interpreter in interpreters.eager:
         interpreter.build(node)
-    outputs = node._facts.outputs
+    outputs = node._signature.outputs
     return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
 
 

@@ -41,9 +41,9 @@ def _normalize(match: Match) -> Node | None:
         return None
     if node.outputs != 1 or attrs.get("axis", 1) != 1:
         return None
-    told = {"normalized": True, "eps": attrs["eps"], "fix_gamma": attrs["fix_gamma"]}
+    more = {"normalized": True, "eps": attrs["eps"], "fix_gamma": attrs["fix_gamma"]}
     inputs = {**named_inputs(conv), **parameters}
-    return make_node(fused_convolution, node.name, inputs, {**conv.typed, **told})
+    return make_node(fused_convolution, node.name, inputs, {**conv.typed, **more})
 
 
 def _add(match: Match) -> Node | None:
@@ -65,8 +65,8 @@ def _activate(match: Match) -> Node | None:
         return None
     if conv.typed["addition"] != "none" and epilogue.name not in AFTER_ADDITION:
         return None
-    told = {"epilogue": epilogue.name, "constants": epilogue.constants}
-    return make_node(fused_convolution, node.name, named_inputs(conv), {**conv.typed, **told})
+    more = {"epilogue": epilogue.name, "constants": epilogue.constants}
+    return make_node(fused_convolution, node.name, named_inputs(conv), {**conv.typed, **more})
 
 
 def _is_bare(node: Node) -> bool:

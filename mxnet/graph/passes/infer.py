@@ -77,7 +77,7 @@ def infer_shapes(
 def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> Inferred:
     """Complete the data types (torch's) of a graph from those of some variables, by name.
 
-    With a `default`, variables that nothing tells about get it, as when MXNet binds.
+    With a `default`, variables whose type cannot be inferred get it, as when MXNet binds.
     """
     found = _solve(graph, known, _TYPES)
     if default is None or found.complete:
@@ -99,7 +99,7 @@ def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
         if node.op is None:
             values[node] = [_start(node, known, kind)]
         else:
-            values[node] = [None] * node.facts.outputs
+            values[node] = [None] * node.signature.outputs
             for entry in node.inputs:
                 users.setdefault(entry[0], []).append(position)
     waiting = [node.op is not None for node in nodes]
@@ -157,13 +157,15 @@ def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
     given = known.get(node)
     if given is not None and kind.known(given):
         return given
-    told = kind.of_variable(node)
-    if told is None or given is None:
-        return given if told is None else told
+    declared = kind.of_variable(node)
+    if declared is None or given is None:
+        return given if declared is None else declared
     try:
-        return kind.merge(given, told)
+        return kind.merge(given, declared)
     except MXNetError:
-        return told  # as MXNet: what the variable says counts more than a part that is told here
+        return (
+            declared  # as MXNet: what the variable says counts more than a part that is given here
+        )
 
 
 def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
@@ -206,11 +208,11 @@ def _through(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[tuple, t
 def _cached(
     cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
 ) -> tuple[tuple, tuple]:
-    facts = node.facts
-    key = (node.op, facts.key, ins, outs)
+    signature = node.signature
+    key = (node.op, signature.key, ins, outs)
     found = cache.get(key)
     if found is None:
-        new_ins, new_outs = rule(list(ins), list(outs), facts.attrs)
+        new_ins, new_outs = rule(list(ins), list(outs), signature.attrs)
         found = tuple(new_ins), tuple(new_outs)
         if len(cache) >= MAX_CACHED:
             cache.clear()
@@ -226,9 +228,9 @@ def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tupl
     """Take sizes of 0 that an operator reads from its attributes as unknown."""
     if not node.inputs:
         # Its users complete what it left open: zeros((0, 2)) + x.
-        told = node.op.infer_shapes([], [None] * len(outs), node.facts.attrs)[1]
+        declared = node.op.infer_shapes([], [None] * len(outs), node.signature.attrs)[1]
         return (), tuple(
-            merge_shapes(unknown_for_zero(s), o) for s, o in zip(told, outs, strict=True)
+            merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)
         )
     return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
 

@@ -67,11 +67,11 @@ def infer_foreach(
     inner, heads = _run(body, places, inner, solve, merge)
     for i, state in enumerate(heads[n_out:], n_data):  # a state keeps its shape over the steps
         inner[i] = merge(state, inner[i])
-    told = list(inner)
+    found = list(inner)
     for i, data in enumerate(ins[:n_data]):
-        told[i] = data if inner[i] == axis.slice(data) else axis.stack(inner[i], length)
+        found[i] = data if inner[i] == axis.slice(data) else axis.stack(inner[i], length)
     stacked = [axis.stack(s, length) for s in heads[:n_out]]
-    return tuple(told), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
+    return tuple(found), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
 
 
 def infer_while_loop(

@@ -284,9 +284,9 @@ class _Wrapping:
         body = Graph([Entry(inside[node], i) for node, i in shown])
         by_variable = {entry.node: key for key, entry in outside.items()}
         inputs = [self.moved(Entry(*by_variable[v])) for v in body.variables]
-        told = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
+        counts = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
         name = f"{segment[-1].name}_segment"
-        made = Node(recompute_op, name, told, inputs, subgraphs=(body,))
+        made = Node(recompute_op, name, counts, inputs, subgraphs=(body,))
         self.anchors[made] = segment[-1]
         self.types[made] = tuple(self.graph.types[node][i] for node, i in shown)
         for number, (node, i) in enumerate(shown):

@@ -41,11 +41,11 @@ def _resolve(match: Match) -> Node:
         )
     attrs = node.typed
     if "shape" in attrs:
-        told = {"shape": shape}
+        resolved = {"shape": shape}
     else:  # an arange
         steps = shape[0] / attrs["repeat"]
-        told = {"stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
-    return make_node(node.op, node.name, {}, {**attrs, **told})
+        resolved = {"stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
+    return make_node(node.op, node.name, {}, {**attrs, **resolved})
 
 
 RULES = [

@@ -31,8 +31,8 @@ def _unpack(match: Match) -> Node:
     data, _, *states = node.inputs
     weights = [flat.node.inputs[0] for flat in match["packed"].inputs]
     inputs = [data, *states, *weights]
-    told = {"num_states": to_string(len(states)), "num_args": to_string(len(inputs))}
-    return Node(rnn_unpacked, node.name, {**node.attrs, **told}, inputs, source=node.source)
+    counts = {"num_states": to_string(len(states)), "num_args": to_string(len(inputs))}
+    return Node(rnn_unpacked, node.name, {**node.attrs, **counts}, inputs, source=node.source)
 
 
 PACKED = Pattern((concat, rnn_param_concat), "packed", alone=True, when=_joins_vectors)

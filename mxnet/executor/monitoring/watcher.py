@@ -1,7 +1,7 @@
 """What a monitor sees: every result (perhaps every input), and the gradients of backward.
 
 Rows come in MXNet's order and under its names. For gradients each node gets inputs of its own,
-views of what it reads, so that torch tells what flows into each of them and not only their sum.
+views of what it reads, so that torch shows what flows into each of them and not only their sum.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..graph.graph import Graph
-from ..graph.node import Entry, Node
-from .differentiation import needs_head_gradient
-from .monitored_names import gradient_rows, hidden_rows, input_rows
-from .schedule import ABSENT, Step
+from ...graph.graph import Graph
+from ...graph.node import Entry, Node
+from ..differentiation import needs_head_gradient
+from ..schedule import ABSENT, Step
+from .names import gradient_rows, hidden_rows, input_rows
 
 Show = Callable[[str, Tensor], None]
 
@@ -65,7 +65,7 @@ class Watcher:
 
     @property
     def views(self) -> tuple[Tensor, ...]:
-        """The tensors whose gradients `show_gradients` wants to know."""
+        """The tensors whose gradients `show_gradients` takes."""
         return tuple(self._views.values())
 
     def show_gradients(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..graph.graph import Graph, topological
 
-INLINE_LIMIT = 2  # MXNet records graphs with so few operators one by one, unless told otherwise
+INLINE_LIMIT = 2  # MXNet records graphs with so few operators one by one, by default
 
 
 def is_divided(graph: Graph, inline_limit: int = INLINE_LIMIT) -> bool:

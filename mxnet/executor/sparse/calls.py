@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import autograd
-from ..graph.graph import Graph
-from ..graph.node import Entry, Node
-from ..imperative.gradient import Gradient
-from ..imperative.handle import wrap
-from ..ndarray import NDArray
-from ..ndarray.sparse import BaseSparseNDArray, cast_storage
-from ..ndarray.sparse.creation import zeros
-from ..ndarray.sparse.dispatch import run
-from ..ops.tensor.products import dot as op_dot
-from ..ops.tensor.storage import cast_storage as op_cast_storage
-from .schedule import Wrap
+from ... import autograd
+from ...graph.graph import Graph
+from ...graph.node import Entry, Node
+from ...imperative.gradient import Gradient
+from ...imperative.handle import wrap
+from ...ndarray import NDArray
+from ...ndarray.sparse import BaseSparseNDArray, cast_storage
+from ...ndarray.sparse.creation import zeros
+from ...ndarray.sparse.dispatch import run
+from ...ops.tensor.products import dot as op_dot
+from ...ops.tensor.storage import cast_storage as op_cast_storage
+from ..schedule import Wrap
 
 Value = Tensor | BaseSparseNDArray | None
 

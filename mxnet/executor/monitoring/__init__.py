@@ -1,0 +1,1 @@
+"""What monitors see of a run: every result, and the gradients of backward."""

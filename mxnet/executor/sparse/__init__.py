@@ -1,0 +1,1 @@
+"""Sparse arrays in graphs: which values are sparse, and the calls that take them."""
