@@ -145,7 +145,7 @@ def _fixed_source(op: Op, names: _Names) -> str:
         tests.insert(0, f"({first}.__class__ is _cls or {first}.__class__ is _twin)")
         absent = "".join(f", {i} is None" for i in inputs if i in optional)
         key = _key(op, names, f"{first}._dtype{absent}")
-        xs = [f"x{n}" for n in range(len(inputs))]
+        xs = [f"tensor{n}_" for n in range(len(inputs))]
         reads = [
             f"            {x} = None if {i} is None else {i}._data"
             if i in optional
