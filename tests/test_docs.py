@@ -21,7 +21,7 @@ PAGES = sorted(
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # a package above it is absent
+    except ImportError:  # it says so, or a package above it is absent
         return False
 
 
