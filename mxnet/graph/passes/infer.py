@@ -163,9 +163,7 @@ def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
     try:
         return kind.merge(given, declared)
     except MXNetError:
-        return (
-            declared  # as MXNet: what the variable says counts more than a part that is given here
-        )
+        return declared  # as in MXNet, the variable's own shape wins over a part given here
 
 
 def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
