@@ -1,4 +1,4 @@
-"""Law: on `mx.np` arrays and in hybridized blocks, NumPy's operators give what they give eagerly."""
+"""Law: on `mx.np` arrays and in hybridized blocks, NumPy's operators give the same values."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _example(name: str, lhs: str, rhs: str, result: str) -> str:
 
 
 def _ints(name: str, lhs: str, rhs: str, result: str) -> str:
-    call = ", ".join(f'mx.nd.array({x}, dtype="int32")' for x in (lhs, rhs))
+    call = ", ".join(f'mx.np.array({x}, dtype="int32")' for x in (lhs, rhs))
     return shown(name, call, result, "int32")
 
 

@@ -19,8 +19,7 @@ unary(
     "_npx_relu",
     torch.relu,
     doc="Rectified linear unit: ``max(x, 0)``.",
-    example="mx.nd._internal._npx_relu(mx.nd.array([-1, 2])).asnumpy()"
-    " -> array([0., 2.], dtype=float32)",
+    example="mx.npx.relu(mx.np.array([-1, 2])) -> array([0., 2.])",
     method=False,
     exact=True,
 )
@@ -28,8 +27,7 @@ unary(
     "_npx_sigmoid",
     torch.sigmoid,
     doc="Logistic function: ``1 / (1 + e^-x)``.",
-    example="mx.nd._internal._npx_sigmoid(mx.nd.array([0])).asnumpy()"
-    " -> array([0.5], dtype=float32)",
+    example="mx.npx.sigmoid(mx.np.array([0, 100])) -> array([0.5, 1. ])",
     method=False,
 )
 
@@ -139,7 +137,7 @@ def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "
     remain, -5 merges two, -6 splits one into the two numbers that follow; ``reverse`` reads
     from the right.
 
-    >>> mx.nd._internal._npx_reshape(mx.nd.zeros((2, 3, 4)), newshape=(-5, -2)).shape
+    >>> mx.npx.reshape(mx.np.zeros((2, 3, 4)), (-5, -2)).shape
     (6, 4)
     """
     return a.reshape(resolve_npx_reshape(tuple(a.shape), newshape, reverse))

@@ -31,14 +31,21 @@ Names = tuple[str, ...]
 
 
 def shown(name: str, call: str, result: str, dtype: str = "float32") -> str:
-    """Return an example of a call; `call` has the arguments, `result` the array's text."""
-    suffix = "" if dtype in ("bool", "int64", "float64") else f", dtype={dtype}"
-    return f"mx.nd._internal.{name}({call}).asnumpy() -> array({result}{suffix})"
+    """Return an example of a call; `call` has the arguments, `result` the array's text.
+
+    Forms with a number have no public function: the operator is shown.
+    """
+    if name.endswith("_scalar"):
+        call = call.replace("mx.np.array", "mx.nd.array")
+        suffix = "" if dtype in ("bool", "int64", "float64") else f", dtype={dtype}"
+        return f"mx.nd._internal.{name}({call}).asnumpy() -> array({result}{suffix})"
+    suffix = "" if dtype in ("bool", "float32") else f", dtype={dtype}"
+    return f"mx.np.{name.removeprefix('_npi_')}({call}) -> array({result}{suffix})"
 
 
 def floats(text: str) -> str:
     """Return the text of an array of float32."""
-    return f"mx.nd.array({text})"
+    return f"mx.np.array({text})"
 
 
 def unary(

@@ -15,7 +15,7 @@ from ..declare import Op, op
 from ..families import BOOL, cut, document, refuse_bool
 from ..shapes import Shapes, reduced_axes, unify
 from ..tensor.reduce import product, to_every_extreme
-from .families import floats, shown
+from .families import shown
 from .promotion import AttributeTypes, to_countable, to_float
 
 Axes = tuple[int, ...]
@@ -248,7 +248,7 @@ def extreme(name: str, kernel: Callable, *aliases: str, word: str, result: str) 
         return to_every_extreme(grad.reshape(kept), out.reshape(kept), a)
 
     doc = f"{word.capitalize()} over axes; the gradient goes to every element that equals it."
-    example = shown(name, f"{floats('[[1, 2], [3, 4]]')}, axis=1", result)
+    example = shown(name.replace("_np_", "_npi_"), "mx.np.array([[1, 2], [3, 4]]), axis=1", result)
     made = op(name, *aliases, shape=reduced)(document(function, name, doc, example))
     made.gradient(rule)
     return made
