@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -12,11 +11,14 @@ from typing import Any
 
 __all__ = ["call_after_import"]
 
-_waiting: dict[str, Callable[[ModuleType], None]] = {}
+Function = Callable[[ModuleType], None]
+_functions: dict[str, Function] = {}
 
 
-def call_after_import(name: str, function: Callable[[ModuleType], None]) -> None:
-    """Call ``function(module)`` once the named module is imported; at once if it is already.
+def call_after_import(name: str, function: Function) -> None:
+    """Call ``function(module)`` when a module is imported; at once if it is already.
+
+    ``package.*`` stands for a package and all of its modules.
 
     >>> call_after_import("this", lambda module: print(module.__name__))
     >>> import contextlib, io
@@ -25,46 +27,54 @@ def call_after_import(name: str, function: Callable[[ModuleType], None]) -> None
     >>> printed.getvalue().split()[-1]
     'this'
     """
-    module = sys.modules.get(name)
-    if module is not None:
-        function(module)
-        return
-    _waiting[name] = function
+    for known, module in list(sys.modules.items()):
+        if known == name or (name.endswith(".*") and f"{known}.".startswith(name[:-1])):
+            function(module)
+    _functions[name] = function
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that are waited for, by all other finders."""
+    """Finds the modules that somebody asked about, by means of all other finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        function = _waiting.pop(fullname, None)
-        if function is None:
+        names = (fullname, f"{fullname.partition('.')[0]}.*")
+        functions = [_functions[name] for name in names if name in _functions]
+        if not functions:
             return None
-        spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return None
-        spec.loader = _CallingLoader(spec.loader, function)
-        return spec
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec = find(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _CallingLoader(spec.loader, functions)
+                return spec
+        return None
 
 
 class _CallingLoader(Loader):
-    """Loads a module as its own loader does, and then calls a function with it."""
+    """Loads a module as its own loader does, and then calls functions with it."""
 
-    def __init__(self, loader: Any, function: Callable[[ModuleType], None]) -> None:
-        self._loader, self._function = loader, function
+    def __init__(self, loader: Any, functions: Sequence[Function]) -> None:
+        self._loader, self._functions = loader, functions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return what the module's own loader makes."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        """Run the module, then the functions."""
         self._loader.exec_module(module)
-        self._function(module)
+        for function in self._functions:
+            function(module)
 
 
 _finder = _Finder()

@@ -1,0 +1,36 @@
+"""Old packages find NumPy's old names; NumPy itself stays as it is."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from mxnet.companions import ADJUSTMENTS
+from mxnet.companions.import_hook import call_after_import
+from mxnet.companions.numpy_names import restore_numpy_names
+
+MODULE = "import numpy as np\ndef width():\n    return np.dtype(np.float).itemsize, np.NaN, np.pi\n"
+
+
+def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_old"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "inner.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    call_after_import("package_of_old.*", restore_numpy_names)
+    from package_of_old import inner
+
+    size, nan, pi = inner.width()
+    assert (size, pi) == (8, np.pi)
+    assert np.isnan(nan)
+    assert isinstance(np.ones(1), inner.np.ndarray)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = inner.np.nothing
+    assert sys.modules["numpy"] is np is not inner.np
+
+
+def test_only_named_packages_are_touched():
+    assert all(name.partition(".")[0] not in ("numpy", "mxnet", "torch") for name in ADJUSTMENTS)
