@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .. import env
 from ..error import MXNetError
+from ..ops.nn import over_workers
 from .environment import Job, read_job
 from .rendezvous import Members, join
 from .watch import Watch, WorkerFailed, describe_failure
@@ -80,6 +81,7 @@ class Group:
             )
         if self.size > 1:
             self._side = dist.new_group(backend="gloo")
+            over_workers.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
         self.watch.start()
         atexit.register(self._abandon)
 
@@ -224,6 +226,7 @@ class Group:
 
     def close(self) -> None:
         """Leave the job."""
+        over_workers.sum_in_place = None
         if self.size > 1 and dist.is_initialized():
             self.barrier("shutdown")
             dist.destroy_process_group()

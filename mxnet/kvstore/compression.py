@@ -31,6 +31,7 @@ class TwoBit:
             raise MXNetError(f"threshold must be greater than 0, got {threshold}")
         self.threshold = threshold
         self.residuals: dict[Any, Tensor] = {}
+        self.agreed: set[bytes] = set()  # lists of keys that all workers have compressed before
 
     def __call__(self, place: Any, grad: Tensor) -> Tensor:
         """Return what is sent of a gradient; `place` names where it comes from."""

@@ -207,6 +207,12 @@ class KVStore(KVStoreBase):
             for key, total in sums.items():
                 self._updater(key, total, stored[key])
 
+    def _replace(self, values: Mapping[Key, NDArray]) -> None:
+        """Store copies of arrays in place of what is stored."""
+        for key, value in values.items():
+            self._known(key, [value])
+            self._stored[key] = value.copy()
+
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file, with `dump_optimizer` the optimizer too."""
         with replacing(local_path(fname)) as file:

@@ -56,7 +56,9 @@ def sum_packed(
     packed = [pack(compression((k, 0), v)) for k, v in zip(keys, values, strict=True)]
     mark = zlib.crc32(repr(list(keys)).encode()).to_bytes(SIGNATURE, "little")
     message = torch.cat([*packed, torch.tensor(list(mark), dtype=torch.uint8).to(packed[0])])
-    group.agree(str(len(message)), "the size of a compressed message")
+    if mark not in compression.agreed:  # sizes must be equal before anything travels
+        group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
+        compression.agreed.add(mark)
     rows = group.gather(message, f"the compressed sum of {len(keys)} keys")
     if any(bytes(row[-SIGNATURE:].tolist()) != mark for row in rows):
         shown = group.gather_bytes(", ".join(map(str, keys)).encode(), "a comparison of keys")

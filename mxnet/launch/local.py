@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,11 @@ def _outcome(error: object) -> Outcome:
 
     failures = error.failures  # type: ignore[attr-defined] (the type is imported lazily)
     first = min(failures.values(), key=lambda failure: failure.timestamp)
-    failed = {rank: _described(f.exitcode) for rank, f in sorted(failures.items())}
+    failed = {
+        rank: _described(f.exitcode)
+        for rank, f in sorted(failures.items())
+        if f is first or f.exitcode != -signal.SIGTERM  # the agent ended those
+    }
     return Outcome(exit_status(first.exitcode), failed)
 
 

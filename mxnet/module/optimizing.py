@@ -129,11 +129,7 @@ def restore(module: Any, state: Mapping[str, Any]) -> None:
     _keeper(module).set_states(state["states"])
     restore_numbers(module._optimizer, state["optimizer"])
     if module._update_on_kvstore:  # the store has weights of its own
-        store = module._kvstore
-        kept = store._updater, store._compression
-        store._updater = store._compression = None
-        store.push(group.param_names, [module._arg_params[n] for n in group.param_names])
-        store._updater, store._compression = kept
+        module._kvstore._replace({n: module._arg_params[n] for n in group.param_names})
     _residuals(module).update(tensors_of(state["residuals"]))
 
 

@@ -18,17 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..error import FormatError, MXNetError
-from ..formats import tree_file
-from ..formats.location import local_path
+from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
 from ..lr_scheduler import LRScheduler
 from ..metric import EvalMetric
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
+from .snapshot_files import VERSION, SnapshotFiles
 
-VERSION = 1
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -57,7 +55,7 @@ class Resuming:
                 "resume_every is a positive number of batches, and needs resume=prefix."
             )
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
-        self.place = None if prefix is None else local_path(f"{os.fspath(prefix)}-resume.params")
+        self.files = None if prefix is None else SnapshotFiles(prefix)
         self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
         self.resets: list[dict] = []  # the random streams before each reset, where needed
         self.order: Any = None  # of the data in this epoch
@@ -67,16 +65,18 @@ class Resuming:
 
     def continue_from(self, begin_epoch: int) -> int:
         """Take over the file if there is one; return the epoch to begin with."""
-        if self.place is None:
+        if self.files is None:
             return begin_epoch
-        if not self.place.exists():
+        state = self.files.read()
+        if state is None:
             self.order = data_order(self.train_data)
             return begin_epoch
-        state = tree_file.read(self.place)
-        if not isinstance(state, dict) or state.get("version") != VERSION:
-            raise FormatError(f"{str(self.place)!r} is not a training state of this version.")
         self._check(state)
         self.module._restore_training_state(arrays_from(state["module"]))
+        if self.files.was_resized(state):  # every worker has other data now: no order to restore
+            self.order = data_order(self.train_data)
+            self.pending = {"nbatch": self.files.batches_done(state)}
+            return state["epoch"]
         self._restore_data(state)
         set_streams(state["streams"])
         if state["nbatch"]:
@@ -90,7 +90,7 @@ class Resuming:
             odd = sorted({*ours, *theirs} - {n for n in ours if ours[n] == theirs.get(n)})
             name = odd[0]
             raise MXNetError(
-                f"{str(self.place)!r} was written for another network: {name!r} is "
+                f"{str(self.files.place)!r} was written for another network: {name!r} is "
                 f"{ours.get(name, 'not there')} here and {theirs.get(name, 'not there')} in the "
                 f"file ({len(odd)} such differences). Choose another prefix, or remove the file."
             )
@@ -117,14 +117,15 @@ class Resuming:
         nbatch = 0 if state is None else state["nbatch"]
         for _ in range(nbatch):
             next(data_iter)
-        if state is not None:
+        is_exact = state is not None and "streams" in state
+        if is_exact:
             set_streams(state["before_fetch"])
         batch = self.fetch(data_iter)
         if batch is None:
             raise MXNetError(
                 "train_data gave no batch: it is empty, or was used before and not reset."
             )
-        if state is not None:
+        if is_exact:
             set_streams(state["streams"])
             restore_numbers(self.metric, state["metric"])
         return nbatch, batch
@@ -137,10 +138,10 @@ class Resuming:
 
     def reset_data(self) -> None:
         """Reset the iterator for the next epoch."""
-        if self.place is not None and self.order is None:
+        if self.files is not None and self.order is None:
             self.resets = [*self.resets, streams()]
         self.train_data.reset()
-        if self.place is not None:
+        if self.files is not None:
             self.order = data_order(self.train_data)
 
     def after_batch(self, epoch: int, nbatch: int, is_last: bool) -> None:
@@ -150,7 +151,7 @@ class Resuming:
 
     def after_epoch(self, epoch: int) -> None:
         """Write the file: all is done up to the next epoch."""
-        if self.place is not None:
+        if self.files is not None:
             self._write(epoch + 1, 0)
 
     def _write(self, epoch: int, nbatch: int) -> None:
@@ -168,7 +169,7 @@ class Resuming:
             "resets": self.resets,
             "order": self.order,
         }
-        tree_file.write(self.place, state)
+        self.files.write(state)
 
 
 # -- the network -------------------------------------------------------------------------------

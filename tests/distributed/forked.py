@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mxnet as mx
 from tests.distributed.jobs import Ended, free_port
 
 _context = multiprocessing.get_context("forkserver")
@@ -30,6 +31,7 @@ def _main(story: Callable, arguments: Sequence[Any], variables: dict[str, str], 
     os.environ.update(variables)
     status = 0
     try:
+        mx.kvstore.kvstore_server.serve_role()  # what `import mxnet` ends with
         story(*arguments)
     except SystemExit as end:
         status = end.code or 0
@@ -61,19 +63,47 @@ def run_forked(
         "WORLD_SIZE": str(workers),
         **{k: str(v) for k, v in settings.items()},
     }
+    members = range(workers) if ranks is None else ranks
+    places = [(str(rank), {**job, "RANK": str(rank)}) for rank in members]
+    return _run(places, story, arguments, timeout, [str(rank) for rank in not_awaited])
+
+
+def run_forked_roles(
+    story: Callable, workers: int, servers: int, *arguments: Any, timeout: float = 120
+) -> list[Ended]:
+    """Run a story in all roles of MXNet's launcher; ranks are given by arrival."""
+    job = {
+        "DMLC_PS_ROOT_URI": "127.0.0.1",
+        "DMLC_PS_ROOT_PORT": str(free_port()),
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(servers),
+    }
+    roles = ["scheduler"] + ["server"] * servers + ["worker"] * workers
+    return _run([(r, {**job, "DMLC_ROLE": r}) for r in roles], story, arguments, timeout)
+
+
+def _run(
+    places: Sequence[tuple[str, dict[str, str]]],
+    story: Callable,
+    arguments: Sequence[Any],
+    timeout: float,
+    not_awaited: Sequence[str] = (),
+) -> list[Ended]:
     with tempfile.TemporaryDirectory() as folder:
         started = []
         begin = time.monotonic()
-        for rank in range(workers) if ranks is None else ranks:
-            place = Path(folder) / str(rank)
+        for number, (name, variables) in enumerate(places):
+            place = Path(folder) / str(number)
             place.mkdir()
-            target = (story, arguments, {**job, "RANK": str(rank)}, str(place))
+            target = (story, arguments, variables, str(place))
             process = _context.Process(target=_main, args=target)
             process.start()
-            started.append((str(rank), process, place))
-        order = sorted(started, key=lambda one: int(one[0]) in not_awaited)
-        ended = [_ended(*one, begin, 0 if int(one[0]) in not_awaited else timeout) for one in order]
-        return sorted(ended, key=lambda e: int(e.role))
+            started.append((name, process, place))
+        ended = {}
+        for number in sorted(range(len(started)), key=lambda n: started[n][0] in not_awaited):
+            limit = 0 if started[number][0] in not_awaited else timeout
+            ended[number] = _ended(*started[number], begin, limit)
+        return [ended[number] for number in range(len(started))]
 
 
 def _ended(rank: str, process: Any, place: Path, begin: float, timeout: float) -> Ended:

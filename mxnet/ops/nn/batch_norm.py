@@ -13,6 +13,7 @@ from ...error import DTypeError
 from ..declare import OneAux, Op, OpContext, ZeroAux, op
 from ..families import number
 from ..shapes import Shapes, TypePattern, unify
+from . import over_workers
 
 UNKNOWN = -1
 HALF_TYPES = (torch.float16, torch.bfloat16)
@@ -222,7 +223,9 @@ def sync_batch_norm(
     key: str,
     run: OpContext,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel of this process's batch; its second statistic is the variance.
+    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1.
+
+    Without a job it is this process's batch. The second statistic is the variance.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.contrib.SyncBatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, key="bn",
@@ -231,6 +234,12 @@ def sync_batch_norm(
            [2.5]], dtype=float32)
     """
     by_batch = run.training and not use_global_stats
+    if by_batch and ndev > 1 and over_workers.sum_in_place is not None:
+        scale = gamma.pow(0) if fix_gamma else gamma
+        out, mean, var = over_workers.normalize(data, scale, beta, eps)
+        moving_mean.detach().lerp_(mean, 1.0 - momentum)
+        moving_var.detach().lerp_(var, 1.0 - momentum)
+        return (out, mean, var) if output_mean_var else out
     out, mean, inverse_std = _normalize(
         data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
     )

@@ -1,10 +1,11 @@
-"""Layers side by side, identity, sparse embedding, synchronised normalisation, pixel shuffle."""
+"""Layers side by side, identity, sparse embedding, synchronized normalization, pixel shuffle."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .... import ndarray as nd
+from ....distributed.group import current_group
 from ...block import Block, HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
 
@@ -113,7 +114,12 @@ class SparseEmbedding(Block):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalisation over the batches of all devices together.
+    """Batch normalization over the batches of all workers of a job together.
+
+    Parameters
+    ----------
+    num_devices : int, optional
+        By default the number of workers; 1 normalizes each worker's batch by itself.
 
     >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
     >>> layer.initialize()
@@ -158,13 +164,18 @@ class SyncBatchNorm(BatchNorm):
             "ndev": 1 if num_devices is None else num_devices,
             "key": self.prefix,
         }
+        self._takes_all_workers = num_devices is None
 
     def hybrid_forward(
         self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
     ) -> Any:
         """Normalise the input."""
+        settings = self._kwargs
+        group = current_group()
+        if self._takes_all_workers and group is not None:
+            settings = {**settings, "ndev": group.size}
         return F.contrib.SyncBatchNorm(
-            x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs
+            x, gamma, beta, running_mean, running_var, name="fwd", **settings
         )
 
 

@@ -1,0 +1,101 @@
+"""`mx launch`: workers, their output and exit status, restarts, hosts, other launchers."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import mxnet as mx
+from mxnet.launch import main
+from mxnet.launch.options import parse_assignments
+from mxnet.launch.remote import read_hosts
+from tests.distributed import stories
+from tests.distributed.forked import run_forked
+
+SHOW = """
+import os
+names = "RANK WORLD_SIZE LOCAL_RANK DMLC_ROLE DMLC_NUM_WORKER GIVEN".split()
+print(*(os.environ.get(n) for n in names))
+"""
+FAIL_ONCE = """
+import os, sys, time
+print("attempt", os.environ["MXNET_LAUNCH_ATTEMPT"], "of", os.environ["WORLD_SIZE"])
+if os.environ["RANK"] == "1" and os.environ["MXNET_LAUNCH_ATTEMPT"] == "0":
+    sys.exit(7)
+if os.environ["MXNET_LAUNCH_ATTEMPT"] == "0":
+    time.sleep(60)
+"""
+
+
+def launched(*arguments, **settings):
+    (ended,) = run_forked(stories.launch, 1, list(arguments), timeout=60, **settings)
+    return ended
+
+
+def test_workers_get_their_place_and_their_lines_a_prefix():
+    ended = launched("-n", "2", "--env-worker", "GIVEN=yes", sys.executable, "-c", SHOW)
+    assert ended.status == 0, ended.err
+    assert sorted(ended.out.splitlines()) == [
+        "[rank 0] 0 2 0 worker 2 yes",
+        "[rank 1] 1 2 1 worker 2 yes",
+    ]
+
+
+def test_a_failure_ends_the_others_and_its_status_is_passed_on():
+    ended = launched("-n", "2", sys.executable, "-c", FAIL_ONCE)
+    assert ended.status == 7 and ended.seconds < 40
+    assert "mx launch: rank 1 ended with status 7" in ended.err
+
+
+def test_restarts_with_the_same_and_with_fewer_workers():
+    ended = launched("-n", "2", "--max-restarts", "1", sys.executable, "-c", FAIL_ONCE)
+    assert ended.status == 0 and ended.out.count("attempt 1 of 2") == 2, ended.err
+    assert "restart 1 of 1" in ended.err
+    options = ("-n", "2", "--max-restarts", "1", "--min-workers", "1")
+    ended = launched(*options, sys.executable, "-c", FAIL_ONCE)
+    assert ended.status == 0 and ended.out.count("attempt 1 of 1") == 1, ended.err
+
+
+def test_workers_by_ssh(tmp_path):
+    # This ssh runs the command here: host and options come before it.
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost  # this machine\n127.0.0.1\n")
+    options = ("-n", "3", "-H", str(hosts), "--launcher", "ssh", "--env", "GIVEN=a b")
+    ended = launched(*options, sys.executable, "-c", SHOW, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert ended.status == 0, ended.err
+    assert sorted(ended.out.splitlines()) == [
+        "[rank 0] 0 3 0 worker 3 a b",
+        "[rank 1] 1 3 0 worker 3 a b",
+        "[rank 2] 2 3 1 worker 3 a b",
+    ]
+
+
+def test_the_commands_of_mpi_slurm_and_ssh_are_shown(tmp_path, capsys):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost:2\n")
+    assert main(["-n", "2", "--launcher", "mpi", "--dry-run", "python", "t.py"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("mpirun -n 2 -x ") and shown.endswith("python t.py\n")
+    assert main(["-n", "2", "--launcher", "slurm", "--dry-run", "python", "t.py"]) == 0
+    assert capsys.readouterr().out.startswith("srun -n 2 --kill-on-bad-exit=1 ")
+    options = ["-n", "1", "--launcher", "ssh", "-H", str(hosts), "--sync-dst-dir", "/tmp/job"]
+    assert main([*options, "--dry-run", "python", "t.py"]) == 0
+    shown = capsys.readouterr().out
+    assert "rsync -az" in shown and "localhost:/tmp/job/" in shown and "cd /tmp/job && " in shown
+
+
+def test_wrong_options_are_errors(tmp_path):
+    with pytest.raises(mx.MXNetError, match="give the program"):
+        main(["-n", "2"])
+    with pytest.raises(mx.MXNetError, match="-n must be at least 1"):
+        main(["-n", "0", "python"])
+    with pytest.raises(mx.MXNetError, match="needs -H"):
+        main(["-n", "1", "--launcher", "ssh", "python"])
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a slots=2\n\n# none\nb\n")
+    assert read_hosts(str(hosts)) == ["a", "a", "b"]
+    assert parse_assignments(["NOT_SET"], {}) == {}

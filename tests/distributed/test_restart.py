@@ -1,0 +1,35 @@
+"""Restarts: `fit(resume=...)` goes on from the last state that all workers have."""
+
+from __future__ import annotations
+
+import json
+
+from tests.distributed import stories
+from tests.distributed.forked import run_forked
+from tests.distributed.jobs import succeeded
+
+QUICK = {"MXNET_KVSTORE_HEARTBEAT": 2}
+
+
+def weights(processes):
+    rows = [p.out.rpartition("]]")[0] + "]]" for p in succeeded(processes)]
+    assert len(set(rows)) == 1  # all workers hold the same
+    return json.loads(rows[0])[0]
+
+
+def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
+    wanted = weights(run_forked(stories.fit_and_print, 2, None))
+    ended = run_forked(stories.fit_and_print, 2, str(tmp_path), 9, **QUICK)
+    assert [e.status for e in ended] == [1, -9]
+    again = run_forked(stories.fit_and_print, 2, str(tmp_path))
+    assert weights(again) == wanted
+    assert all(p.out.endswith(" 10\n") for p in again)  # of 18 batches, 8 were done
+
+
+def test_a_job_goes_on_with_fewer_workers(tmp_path):
+    ended = run_forked(stories.fit_and_print, 3, str(tmp_path), 7, **QUICK)
+    assert [e.status for e in ended] == [1, -9, 1]
+    again = run_forked(stories.fit_and_print, 2, str(tmp_path))
+    found = weights(again)
+    assert max(abs(w - 1) for w in found) < 0.6  # it began with 0.1, and the data's weights are 1
+    assert all(p.out.endswith(" 9\n") for p in again)  # epochs of 4, then of 6 batches
