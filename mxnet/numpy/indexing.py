@@ -14,6 +14,8 @@ from ..ndarray import indexing
 
 def read(tensor: Tensor, key: Any) -> Tensor:
     """Return the part of a tensor that a key selects."""
+    if type(key) is slice and tensor.ndim:
+        return indexing.read(tensor, key, keep_scalar=True)
     if not tensor.ndim and not _is_for_scalar(key):
         raise IndexError("scalar tensor can only accept `()` as index")
     tensor, key, flips = normalize(tensor, key)

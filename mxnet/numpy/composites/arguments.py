@@ -1,26 +1,10 @@
-"""How composites pass on what their callers gave."""
+"""What composites check before they call operators."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...error import InvalidType
-
-_NOTHING: dict[str, Any] = {}
-
-
-def to(out: Any) -> dict[str, Any]:
-    """Return the keyword that makes an operator write into `out`; nothing if it is None."""
-    return _NOTHING if out is None else {"out": out}
-
-
-def given(**attributes: Any) -> dict[str, Any]:
-    """Return the attributes that are not None.
-
-    >>> given(axis=0, dtype=None)
-    {'axis': 0}
-    """
-    return {key: value for key, value in attributes.items() if value is not None}
 
 
 def require_array(F: Any, name: str, value: Any) -> None:

@@ -80,15 +80,14 @@ def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
         return made if dtype is None else F._npi_cast(made, dtype=dtype)
     if dtype is None:
         dtype = onp.bool_ if isinstance(fill_value, bool | onp.bool_) else onp.float32
-    rest = {} if out is None else {"out": out}
     return F._npi_full(
-        shape=_shape(shape), value=float(fill_value), ctx=context_text(ctx), dtype=dtype, **rest
+        shape=_shape(shape), value=float(fill_value), ctx=context_text(ctx), dtype=dtype, out=out
     )
 
 
 def _filled_like(F, a, value, dtype, order, ctx, out):
     check_order(order)
-    rest = {} if out is None else {"out": out}
+    rest = {"out": out}
     if ctx is not None:
         rest["ctx"] = str(ctx)
     if dtype is not None:

@@ -6,8 +6,6 @@ from numbers import Number
 
 import numpy as onp
 
-from .arguments import to
-
 __all__ = [
     "argsort",
     "around",
@@ -47,7 +45,7 @@ def clip(F, a, a_min, a_max, out=None):
         raise ValueError("array_clip: must set either max or min")
     low = float("-inf") if a_min is None else a_min
     high = float("inf") if a_max is None else a_max
-    return F._npi_clip(a, a_min=low, a_max=high, **to(out))
+    return F._npi_clip(a, a_min=low, a_max=high, out=out)
 
 
 def around(F, x, decimals=0, out=None, **kwargs):
@@ -58,7 +56,7 @@ def around(F, x, decimals=0, out=None, **kwargs):
     """
     if not F.is_array(x):
         return onp.around(x, decimals)
-    return F._npi_around(x, decimals=decimals, **to(out))
+    return F._npi_around(x, decimals=decimals, out=out)
 
 
 def round(F, x, decimals=0, out=None, **kwargs):
@@ -87,7 +85,7 @@ def fabs(F, x, out=None, **kwargs):
     """
     if not F.is_array(x):
         return onp.fabs(x)
-    return F._npi_abs(x, **to(out))
+    return F._npi_abs(x, out=out)
 
 
 def bitwise_not(F, x, out=None, **kwargs):
@@ -98,7 +96,7 @@ def bitwise_not(F, x, out=None, **kwargs):
     """
     if not F.is_array(x):
         return onp.bitwise_not(x)
-    return F._npi_bitwise_not(x, **to(out))
+    return F._npi_bitwise_not(x, out=out)
 
 
 def invert(F, x, out=None, **kwargs):
@@ -162,8 +160,8 @@ def take(F, a, indices, axis=None, mode="raise", out=None):
     if mode not in ("wrap", "clip", "raise"):
         raise NotImplementedError(f"function take does not support mode {mode!r}")
     if axis is None:
-        return F._npi_take(F._np_reshape(a, newshape=-1), indices, axis=0, mode=mode, **to(out))
-    return F._npi_take(a, indices, axis=axis, mode=mode, **to(out))
+        return F._npi_take(F._np_reshape(a, newshape=-1), indices, axis=0, mode=mode, out=out)
+    return F._npi_take(a, indices, axis=axis, mode=mode, out=out)
 
 
 def where(F, condition, x=None, y=None):

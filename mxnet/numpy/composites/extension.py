@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from .arguments import to
 from .creation import context_text
 
 __all__ = ["constraint_check", "nonzero", "reshape"]
@@ -62,9 +61,9 @@ def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=Non
         "dtype": "float32" if dtype is None else dtype,
     }
     if F.is_array(value):
-        return F._npi_bernoulli(value, **attributes, **to(out))
+        return F._npi_bernoulli(value, **attributes, out=out)
     attributes["logit" if is_logit else "prob"] = value
-    return F._npi_bernoulli(**attributes, **to(out))
+    return F._npi_bernoulli(**attributes, out=out)
 
 
 def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):

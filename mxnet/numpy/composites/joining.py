@@ -6,7 +6,7 @@ from numbers import Integral, Number
 
 import numpy as onp
 
-from .arguments import require_array, to
+from .arguments import require_array
 
 __all__ = [
     "append",
@@ -33,7 +33,7 @@ def concatenate(F, seq, axis=0, out=None):
     >>> mx.np.concatenate([mx.np.ones(2), mx.np.zeros(1)])
     array([1., 1., 0.])
     """
-    return F._npi_concatenate(*seq, axis=axis, **to(out))
+    return F._npi_concatenate(*seq, axis=axis, out=out)
 
 
 def append(F, arr, values, axis=None):
@@ -51,7 +51,7 @@ def stack(F, arrays, axis=0, out=None):
     >>> mx.np.stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
     """
-    return F._npi_stack(*arrays, axis=axis, **to(out))
+    return F._npi_stack(*arrays, axis=axis, out=out)
 
 
 def vstack(F, arrays, out=None):
@@ -60,7 +60,7 @@ def vstack(F, arrays, out=None):
     >>> mx.np.vstack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
     """
-    return F._npi_vstack(*arrays, **to(out))
+    return F._npi_vstack(*arrays, out=out)
 
 
 def row_stack(F, arrays):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from .arguments import to
-
 __all__ = ["dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot"]
 
 
@@ -15,7 +13,7 @@ def dot(F, a, b, out=None):
     >>> mx.np.dot(mx.np.array([1, 2]), mx.np.array([3, 4]))
     array(11.)
     """
-    return F._np_dot(a, b, **to(out))
+    return F._np_dot(a, b, out=out)
 
 
 def matmul(F, a, b, out=None, **kwargs):
@@ -25,7 +23,7 @@ def matmul(F, a, b, out=None, **kwargs):
     array([[3., 3.],
            [3., 3.]])
     """
-    return F._npi_matmul(a, b, **to(out))
+    return F._npi_matmul(a, b, out=out)
 
 
 def inner(F, a, b):
@@ -83,4 +81,4 @@ def einsum(F, *operands, **kwargs):
     if kwargs:
         raise TypeError(f"einsum() got an unexpected keyword argument {next(iter(kwargs))!r}")
     subscripts, *arrays = operands
-    return F._npi_einsum(*arrays, subscripts=subscripts, optimize=int(bool(optimize)), **to(out))
+    return F._npi_einsum(*arrays, subscripts=subscripts, optimize=int(bool(optimize)), out=out)

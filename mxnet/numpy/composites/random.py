@@ -6,7 +6,6 @@ from numbers import Integral, Number
 
 import numpy as onp
 
-from .arguments import to
 from .creation import context_text
 
 __all__ = [
@@ -43,7 +42,7 @@ def _sample(F, operator, size, out=None, extra=None, **parameters):
             arrays.append(value)
     if isinstance(size, Integral):
         size = (int(size),)
-    return operator(*arrays, size=size, **attributes, **to(out))
+    return operator(*arrays, size=size, **attributes, out=out)
 
 
 def _place(ctx, dtype=None):
@@ -74,7 +73,7 @@ def lognormal(F, mean=0.0, sigma=1.0, size=None, dtype=None, ctx=None, out=None)
     >>> mx.np.random.lognormal(size=3).shape
     (3,)
     """
-    return F._npi_exp(normal(F, mean, sigma, size, dtype, ctx), **to(out))
+    return F._npi_exp(normal(F, mean, sigma, size, dtype, ctx), out=out)
 
 
 def logistic(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
@@ -185,7 +184,7 @@ def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
     shape = (int(size),) if isinstance(size, Integral) else tuple(size)
     kind = "int64" if dtype is None or dtype in (int, "int") else dtype
     return F._npi_random_randint(
-        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(ctx), **to(out)
+        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(ctx), out=out
     )
 
 
@@ -227,8 +226,8 @@ def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
     indices = {"weighted": p is not None, **place}
     weights = () if p is None else (p,)
     if isinstance(a, Number):
-        return F._npi_choice(*weights, a=int(a), **indices, **to(out))
-    return F._npi_choice(a, *weights, a=None, **indices, **to(out))
+        return F._npi_choice(*weights, a=int(a), **indices, out=out)
+    return F._npi_choice(a, *weights, a=None, **indices, out=out)
 
 
 def multinomial(F, n, pvals, size=None, **kwargs):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from numbers import Number
 
-from .arguments import to
-
 __all__ = [
     "all",
     "alltrue",
@@ -38,7 +36,7 @@ def sum(F, a, axis=None, dtype=None, keepdims=False, initial=None, out=None):
     >>> mx.np.sum(mx.np.array([[1, 2], [3, 4]]), axis=0)
     array([4., 6.])
     """
-    return F._np_sum(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, **to(out))
+    return F._np_sum(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, out=out)
 
 
 def prod(F, a, axis=None, dtype=None, out=None, keepdims=False):
@@ -47,7 +45,7 @@ def prod(F, a, axis=None, dtype=None, out=None, keepdims=False):
     >>> mx.np.prod(mx.np.array([2, 3]))
     array(6.)
     """
-    return F._np_prod(a, axis=axis, dtype=dtype, keepdims=keepdims, **to(out))
+    return F._np_prod(a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
 def product(F, a, axis=None, dtype=None, out=None, keepdims=False):
@@ -65,7 +63,7 @@ def mean(F, a, axis=None, dtype=None, out=None, keepdims=False):
     >>> mx.np.mean(mx.np.array([1, 2], dtype="int32"))
     array(1.5)
     """
-    return F._npi_mean(a, axis=axis, dtype=dtype, keepdims=keepdims, **to(out))
+    return F._npi_mean(a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
 def std(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
@@ -74,7 +72,7 @@ def std(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     >>> mx.np.std(mx.np.array([1, 3]))
     array(1.)
     """
-    return F._npi_std(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **to(out))
+    return F._npi_std(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
 
 
 def var(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
@@ -83,7 +81,7 @@ def var(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     >>> mx.np.var(mx.np.array([1, 3]))
     array(1.)
     """
-    return F._npi_var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **to(out))
+    return F._npi_var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
 
 
 def max(F, a, axis=None, keepdims=False, out=None):
@@ -92,7 +90,7 @@ def max(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.max(mx.np.array([[1, 2], [3, 4]]), axis=0)
     array([3., 4.])
     """
-    return F._np_max(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_max(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def min(F, a, axis=None, keepdims=False, out=None):
@@ -101,7 +99,7 @@ def min(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.min(mx.np.array([[1, 2], [3, 4]]))
     array(1.)
     """
-    return F._np_min(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_min(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def amax(F, a, axis=None, keepdims=False, out=None):
@@ -110,7 +108,7 @@ def amax(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.amax(mx.np.array([1, 2]))
     array(2.)
     """
-    return F._np_max(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_max(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def amin(F, a, axis=None, keepdims=False, out=None):
@@ -119,7 +117,7 @@ def amin(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.amin(mx.np.array([1, 2]))
     array(1.)
     """
-    return F._np_min(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_min(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def all(F, a, axis=None, keepdims=False, out=None):
@@ -128,7 +126,7 @@ def all(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.all(mx.np.array([1, 0]))
     array(False)
     """
-    return F._np_all(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_all(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def any(F, a, axis=None, keepdims=False, out=None):
@@ -137,7 +135,7 @@ def any(F, a, axis=None, keepdims=False, out=None):
     >>> mx.np.any(mx.np.array([1, 0]))
     array(True)
     """
-    return F._np_any(a, axis=axis, keepdims=keepdims, **to(out))
+    return F._np_any(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def alltrue(F, a, axis=None, keepdims=False, out=None):
@@ -164,7 +162,7 @@ def argmax(F, a, axis=None, out=None):
     >>> mx.np.argmax(mx.np.array([1, 3, 2]))
     array(1, dtype=int64)
     """
-    return F._npi_argmax(a, axis=axis, keepdims=False, **to(out))
+    return F._npi_argmax(a, axis=axis, keepdims=False, out=out)
 
 
 def argmin(F, a, axis=None, out=None):
@@ -173,7 +171,7 @@ def argmin(F, a, axis=None, out=None):
     >>> mx.np.argmin(mx.np.array([2, 1, 3]))
     array(1, dtype=int64)
     """
-    return F._npi_argmin(a, axis=axis, keepdims=False, **to(out))
+    return F._npi_argmin(a, axis=axis, keepdims=False, out=out)
 
 
 def average(F, a, axis=None, weights=None, returned=False, out=None):
@@ -185,9 +183,9 @@ def average(F, a, axis=None, weights=None, returned=False, out=None):
     array(1.5)
     """
     if weights is None:
-        made = F._npi_average(a, axis=axis, returned=returned, weighted=False, **to(out))
+        made = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
     else:
-        made = F._npi_average(a, weights, axis=axis, returned=returned, **to(out))
+        made = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
     return tuple(made[:2]) if returned else made
 
 
@@ -197,7 +195,7 @@ def cumsum(F, a, axis=None, dtype=None, out=None):
     >>> mx.np.cumsum(mx.np.array([1, 2, 3]))
     array([1., 3., 6.])
     """
-    return F._np_cumsum(a, axis=axis, dtype=dtype, **to(out))
+    return F._np_cumsum(a, axis=axis, dtype=dtype, out=out)
 
 
 def trace(F, a, offset=0, axis1=0, axis2=1, out=None):
@@ -206,7 +204,7 @@ def trace(F, a, offset=0, axis1=0, axis2=1, out=None):
     >>> mx.np.trace(mx.np.array([[1, 2], [3, 4]]))
     array(5.)
     """
-    return F._np_trace(a, offset=offset, axis1=axis1, axis2=axis2, **to(out))
+    return F._np_trace(a, offset=offset, axis1=axis1, axis2=axis2, out=out)
 
 
 def percentile(
@@ -221,8 +219,8 @@ def percentile(
         raise NotImplementedError("overwrite_input is not supported; leave it out.")
     attributes = {"axis": axis, "interpolation": interpolation, "keepdims": keepdims}
     if isinstance(q, Number):
-        return F._npi_percentile(a, q_scalar=q, **attributes, **to(out))
-    return F._npi_percentile(a, q, **attributes, **to(out))
+        return F._npi_percentile(a, q_scalar=q, **attributes, out=out)
+    return F._npi_percentile(a, q, **attributes, out=out)
 
 
 def quantile(

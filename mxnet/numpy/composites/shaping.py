@@ -7,7 +7,6 @@ from numbers import Integral
 
 import numpy as onp
 
-from .arguments import to
 from .creation import check_order
 
 __all__ = [
@@ -50,7 +49,7 @@ def reshape(F, a, newshape, order="C", out=None):
            [2., 3.]])
     """
     check_order(order)
-    return F._np_reshape(a, newshape=newshape, order=order, **to(out))
+    return F._np_reshape(a, newshape=newshape, order=order, out=out)
 
 
 def ravel(F, x, order="C"):
@@ -119,7 +118,7 @@ def squeeze(F, a, axis=None, out=None):
     >>> mx.np.squeeze(mx.np.ones((1, 2, 1))).shape
     (2,)
     """
-    return F._np_squeeze(a, axis=axis, **to(out))
+    return F._np_squeeze(a, axis=axis, out=out)
 
 
 def broadcast_to(F, array, shape):
@@ -153,7 +152,7 @@ def flip(F, m, axis=None, out=None):
         return onp.flip(m, axis)
     if axis is None:
         axis = tuple(range(m.ndim))
-    return F._npi_flip(m, axis=axis, **to(out))
+    return F._npi_flip(m, axis=axis, out=out)
 
 
 def flipud(F, m):
@@ -237,7 +236,7 @@ def copy(F, a, out=None):
     >>> mx.np.copy(mx.np.ones(2))
     array([1., 1.])
     """
-    return F._np_copy(a, **to(out))
+    return F._np_copy(a, out=out)
 
 
 def diag(F, array, k=0):

@@ -21,6 +21,8 @@ def _in_common_type(name: str, data: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     if not data:
         raise MXNetError(f"{name}: need at least one array.")
     dtype = data[0].dtype
+    if len({x.dtype for x in data}) == 1:
+        return data
     for x in data[1:]:
         dtype = promote(name, dtype, x.dtype)
     return tuple(x if x.dtype is dtype else x.to(dtype) for x in data)
@@ -30,14 +32,15 @@ def join(name: str, data: tuple[Tensor, ...], axis: int) -> Tensor:
     """Concatenate arrays that agree in all sizes but one."""
     data = _in_common_type(name, data)
     first = data[0]
+    ndim = first.ndim
     for other in data:
-        if other.ndim != first.ndim:
+        if other.ndim != ndim:
             raise ShapeError(
                 f"{name}: all arrays need the same number of axes, but got shapes "
                 f"{list(first.shape)} and {list(other.shape)}."
             )
-    if not -first.ndim <= axis < first.ndim:
-        raise ShapeError(f"{name}: axis {axis} exceeds the input dimension of {first.ndim}.")
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{name}: axis {axis} exceeds the input dimension of {ndim}.")
     return torch.cat(data, axis)
 
 

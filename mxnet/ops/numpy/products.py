@@ -55,8 +55,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     >>> mx.nd._internal._np_dot(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 1])).asnumpy()
     array([3., 7.], dtype=float32)
     """
-    if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0] and a.dtype is b.dtype:
-        return a @ b if a.dtype is not BOOL else contract("_np_dot", a, b, (1,), (0,))
+    if a.ndim == 2 and b.ndim == 2 and a.dtype is b.dtype and a.dtype is not BOOL:
+        return torch.mm(a, b)
     return contract("_np_dot", a, b, *_dot_axes(a.ndim, b.ndim))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -148,6 +149,28 @@ def _sum_type(given: torch.dtype, wanted: torch.dtype) -> torch.dtype:
         return torch.promote_types(wanted, torch.float32)
     return torch.promote_types(to_countable(given), to_countable(wanted))
 
+
+def _reduce_directly(function: Callable, dtype: torch.dtype, attrs: dict) -> Callable | None:
+    """Return torch's own reduction where it does the same: floats, in their own dtype."""
+    axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
+    given = attrs.get("dtype") is not None or attrs.get("initial") is not None
+    if not dtype.is_floating_point or given or axis == ():
+        return None
+    if axis is None:
+        return function if not keepdims else None
+    axes = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return lambda x: function(x, axes, keepdims)
+
+
+def _mean_of_some(*args: Any) -> Tensor:
+    """Return torch's mean; that of nothing is not MXNet's."""
+    if not args[0].numel():
+        raise ValueError("the mean of an empty array")
+    return torch.mean(*args)
+
+
+sum_.fast_path(partial(_reduce_directly, torch.sum))
+mean.fast_path(partial(_reduce_directly, _mean_of_some))
 
 for _op in (sum_, prod):
     _op.type_pattern = AttributeTypes(to_countable)
