@@ -34,6 +34,7 @@ from . import rnn
 from . import gluon
 from . import contrib
 from . import onnx
+from . import convert
 from . import test_utils
 from . import star_imports
 from .attribute import AttrScope

@@ -1,0 +1,20 @@
+"""Conversion of models between MXNet and today's formats, with proof that the numbers agree."""
+
+from __future__ import annotations
+
+from .compare import ConversionError, Difference, Report
+from .conversion import convert
+from .from_torch import from_torch, load_torch_parameters, read_state_dict
+from .to_torch import UnsupportedTorch, to_torch
+
+__all__ = [
+    "ConversionError",
+    "Difference",
+    "Report",
+    "UnsupportedTorch",
+    "convert",
+    "from_torch",
+    "load_torch_parameters",
+    "read_state_dict",
+    "to_torch",
+]

@@ -1,0 +1,219 @@
+"""`convert`: one function for all targets, with proof."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import ndarray
+from ..context import cpu
+from ..error import InvalidValue, MXNetError
+from ..formats import safetensors_file
+from ..formats.atomic import replacing
+from ..imperative.handle import wrap_plain
+from ..ndarray import NDArray
+from ..onnx.export import build_model, write_model
+from .compare import Report, compare, test_inputs
+from .source import Model, as_model
+from .to_torch import to_torch
+
+__all__ = ["TARGETS", "convert"]
+
+Run = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
+SUFFIXES = {".onnx": "onnx", ".pt": "torch", ".pt2": "torch", ".safetensors": "safetensors"}
+TARGETS = ("onnx", "torch", "safetensors")
+
+
+def convert(
+    model: Any,
+    to: str | os.PathLike[str],
+    shapes: Any = None,
+    tolerance: float = 1e-5,
+    params: Any = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
+    dtypes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    opset_version: int = 13,
+) -> Report:
+    """Convert a model to another format, run both sides, and write only if they agree.
+
+    Parameters
+    ----------
+    model : HybridBlock, Symbol or str
+        A block, a symbol or the path of its JSON file; for the latter two give `params`.
+    to : str
+        Where to write; the suffix chooses the format: ``.onnx``, ``.pt2`` (a program of
+        `torch.export`) or ``.safetensors`` (parameters only). Or a format alone, ``"onnx"`` or
+        ``"torch"``: then nothing is written, only compared.
+    shapes : list or dict of tuple
+        The shapes of the inputs.
+    tolerance : float
+        The largest relative error of any output.
+    params : str, dict or list, optional
+        The parameters of a symbol.
+    inputs : dict or list of dict, optional
+        Arrays to compare with, besides random and edge ones.
+    dtypes : dict, optional
+        The types of inputs that are not float32.
+    dynamic_shapes : list, optional
+        Shapes with names in place of dynamic sizes, for ONNX.
+    opset_version : int
+        The opset of an ONNX file.
+
+    Returns
+    -------
+    Report
+        The largest absolute and relative error of each output.
+
+    Examples
+    --------
+    >>> net = mx.gluon.nn.Dense(2, in_units=3)
+    >>> net.initialize()
+    >>> mx.convert.convert(net, to="torch", shapes=[(1, 3)]).passed
+    True
+    """
+    kind, path = _target(to)
+    if shapes is None and kind != "safetensors":
+        raise InvalidValue("shapes is needed: the shape of each input of the model.")
+    kinds = {k: _torch_dtype(v) for k, v in (dtypes or {}).items()}
+    source = as_model(model, params, shapes, kinds)
+    report = Report(kind, tolerance, str(path) if path else None)
+    if kind == "safetensors":
+        _write_parameters(source, path, report)
+        return report
+    if kind == "onnx":
+        proto = _onnx_model(source, dynamic_shapes, opset_version)
+        other, write = _onnx_runner(proto), lambda p: write_model(proto, p)
+    else:
+        module = to_torch(source)
+        examples = tuple(_example(source, n.name) for n in source.inputs)
+        other, write = _torch_runner(module, source), lambda p: _save_program(module, examples, p)
+    _run_both(source, other, inputs, report)
+    report.check()
+    if path is not None:
+        write(path)
+    return report
+
+
+def _target(to: str | os.PathLike[str]) -> tuple[str, Path | None]:
+    if to in ("onnx", "torch"):
+        return str(to), None
+    path = Path(to)
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise InvalidValue(
+            f"to={str(to)!r}: give a file that ends in {', '.join(SUFFIXES)}, or 'onnx', 'torch'."
+        )
+    return kind, path
+
+
+def _torch_dtype(dtype: Any) -> torch.dtype:
+    from ..dtypes import to_torch as named
+
+    return named(dtype)
+
+
+def _onnx_model(source: Model, dynamic_shapes: Any, opset: int) -> Any:
+    shapes = {n.name: source.shapes[n.name] for n in source.inputs}
+    types = {n.name: source.dtypes[n.name] for n in source.inputs}
+    dynamic = dynamic_shapes
+    if dynamic is not None and not isinstance(dynamic, Mapping):
+        dynamic = dict(zip(shapes, dynamic, strict=True))
+    return build_model(source.symbol, source.arrays, shapes, types, dynamic, opset)
+
+
+def _onnx_runner(proto: Any) -> Run:
+    try:
+        import onnxruntime
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+
+        return lambda feed: ReferenceEvaluator(proto).run(None, feed)
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [i.name for i in session.get_inputs()]
+    return lambda feed: session.run(None, {n: feed[n] for n in names})
+
+
+def _torch_runner(module: torch.fx.GraphModule, source: Model) -> Run:
+    names = [n.name for n in source.inputs]
+
+    def run(feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+        with torch.no_grad():
+            made = module(*(torch.from_numpy(feed[n]) for n in names))
+        return [t.numpy() for t in (made if isinstance(made, tuple) else (made,))]
+
+    return run
+
+
+def _example(source: Model, name: str) -> torch.Tensor:
+    return torch.zeros(source.shapes[name], dtype=source.dtypes[name])
+
+
+def _run_both(source: Model, other: Run, inputs: Any, report: Report) -> None:
+    shapes = {n.name: source.shapes[n.name] for n in source.inputs}
+    types = {n: np.dtype(str(source.dtypes[n]).removeprefix("torch.")) for n in shapes}
+    cases = test_inputs(shapes, types)
+    given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    for i, one in enumerate(given):
+        cases[f"given {i}"] = {k: _numpy(v, types[k]) for k, v in one.items()}
+    ours = _our_runner(source)
+    for name, feed in cases.items():
+        report.add(name, compare(other(feed), ours(feed)))
+
+
+def _numpy(value: Any, dtype: np.dtype) -> np.ndarray:
+    array = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+    return np.ascontiguousarray(array.astype(dtype))
+
+
+def _our_runner(source: Model) -> Run:
+    """Run the symbol itself, without the labels of output layers."""
+    graph = source.graph
+    states = {n.name for n in graph.auxiliary}
+    fed = {n.name for n in source.inputs}
+
+    def run(feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+        arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
+        found, _, _ = source.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        args = {}
+        for name, shape in zip(source.symbol.list_arguments(), found, strict=True):
+            if name in source.arrays:
+                args[name] = source.arrays[name]
+            else:
+                args[name] = arrays[name] if name in arrays else ndarray.zeros(shape)
+        aux = {n: source.arrays[n] for n in states}
+        executor = source.symbol.bind(cpu(), args, aux_states=aux, grad_req="null")
+        return [o.asnumpy() for o in executor.forward(is_train=False)]
+
+    return run
+
+
+def _save_program(module: torch.fx.GraphModule, examples: tuple, path: Path) -> None:
+    """Write a program of `torch.export`; it appears whole or not at all."""
+    program = torch.export.export(module, examples)
+    with replacing(path) as file:
+        torch.export.save(program, file)
+
+
+def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
+    names = {n: source.names.get(n, n) for n in source.arrays}
+    tensors = {names[n]: a._data for n, a in source.arrays.items()}
+    scratch = path.with_name(f".{path.name}.check.safetensors")
+    try:
+        safetensors_file.write(scratch, tensors)
+        stored = safetensors_file.read(scratch)
+        for name, tensor in tensors.items():
+            found = wrap_plain(NDArray, stored[name]).asnumpy()
+            report.add(name, compare([found], [tensor.detach().numpy()]))
+        report.check()
+        scratch.replace(path)
+    except MXNetError:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,236 @@
+"""`from_torch`: a torch module as a block, and torch checkpoints into our networks."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..error import FormatError, InvalidType, MXNetError
+from ..formats import safetensors_file
+from ..gluon import Block
+from ..imperative.handle import wrap_plain
+from ..ndarray import NDArray
+from ..onnx.importer.api import import_to_gluon
+from .compare import Report, compare
+
+__all__ = ["from_torch", "load_torch_parameters", "read_state_dict"]
+
+# What a checkpoint holds besides parameters of layers that we have.
+SKIPPED_SUFFIXES = ("num_batches_tracked",)
+SKIPPED_PREFIXES = ("AuxLogits.", "aux1.", "aux2.")
+SPELLINGS = {"gamma": "weight", "beta": "bias"}
+OPSET = 17
+
+
+def from_torch(
+    module: nn.Module, inputs: Sequence[Tensor] | Tensor, tolerance: float = 1e-4
+) -> Block:
+    """Convert a torch module to a `SymbolBlock` and compare both on the inputs.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        It is traced in evaluation mode.
+    inputs : Tensor or list of Tensor
+        Examples of what it takes; the block is made for their shapes.
+    tolerance : float
+        The largest relative error; above it the conversion is an error.
+
+    Returns
+    -------
+    SymbolBlock
+
+    Examples
+    --------
+    >>> import torch
+    >>> block = mx.convert.from_torch(torch.nn.Linear(3, 2), torch.ones(1, 3))
+    >>> block(mx.nd.ones((1, 3))).shape
+    (1, 2)
+    """
+    examples = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    was_training = module.training
+    module.eval()
+    try:
+        block = import_to_gluon(_exported(module, examples))
+        with torch.no_grad():
+            wanted = module(*examples)
+    finally:
+        module.train(was_training)
+    compare_outputs(block, examples, wanted, tolerance)
+    return block
+
+
+def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
+    file = io.BytesIO()
+    names = ["data"] if len(examples) == 1 else [f"data{i}" for i in range(len(examples))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch announces its newer exporter
+        try:
+            torch.onnx.export(
+                module,
+                tuple(examples),
+                file,
+                input_names=names,
+                opset_version=OPSET,
+                dynamo=False,
+            )
+        except Exception as error:
+            raise MXNetError(
+                f"from_torch: torch cannot export {type(module).__name__}: {error}"
+            ) from error
+    return file.getvalue()
+
+
+def compare_outputs(
+    block: Block, examples: Sequence[Tensor], wanted: Any, tolerance: float
+) -> Report:
+    """Compare what a block computes with what torch computed."""
+    found = block(*(_array(x) for x in examples))
+    ours = [o.asnumpy() for o in (found if isinstance(found, list | tuple) else [found])]
+    theirs = [t.numpy() for t in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+    report = Report("torch", tolerance)
+    report.add("example", compare(ours, theirs))
+    report.check()
+    return report
+
+
+def _array(tensor: Tensor) -> NDArray:
+    return wrap_plain(NDArray, tensor.detach().clone())
+
+
+def read_state_dict(source: Any) -> dict[str, Tensor]:
+    """Return a state dict from a mapping, a module, or a ``.safetensors``, ``.pth`` file.
+
+    A pickled file is read by torch's restricted loader: it holds tensors only, or is refused.
+    """
+    if isinstance(source, nn.Module):
+        return dict(source.state_dict())
+    if isinstance(source, Mapping):
+        return dict(source)
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidType(f"a state dict, a module or a path is needed, got {type(source)}.")
+    if safetensors_file.is_safetensors(source):
+        return safetensors_file.read(source)
+    path = Path(source)
+    if not path.is_file():
+        raise MXNetError(f"torch checkpoint {str(path)!r} does not exist.")
+    try:
+        loaded = torch.load(str(path), map_location="cpu", weights_only=True)
+    except Exception as error:  # unpickling raises many classes
+        first = str(error).strip().split("\n")[0]
+        raise FormatError(f"{path} is not a torch checkpoint of tensors: {first}") from None
+    if isinstance(loaded, Mapping) and isinstance(loaded.get("state_dict"), Mapping):
+        loaded = loaded["state_dict"]
+    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise FormatError(f"{path} holds {type(loaded).__name__}, not a state dict of tensors.")
+    return dict(loaded)
+
+
+def load_torch_parameters(net: Block, source: Any) -> Block:
+    """Load a torch checkpoint into a network, layer by layer in order, and return the network.
+
+    Layers are matched by their order and every shape is checked. A convolution here may have a
+    bias where the checkpoint has none: it becomes 0.
+
+    Parameters
+    ----------
+    net : Block
+        Such as ``mx.gluon.model_zoo.vision.resnet18_v1()`` for torchvision's ``resnet18``.
+    source : str, dict or torch.nn.Module
+        A ``.pth`` or ``.safetensors`` file, a state dict, or a module.
+    """
+    state = read_state_dict(source)
+    _refuse_other_strides(net, state)
+    theirs = _layers(
+        {
+            k: v
+            for k, v in state.items()
+            if not k.endswith(SKIPPED_SUFFIXES) and not k.startswith(SKIPPED_PREFIXES)
+        }
+    )
+    ours = _layers(net._collect_params_with_prefix())
+    if len(ours) != len(theirs):
+        raise MXNetError(
+            f"the checkpoint has {len(theirs)} layers with parameters, {type(net).__name__} has "
+            f"{len(ours)}: it belongs to another architecture."
+        )
+    found = []
+    for (name, mine), (key, layer) in zip(ours.items(), theirs.items(), strict=True):
+        found += _matched(name, mine, key, layer)
+    for parameter, tensor in found:
+        parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
+    return net
+
+
+def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Group parameters by their layer, in order."""
+    made: dict[str, dict[str, Any]] = {}
+    for path, value in named.items():
+        layer, _, name = path.rpartition(".")
+        made.setdefault(layer, {})[name] = value
+    return made
+
+
+def _matched(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
+    """Return pairs of our parameters and their tensors."""
+    pairs, used = [], set()
+    for kind, parameter in mine.items():
+        theirs = SPELLINGS.get(kind, kind)
+        tensor = layer.get(theirs)
+        if tensor is None:
+            if kind != "bias":
+                raise MXNetError(f"layer {key!r} of the checkpoint has no {theirs!r} for {name}.")
+            tensor = torch.zeros(parameter.shape)
+        used.add(theirs)
+        shape = parameter.shape
+        if _count(shape) == tensor.numel() and len(shape) == tensor.ndim + 2 == 4:
+            tensor = tensor.reshape(shape)  # a dense layer as a convolution of one pixel
+        if not _fits(shape, tensor.shape):
+            raise MXNetError(
+                f"{name}.{kind} has the shape {shape}, but {key}.{theirs} of the checkpoint "
+                f"{tuple(tensor.shape)}: it belongs to another architecture."
+            )
+        pairs.append((parameter, tensor))
+    left = [k for k in layer if k not in used and layer[k].any()]
+    if left:
+        raise MXNetError(
+            f"layer {key!r} of the checkpoint has {left}, for which {name} is no place."
+        )
+    return pairs
+
+
+def _count(shape: Sequence[int] | None) -> int:
+    count = 1
+    for size in shape or (0,):
+        count *= size
+    return count
+
+
+def _fits(shape: Sequence[int] | None, given: Sequence[int]) -> bool:
+    """Return whether a shape, of which parts may be unknown, is the given one."""
+    if shape is None:
+        return True
+    if len(shape) != len(given):
+        return False
+    return all(a in (0, -1, b) for a, b in zip(shape, given, strict=True))
+
+
+def _refuse_other_strides(net: Block, state: Mapping[str, Tensor]) -> None:
+    """Refuse torchvision's bottleneck ResNets for ours: shapes agree, strides do not."""
+    from ..gluon.model_zoo.vision import BottleneckV1
+
+    blocks: list[Block] = []
+    net.apply(lambda b: blocks.append(b) if isinstance(b, BottleneckV1) else None)
+    if blocks and "layer1.0.conv3.weight" in state:
+        raise MXNetError(
+            "this checkpoint is a bottleneck ResNet of torchvision, which strides in the 3x3 "
+            f"convolutions; {type(net).__name__} strides in the 1x1 ones, so the numbers would be "
+            "wrong. Convert the module itself: mx.convert.from_torch(module, inputs)."
+        )

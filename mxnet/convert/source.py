@@ -1,0 +1,116 @@
+"""A model to convert, whatever it was given as: its graph, its parameters, its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import symbol as sym
+from ..error import InvalidType, InvalidValue
+from ..gluon import HybridBlock
+from ..graph import Entry, Graph, Node
+from ..ndarray import NDArray
+from ..onnx.model_source import load_parameters, load_symbol
+from ..onnx.translate import Translator, ignored_variables
+from ..symbol import Symbol
+
+__all__ = ["Model", "as_model"]
+
+Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
+
+
+@dataclass
+class Model:
+    """A symbol with its parameters as tensors.
+
+    `names` are the parameters' places in the tree of blocks, where the model is a block.
+    """
+
+    symbol: Symbol
+    arrays: dict[str, NDArray]
+    inputs: list[Node]
+    shapes: dict[str, tuple]
+    dtypes: dict[str, torch.dtype]
+    names: dict[str, str] = field(default_factory=dict)
+    name: str = "Model"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the symbol."""
+        return self.symbol._graph
+
+    @property
+    def params(self) -> dict[str, Tensor]:
+        """The parameters that the graph has."""
+        known = {n.name for n in self.graph.variables}
+        return {n: a._data for n, a in self.arrays.items() if n in known}
+
+    def constant(self, entry: Entry) -> Tensor | None:
+        """Return the value of an entry that follows from parameters alone."""
+        found = Translator(self.params, torch.float32).constant(entry)
+        return None if found is None else torch.from_numpy(found)
+
+
+def as_model(
+    model: Any, params: Any = None, shapes: Shapes | None = None, dtypes: Any = None
+) -> Model:
+    """Return a block, a symbol or files as a `Model`."""
+    if isinstance(model, Model):
+        return model
+    names: dict[str, str] = {}
+    if isinstance(model, HybridBlock):
+        symbol, arrays, names, order = _traced(model, shapes)
+        title = type(model).__name__
+    else:
+        if params is None:
+            raise InvalidValue("the parameters of a symbol are needed: give params=...")
+        symbol, arrays, title, order = load_symbol(model), load_parameters(params), "Model", None
+    graph = symbol._graph
+    ignored = ignored_variables(graph)
+    free = [n for n in graph.variables if n.name not in arrays and n not in ignored]
+    if order is not None:
+        free.sort(key=lambda n: order.index(n.name) if n.name in order else len(order))
+    by_name = _by_name(free, shapes)
+    kinds = {n.name: torch.float32 for n in free}
+    kinds.update({k: v for k, v in (dtypes or {}).items() if k in kinds})
+    return Model(symbol, arrays, free, by_name, kinds, names, title)
+
+
+def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
+    if shapes is None:
+        return {}
+    if isinstance(shapes, Mapping):
+        return {n: tuple(s) for n, s in shapes.items()}
+    if len(shapes) != len(inputs):
+        wanted = ", ".join(n.name for n in inputs)
+        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {wanted}.")
+    return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
+
+
+def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
+    """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
+    cached = getattr(block, "_cached_graph", None)
+    if cached:
+        inputs, symbol = cached
+        order = [i.name for i in inputs]
+    else:
+        count = len(shapes) if shapes is not None else 1
+        order = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
+        if isinstance(shapes, Mapping):
+            order = list(shapes)
+        made = block(*(sym.var(n) for n in order))
+        symbol = sym.Group(list(made)) if isinstance(made, list | tuple) else made
+    places = block._collect_params_with_prefix()
+    arrays, names = {}, {}
+    for place, parameter in places.items():
+        arrays[parameter.name] = parameter._reduce()
+        names.setdefault(parameter.name, place)
+    for name, parameter in block.collect_params().items():
+        arrays.setdefault(name, parameter._reduce())
+    if not isinstance(symbol, Symbol):
+        raise InvalidType(f"{type(block).__name__} gives {type(symbol)}, not symbols.")
+    return symbol, arrays, names, order

@@ -1,0 +1,333 @@
+"""`to_torch`: a model as a `torch.fx.GraphModule` that runs without us."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from ..error import MXNetError
+from ..graph import Graph, Node, interpret
+from ..graph.passes.infer import infer_shapes, infer_types
+from ..shape_mode import is_np_shape
+from .source import Model, as_model
+from .torch_rows import IGNORED_INPUTS, NoRow, torch_rows
+
+__all__ = ["UnsupportedTorch", "to_torch"]
+
+
+class UnsupportedTorch(MXNetError, NotImplementedError):
+    """A node cannot be written with torch."""
+
+
+@dataclass
+class TorchCall:
+    """One node that is being written, with what is known about it."""
+
+    node: Node
+    attrs: dict[str, Any]
+    shapes: list[tuple[int, ...]] | None
+    dtypes: list[torch.dtype]
+    out_dtypes: list[torch.dtype]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the first input has floating-point numbers."""
+        return self.dtypes[0].is_floating_point
+
+    def rank(self, index: int) -> int:
+        """Return the number of axes of an input; without shapes the kernel cannot be chosen."""
+        if self.shapes is None:
+            raise NoRow
+        return len(self.shapes[index])
+
+
+def to_torch(
+    model: Any, params: Any = None, shapes: Mapping[str, Sequence[int]] | Sequence | None = None
+) -> fx.GraphModule:
+    """Convert a model to a torch module with readable code, which runs without MXNext.
+
+    Parameters
+    ----------
+    model : HybridBlock, Symbol or str
+        A block, a symbol, or the path of its JSON file.
+    params : str, dict or list, optional
+        The parameters of a symbol, in any form that `mx.onnx.export_model` takes.
+    shapes : dict or list of tuple, optional
+        The shapes of the inputs. Most layers do not need them; what is converted by tracing its
+        kernel is made for these shapes.
+
+    Returns
+    -------
+    torch.fx.GraphModule
+        Plain names in its state dict; ``print(module.code)`` shows what it does. It predicts:
+        Dropout is left out and BatchNorm uses its moving statistics.
+
+    Examples
+    --------
+    >>> net = mx.gluon.nn.Dense(2, in_units=3)
+    >>> net.initialize()
+    >>> module = mx.convert.to_torch(net)
+    >>> sorted(module.state_dict())
+    ['bias', 'weight']
+    """
+    source = as_model(model, params, shapes)
+    return TorchWriter(source).run()
+
+
+class TorchWriter:
+    """Writes one graph as an `fx.Graph`."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.graph = fx.Graph()
+        self.root = nn.Module()
+        self._facts()
+        self._read: dict[Node, fx.Node] = {}
+
+    def _facts(self) -> None:
+        graph, params = self.model.graph, self.model.params
+        self._params = params
+        known: dict[str, Any] = {n: tuple(t.shape) for n, t in params.items()}
+        complete = True
+        for node in self.model.inputs:
+            shape = self.model.shapes.get(node.name)
+            complete = complete and shape is not None
+            if shape is not None:
+                known[node.name] = tuple(shape)
+        self.shapes = None
+        if complete:
+            found = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
+            self.shapes = found.values
+        kinds = {n: t.dtype for n, t in params.items()}
+        kinds.update(self.model.dtypes)
+        inferred = infer_types(graph, kinds, torch.float32)
+        self.dtypes = {
+            n: [t or torch.float32 for t in values] for n, values in inferred.values.items()
+        }
+
+    def run(self) -> fx.GraphModule:
+        """Return the module."""
+        graph = self.model.graph
+        used = self._used_variables(graph)
+        feeds = {
+            n: self.graph.placeholder(_identifier(n.name)) for n in self.model.inputs if n in used
+        }
+        self._states = set(graph.auxiliary)
+        # A parameter is read where it is first used, so that the code reads from top to bottom.
+        heads = interpret(graph, lambda n: feeds.get(n, n), self._apply)
+        heads = [self._value(h) for h in heads]
+        self.graph.output(heads[0] if len(heads) == 1 else tuple(heads))
+        self.graph.eliminate_dead_code()
+        self._drop_unused()
+        self.graph.lint()
+        made = fx.GraphModule(self.root, self.graph, self.model.name)
+        made.eval()
+        return made
+
+    def _used_variables(self, graph: Graph) -> set[Node]:
+        """Return the variables that something other than a training head reads."""
+        used = {e.node for e in graph.heads}
+        for node in graph.nodes:
+            if node.op is None:
+                continue
+            skipped = IGNORED_INPUTS.get(node.op.name, ())
+            for name, entry in zip(node.input_names, node.inputs, strict=False):
+                if name not in skipped:
+                    used.add(entry.node)
+        return used
+
+    def _value(self, value: Any) -> Any:
+        """Return a value as an fx node; a variable is read now if it was not read before."""
+        if not isinstance(value, Node):
+            return value
+        if value not in self._read and value.name in self._params:
+            path = self.model.names.get(value.name, value.name)
+            self.register(path, self._params[value.name], value in self._states)
+            self._read[value] = self.graph.get_attr(path)
+        return self._read.get(value)
+
+    def register(self, path: str, tensor: Tensor, is_state: bool = False) -> None:
+        """Store a tensor in the module under a dotted name."""
+        *folders, name = path.split(".")
+        module = self.root
+        for folder in folders:
+            if not hasattr(module, folder):
+                module.add_module(folder, nn.Module())
+            module = getattr(module, folder)
+        value = tensor.detach().clone()
+        if is_state or not value.is_floating_point():
+            module.register_buffer(name, value)
+        else:
+            module.register_parameter(name, nn.Parameter(value))
+
+    def _drop_unused(self) -> None:
+        """Take away parameters that no node reads, such as fixed gammas."""
+        read = {n.target for n in self.graph.nodes if n.op == "get_attr"}
+        for path in [*dict(self.root.named_parameters()), *dict(self.root.named_buffers())]:
+            if path not in read:
+                folder, _, name = path.rpartition(".")
+                delattr(self.root.get_submodule(folder), name)
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def call(self, function: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        """Add a call of a torch function, without arguments that are None at the end."""
+        while args and args[-1] is None:
+            args = args[:-1]
+        return self.graph.call_function(function, args, kwargs)
+
+    def method(self, name: str, x: Any, *args: Any) -> fx.Node:
+        """Add a call of a method of a tensor."""
+        return self.graph.call_method(name, (x, *args))
+
+    def size(self, x: Any, axis: int) -> fx.Node:
+        """Add a reading of one size."""
+        return self.graph.call_method("size", (x, axis))
+
+    def _apply(self, node: Node, inputs: list[Any]) -> Sequence[Any]:
+        call = self._call(node)
+        skipped = IGNORED_INPUTS.get(node.op.name, ())
+        pairs = zip(node.input_names, inputs, strict=False)
+        if node.op.variadic is None:
+            inputs = [None if n in skipped else self._value(v) for n, v in pairs]
+        else:
+            inputs = [self._value(v) for v in inputs]
+        build = torch_rows().get(node.op.name)
+        last = len(self.graph.nodes)
+        made: Any = None
+        if build is not None:
+            try:
+                made = build(self, call, *inputs)
+            except NoRow:
+                made = None
+        if made is None:
+            made = self._plain(call, inputs)
+        if made is None:
+            made = self._traced(call, inputs)
+        outputs = list(made) if isinstance(made, list | tuple) else [made]
+        self._name(node, outputs, last)
+        return outputs
+
+    def _call(self, node: Node) -> TorchCall:
+        entries = node.inputs
+        shapes = None
+        if self.shapes is not None:
+            shapes = [self.shapes[e.node][e.index] for e in entries]
+            if any(s is None or -1 in s for s in shapes):
+                shapes = None
+        dtypes = [self.dtypes[e.node][e.index] for e in entries]
+        return TorchCall(node, node.typed, shapes, dtypes, self.dtypes[node])
+
+    def _name(self, node: Node, outputs: list[Any], last: int) -> None:
+        fresh = set(list(self.graph.nodes)[last:])
+        for output in outputs:
+            if output in fresh:
+                output._rename(_identifier(node.name))
+
+    def _plain(self, call: TorchCall, inputs: list[Any]) -> fx.Node | None:
+        """Write an elementwise function of torch as that function."""
+        raw = call.node.op.raw
+        if raw is None or call.attrs or not all(t.is_floating_point for t in call.dtypes):
+            return None
+        if not _is_torch(raw):
+            return None
+        result = raw(*(torch.ones(1, dtype=t) for t in call.dtypes)).dtype
+        made = self.call(raw, *inputs)
+        wanted = call.out_dtypes[0]
+        return made if result is wanted else self.method("to", made, wanted)
+
+    def _traced(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
+        """Write the torch functions that a kernel calls, for the shapes that are known."""
+        node = call.node
+        if call.shapes is None:
+            raise UnsupportedTorch(
+                f"to_torch: operator {node.op.name} (node {node.name!r}) is converted for the "
+                "shapes of its inputs. Give shapes=..."
+            )
+        if node.subgraphs:
+            raise UnsupportedTorch(
+                f"to_torch: operator {node.op.name} (node {node.name!r}) holds a graph: loops and "
+                "branches are not converted."
+            )
+        examples = [torch.ones(s, dtype=t) for s, t in zip(call.shapes, call.dtypes, strict=True)]
+        extra = node.op.context_for(False, torch.device("cpu"))
+
+        def run(*tensors: Tensor) -> Any:
+            made = node.op.function(*tensors, **call.attrs, **extra)
+            return tuple(made) if isinstance(made, list | tuple) else (made,)
+
+        try:
+            with torch.no_grad():
+                traced = make_fx(run)(*examples)
+        except Exception as error:
+            raise UnsupportedTorch(
+                f"to_torch: operator {node.op.name} (node {node.name!r}) cannot be traced: {error}"
+            ) from error
+        return self._inlined(traced, inputs, node)
+
+    def _inlined(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
+        """Copy the nodes of a traced kernel into this graph."""
+        values: dict[fx.Node, Any] = {}
+        rest = iter(inputs)
+        for inner in traced.graph.nodes:
+            if inner.op == "placeholder":
+                values[inner] = next(rest)
+            elif inner.op == "output":
+                found = fx.map_arg(inner.args[0], lambda n: values[n])
+                return list(found)
+            elif inner.op == "get_attr":
+                path = f"{_identifier(node.name)}_{inner.target.replace('.', '_').strip('_')}"
+                self.register(path, getattr(traced, inner.target), True)
+                values[inner] = self.graph.get_attr(path)
+            else:
+                values[inner] = self.graph.node_copy(inner, lambda n: values[n])
+        raise UnsupportedTorch(f"to_torch: {node.name!r} has no output.")
+
+    # -- recurrent layers -------------------------------------------------------------------
+
+    def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
+        """Return the weights of a recurrent layer, unpacked into arrays of their own."""
+        from ..ops.nn.recurrent import GATES, _unpack
+
+        packed = self.model.constant(call.node.inputs[1])
+        if packed is None or call.shapes is None:
+            raise NoRow
+        a = call.attrs
+        directions = 2 if a["bidirectional"] else 1
+        sizes = (call.shapes[0][-1], a["state_size"], a["num_layers"], directions)
+        weights = _unpack(packed, *sizes, GATES[a["mode"]], None)
+        made = []
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        for i, tensor in enumerate(weights):
+            cell, kind = divmod(i, 4)
+            layer, reverse = divmod(cell, directions)
+            suffix = "_reverse" if reverse else ""
+            path = f"{_identifier(call.node.name)}.{kinds[kind]}_l{layer}{suffix}"
+            self.register(path, tensor)
+            made.append(self.graph.get_attr(path))
+        return made
+
+
+def _is_torch(function: Any) -> bool:
+    if type(function).__name__ == "builtin_function_or_method":
+        return True
+    return (getattr(function, "__module__", "") or "").startswith("torch")
+
+
+def _identifier(name: str) -> str:
+    """Return a name that Python and fx accept.
+
+    >>> _identifier("stage1.conv-0"), _identifier("0"), _identifier("in")
+    ('stage1_conv_0', '_0', 'in_')
+    """
+    made = re.sub(r"\W", "_", name)
+    if made[:1].isdigit():
+        made = f"_{made}"
+    return f"{made}_" if keyword.iskeyword(made) else made

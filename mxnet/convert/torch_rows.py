@@ -1,0 +1,411 @@
+"""How operators are written with torch's own functions, for readable code.
+
+Rows are keyed by registered operators. What has no row is written as the torch functions that its
+kernel calls (see `to_torch`), so a row is needed for the sake of reading, not of computing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+
+if TYPE_CHECKING:
+    from .to_torch import TorchCall, TorchWriter
+
+__all__ = ["IGNORED_INPUTS", "torch_rows"]
+
+TorchRow = Callable[..., Any]
+_rows: dict[str, TorchRow] = {}
+IGNORED_INPUTS: dict[str, tuple[str, ...]] = {}
+
+
+class NoRow(Exception):
+    """A row does not cover these attributes; the kernel is traced instead."""
+
+
+def torch_rows() -> dict[str, TorchRow]:
+    """Return all rows by the registered name of their operator."""
+    return _rows
+
+
+def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], TorchRow]:
+    """Register how operators are written: ``build(writer, call, *inputs)``."""
+
+    def register(build: TorchRow) -> TorchRow:
+        for name in names:
+            _rows[name] = build
+            if ignores:
+                IGNORED_INPUTS[name] = ignores
+        return build
+
+    return register
+
+
+def _per_axis(values: Sequence[int], default: int, rank: int) -> tuple[int, ...]:
+    return tuple(values[:rank]) or (default,) * rank
+
+
+def _check_layout(layout: str | None) -> None:
+    if layout not in (None, "NCW", "NCHW", "NCDHW"):
+        raise NoRow
+
+
+@row("Convolution")
+def convolution(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
+    """F.conv1d, F.conv2d or F.conv3d."""
+    a, rank = call.attrs, len(call.attrs["kernel"])
+    _check_layout(a["layout"])
+    function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+    return w.call(
+        function,
+        x,
+        weight,
+        bias,
+        stride=_per_axis(a["stride"], 1, rank),
+        padding=_per_axis(a["pad"], 0, rank),
+        dilation=_per_axis(a["dilate"], 1, rank),
+        groups=a["num_group"],
+    )
+
+
+@row("Deconvolution")
+def deconvolution(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
+    """F.conv_transpose1d, 2d or 3d."""
+    a, rank = call.attrs, len(call.attrs["kernel"])
+    _check_layout(a["layout"])
+    if any(a["target_shape"]):
+        raise NoRow
+    function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+    return w.call(
+        function,
+        x,
+        weight,
+        bias,
+        stride=_per_axis(a["stride"], 1, rank),
+        padding=_per_axis(a["pad"], 0, rank),
+        output_padding=_per_axis(a["adj"], 0, rank),
+        groups=a["num_group"],
+        dilation=_per_axis(a["dilate"], 1, rank),
+    )
+
+
+@row("FullyConnected")
+def fully_connected(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
+    """F.linear, after flattening unless told otherwise."""
+    if call.attrs["flatten"] and call.rank(0) != 2:
+        x = w.call(torch.flatten, x, 1)
+    return w.call(F.linear, x, weight, bias)
+
+
+@row("BatchNorm")
+def batch_norm(w: TorchWriter, call: TorchCall, x: Any, gamma: Any, beta: Any, *states: Any) -> Any:
+    """F.batch_norm with the moving statistics."""
+    a = call.attrs
+    if a["axis"] != 1 or a["output_mean_var"]:
+        raise NoRow
+    mean, var = states
+    scale = None if a["fix_gamma"] else gamma  # MXNet takes 1, whatever gamma holds
+    return w.call(F.batch_norm, x, mean, var, scale, beta, training=False, eps=a["eps"])
+
+
+@row("LayerNorm")
+def layer_norm(w: TorchWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -> Any:
+    """F.layer_norm over the last axis."""
+    a = call.attrs
+    if a["axis"] != -1 or a["output_mean_var"] or call.shapes is None:
+        raise NoRow
+    return w.call(F.layer_norm, x, (call.shapes[0][-1],), gamma, beta, eps=a["eps"])
+
+
+@row("Pooling")
+def pooling(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d and their kin."""
+    a = call.attrs
+    _check_layout(a["layout"])
+    if a["global_pool"]:
+        return _pool_all(w, call, x)
+    rank = len(a["kernel"])
+    kernel, stride = tuple(a["kernel"]), _per_axis(a["stride"], 1, rank)
+    pad = _per_axis(a["pad"], 0, rank)
+    fits = all(2 * p <= k for p, k in zip(pad, kernel, strict=True))
+    if a["pooling_convention"] != "valid" or not fits:
+        raise NoRow
+    if a["pool_type"] == "max":
+        function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
+        return w.call(function, x, kernel, stride, pad)
+    if a["pool_type"] == "avg":
+        function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
+        counted = a["count_include_pad"] is not False
+        return w.call(function, x, kernel, stride, pad, count_include_pad=counted)
+    raise NoRow
+
+
+def _pool_all(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    rank = call.rank(0) - 2
+    tables = {
+        "avg": (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d),
+        "max": (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d),
+    }
+    if call.attrs["pool_type"] not in tables or not 1 <= rank <= 3:
+        raise NoRow
+    return w.call(tables[call.attrs["pool_type"]][rank - 1], x, 1)
+
+
+ACTIVATIONS = {
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "softrelu": F.softplus,
+    "softsign": F.softsign,
+    "tanh": torch.tanh,
+}
+
+
+@row("Activation")
+def activation(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """The function that `act_type` names."""
+    return w.call(ACTIVATIONS[call.attrs["act_type"]], x)
+
+
+@row("LeakyReLU")
+def leaky_relu(w: TorchWriter, call: TorchCall, x: Any, gamma: Any = None) -> Any:
+    """F.leaky_relu, elu, gelu, selu or prelu."""
+    kind, slope = call.attrs["act_type"], call.attrs["slope"]
+    if kind == "leaky":
+        return w.call(F.leaky_relu, x, negative_slope=slope)
+    if kind == "elu":
+        return w.call(F.elu, x, alpha=slope)
+    if kind == "prelu":
+        return w.call(F.prelu, x, gamma)
+    if kind in ("gelu", "selu"):
+        return w.call({"gelu": F.gelu, "selu": F.selu}[kind], x)
+    raise NoRow
+
+
+def _softmax(names: tuple[str, ...], function: Callable) -> None:
+    @row(*names)
+    def build(w: TorchWriter, call: TorchCall, x: Any, length: Any = None) -> Any:
+        a = call.attrs
+        if length is not None or a["dtype"] is not None or a["temperature"] not in (None, 1.0):
+            raise NoRow
+        return w.call(function, x, dim=a["axis"])
+
+
+_softmax(("softmax",), F.softmax)
+_softmax(("log_softmax",), F.log_softmax)
+
+
+@row("SoftmaxOutput", ignores=("label",))
+def softmax_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
+    """F.softmax; the label is for training."""
+    a = call.attrs
+    if a["multi_output"]:
+        return w.call(F.softmax, x, dim=1)
+    if not a["preserve_shape"] and call.rank(0) != 2:
+        raise NoRow
+    return w.call(F.softmax, x, dim=-1)
+
+
+@row("LogisticRegressionOutput", ignores=("label",))
+def logistic_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
+    """torch.sigmoid; the label is for training."""
+    return w.call(torch.sigmoid, x)
+
+
+@row("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", ignores=("label",))
+def regression_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
+    """The data as it is; the label is for training."""
+    return x
+
+
+@row("_copy", "BlockGrad", "MakeLoss", "make_loss", "_contrib_gradientmultiplier", "_copyto")
+def identity(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """The data as it is."""
+    return x
+
+
+@row("Dropout")
+def dropout(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """Nothing, as a prediction does."""
+    if call.attrs["mode"] == "always":
+        raise NoRow
+    return x
+
+
+@row("Flatten")
+def flatten(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.flatten from axis 1 on."""
+    return w.call(torch.flatten, x, 1)
+
+
+@row("Reshape")
+def reshape(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.reshape; leading sizes that are copied are read when the module runs."""
+    sizes = call.attrs["shape"]
+    if call.attrs["reverse"] or not sizes or any(n < -1 for n in sizes):
+        raise NoRow
+    shape = tuple(w.size(x, i) if n == 0 else n for i, n in enumerate(sizes))
+    return w.call(torch.reshape, x, shape)
+
+
+@row("Concat")
+def concat(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
+    """torch.cat."""
+    return w.call(torch.cat, list(xs), dim=call.attrs["dim"])
+
+
+@row("stack")
+def stack(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
+    """torch.stack."""
+    return w.call(torch.stack, list(xs), dim=call.attrs["axis"])
+
+
+@row("SliceChannel")
+def split(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.chunk, or torch.unbind where the axis goes."""
+    count, axis = call.attrs["num_outputs"], call.attrs["axis"]
+    if call.attrs["squeeze_axis"]:
+        parts = w.call(torch.unbind, x, dim=axis)
+    else:
+        parts = w.call(torch.chunk, x, count, dim=axis)
+    return [w.call(operator.getitem, parts, i) for i in range(count)]
+
+
+@row("transpose")
+def transpose(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.permute."""
+    axes = call.attrs["axes"] or tuple(range(call.rank(0) - 1, -1, -1))
+    return w.call(torch.permute, x, tuple(axes))
+
+
+@row("SwapAxis")
+def swap_axis(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.transpose."""
+    return w.call(torch.transpose, x, call.attrs["dim1"], call.attrs["dim2"])
+
+
+@row("expand_dims")
+def expand_dims(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.unsqueeze."""
+    return w.call(torch.unsqueeze, x, call.attrs["axis"])
+
+
+@row("slice_axis")
+def slice_axis(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """Indexing with a slice."""
+    axis = call.attrs["axis"] % call.rank(0)
+    index = (slice(None),) * axis + (slice(call.attrs["begin"], call.attrs["end"]),)
+    return w.call(operator.getitem, x, index)
+
+
+@row("clip")
+def clip(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+    """torch.clamp."""
+    if not call.is_float:
+        raise NoRow
+    return w.call(torch.clamp, x, min=call.attrs["a_min"], max=call.attrs["a_max"])
+
+
+@row("Embedding")
+def embedding(w: TorchWriter, call: TorchCall, x: Any, weight: Any) -> Any:
+    """F.embedding; MXNet takes floats as indices and clips them."""
+    index = w.method("clamp", w.method("long", x), 0, call.attrs["input_dim"] - 1)
+    return w.call(F.embedding, index, weight)
+
+
+@row("add_n")
+def add_n(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
+    """Sums of pairs."""
+    total = xs[0]
+    for x in xs[1:]:
+        total = w.call(torch.add, total, x)
+    return total
+
+
+def _reduction(name: str, function: Callable) -> None:
+    @row(name)
+    def build(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+        a = call.attrs
+        if not a["axis"] or a["exclude"] or not call.is_float:
+            raise NoRow
+        return w.call(function, x, dim=tuple(a["axis"]), keepdim=a["keepdims"])
+
+
+_reduction("mean", torch.mean)
+_reduction("sum", torch.sum)
+_reduction("max", torch.amax)
+_reduction("min", torch.amin)
+
+
+@row("dot")
+def dot(w: TorchWriter, call: TorchCall, a: Any, b: Any) -> Any:
+    """torch.matmul of matrices."""
+    if call.rank(0) != 2 or call.rank(1) != 2:
+        raise NoRow
+    left = w.call(torch.t, a) if call.attrs["transpose_a"] else a
+    right = w.call(torch.t, b) if call.attrs["transpose_b"] else b
+    return w.call(torch.matmul, left, right)
+
+
+@row("batch_dot")
+def batch_dot(w: TorchWriter, call: TorchCall, a: Any, b: Any) -> Any:
+    """torch.matmul of stacks of matrices."""
+    left = w.call(torch.transpose, a, -2, -1) if call.attrs["transpose_a"] else a
+    right = w.call(torch.transpose, b, -2, -1) if call.attrs["transpose_b"] else b
+    return w.call(torch.matmul, left, right)
+
+
+def _pair(names: tuple[str, ...], function: Callable) -> None:
+    @row(*names)
+    def build(w: TorchWriter, call: TorchCall, a: Any, b: Any) -> Any:
+        if not call.is_float:
+            raise NoRow
+        return w.call(function, a, b)
+
+
+_pair(("broadcast_div", "elemwise_div"), torch.div)
+_pair(("broadcast_power", "_power"), torch.pow)
+_pair(("broadcast_maximum", "_maximum"), torch.maximum)
+_pair(("broadcast_minimum", "_minimum"), torch.minimum)
+
+
+def _scalar(name: str, function: Callable, is_reversed: bool = False) -> None:
+    @row(name)
+    def build(w: TorchWriter, call: TorchCall, x: Any) -> Any:
+        if not call.is_float:
+            raise NoRow
+        number = float(call.attrs["scalar"])
+        return w.call(function, *((number, x) if is_reversed else (x, number)))
+
+
+_scalar("_plus_scalar", operator.add)
+_scalar("_minus_scalar", operator.sub)
+_scalar("_mul_scalar", operator.mul)
+_scalar("_div_scalar", operator.truediv)
+_scalar("_rminus_scalar", operator.sub, True)
+_scalar("_rdiv_scalar", operator.truediv, True)
+_scalar("_power_scalar", torch.pow)
+
+RECURRENT = {
+    "lstm": torch.lstm,
+    "gru": torch.gru,
+    "rnn_tanh": torch.rnn_tanh,
+    "rnn_relu": torch.rnn_relu,
+}
+
+
+@row("RNN")
+def rnn(w: TorchWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) -> Any:
+    """torch.lstm, torch.gru or torch.rnn_tanh with one array for each weight."""
+    a = call.attrs
+    if a["projection_size"] or a["use_sequence_length"] or a["lstm_state_clip_min"] is not None:
+        raise NoRow
+    weights = w.recurrent_weights(call)
+    hidden = tuple(states) if a["mode"] == "lstm" else states[0]
+    options = (True, a["num_layers"], 0.0, False, a["bidirectional"], False)
+    made = w.call(RECURRENT[a["mode"]], x, hidden, weights, *options)
+    count = 1 if not a["state_outputs"] else (3 if a["mode"] == "lstm" else 2)
+    return [w.call(operator.getitem, made, i) for i in range(count)]
