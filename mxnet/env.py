@@ -35,7 +35,7 @@ VARIABLES = {
             "file claims is looked at before any memory is taken. 0 means no limit.",
         ),
         Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
-        Variable("MXNET_GLUON_REPO", str, "", "Base address of a mirror of the model zoo."),
+        Variable("MXNET_GLUON_REPO", str, "", "Address or folder of a mirror of the model zoo."),
         Variable(
             "MXNET_OPTIMIZER_AGGREGATION_SIZE",
             int,

@@ -19,6 +19,7 @@ from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.importer.api import import_to_gluon
 from .compare import Report, compare
+from .layer_order import in_layer_order
 
 __all__ = ["from_torch", "load_torch_parameters", "read_state_dict"]
 
@@ -147,6 +148,8 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
         A ``.pth`` or ``.safetensors`` file, a state dict, or a module.
     """
     state = read_state_dict(source)
+    if safetensors_file.is_safetensors(source):
+        state = in_layer_order(state)
     _refuse_other_strides(net, state)
     theirs = _layers(
         {

@@ -96,7 +96,7 @@ def deconvolution(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: An
 @row("FullyConnected")
 def fully_connected(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
     """F.linear, after flattening unless told otherwise."""
-    if call.attrs["flatten"] and call.rank(0) != 2:
+    if call.attrs["flatten"] and (call.shapes is None or call.rank(0) != 2):
         x = w.call(torch.flatten, x, 1)
     return w.call(F.linear, x, weight, bias)
 
@@ -145,7 +145,7 @@ def pooling(w: TorchWriter, call: TorchCall, x: Any) -> Any:
 
 
 def _pool_all(w: TorchWriter, call: TorchCall, x: Any) -> Any:
-    rank = call.rank(0) - 2
+    rank = len(call.attrs["kernel"]) or call.rank(0) - 2
     tables = {
         "avg": (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d),
         "max": (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d),

@@ -439,6 +439,20 @@ class HybridBlock(Block):
 
     # -- files --------------------------------------------------------------------------------
 
+    def to_torch(self, shapes: Any = None) -> Any:
+        """Return this network as a `torch.fx.GraphModule` that runs without MXNext.
+
+        See `mx.convert.to_torch`.
+
+        Parameters
+        ----------
+        shapes : list of tuple, optional
+            The shapes of the inputs; most layers do not need them.
+        """
+        from ..convert import to_torch
+
+        return to_torch(self, shapes=shapes)
+
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Write the graph and its parameters: ``path-symbol.json`` and ``path-0000.params``.
 

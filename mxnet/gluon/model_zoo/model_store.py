@@ -104,9 +104,24 @@ def get_model_file(name: str, root: str | None = None) -> str:
         raise MXNetError(
             f"Trained parameters of {name}: {problem}. Put {file_name}.params (SHA-1 "
             f"{SHA1[name]}) into {folder}, or name another folder by root= or MXNET_HOME, or "
-            "a mirror of the model zoo by MXNET_GLUON_REPO."
+            "a mirror of the model zoo (an address or a folder) by MXNET_GLUON_REPO. Or give a "
+            "torch checkpoint of the same architecture: pretrained='resnet18.pth', a .safetensors "
+            "file, or 'hf://owner/name' of the Hugging Face Hub."
         )
+    if Path(mirror).is_dir():
+        return _from_folder(Path(mirror), file_name, SHA1[name], target)
     _fetch(mirror, file_name, SHA1[name], target)
+    return str(target)
+
+
+def _from_folder(mirror: Path, file_name: str, sha1: str, target: Path) -> str:
+    """Return a parameter file of a mirror that is a folder: the file itself, or its archive."""
+    for place in (mirror / f"{file_name}.params", mirror / "gluon/models" / f"{file_name}.params"):
+        if place.is_file():
+            if not check_sha1(place, sha1):
+                raise MXNetError(f"{place} does not have the SHA-1 {sha1}; not used.")
+            return str(place)
+    _fetch(mirror.resolve().as_uri(), file_name, sha1, target)
     return str(target)
 
 
@@ -127,12 +142,34 @@ def _fetch(mirror: str, file_name: str, sha1: str, target: Path) -> None:
 
 
 def load_pretrained(
-    net: Block, name: str, pretrained: bool, ctx: Context | list[Context], root: str | None
+    net: Block, name: str, pretrained: bool | str, ctx: Context | list[Context], root: str | None
 ) -> Any:
-    """Return the network, with trained parameters if wanted."""
-    if pretrained:
+    """Return the network, with trained parameters if wanted.
+
+    `pretrained` may name a torch checkpoint instead: a ``.pth`` or ``.safetensors`` file, or
+    ``hf://owner/name`` of the Hugging Face Hub.
+    """
+    if isinstance(pretrained, str):
+        from ...convert import load_torch_parameters
+
+        load_torch_parameters(net, _checkpoint(pretrained))
+        net.collect_params().reset_ctx(ctx)
+    elif pretrained:
         net.load_parameters(get_model_file(name, root=root), ctx=ctx)
     return net
+
+
+def _checkpoint(name: str) -> str:
+    """Return the path of a torch checkpoint, fetched from the Hugging Face Hub if it is there."""
+    if not name.startswith("hf://"):
+        return name
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise MXNetError(
+            f"{name}: the Hugging Face Hub needs its library: pip install huggingface_hub"
+        ) from error
+    return huggingface_hub.hf_hub_download(name.removeprefix("hf://"), "model.safetensors")
 
 
 def purge(root: str | None = None) -> None:
