@@ -58,9 +58,9 @@ class Deadly(mx.gluon.data.Dataset):
 
 
 def test_a_killed_worker_leaves_nothing():
-    before = set(os.listdir(FOLDER))
+    before = set(FOLDER.iterdir())
     loader = mx.gluon.data.DataLoader(Deadly(), batch_size=4, num_workers=2)
     with pytest.raises(mx.MXNetError, match="SIGKILL"):
         list(loader)
     del loader
-    assert not {n for n in set(os.listdir(FOLDER)) - before if n.startswith("torch_")}
+    assert not {p for p in set(FOLDER.iterdir()) - before if p.name.startswith("torch_")}
