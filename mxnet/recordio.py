@@ -16,6 +16,7 @@ from .error import FormatError, MXNetError
 from .formats import pictures
 from .formats.atomic import AtomicFile, one_commit
 from .formats.location import local_path
+from .formats.picture_size import find_damage
 from .formats.record_index import read_index
 from .formats.recordio_file import Damage, RecordReader, RecordWriter
 
@@ -380,6 +381,8 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     header, content = unpack(s)
     cv2 = pictures.opencv()
     pictures.check_size(content, f"the picture of record {header.id}")
+    if find_damage(content):
+        return header, None
     return header, cv2.imdecode(np.frombuffer(content, np.uint8), iscolor) if content else None
 
 

@@ -206,6 +206,13 @@ class _Stream(io.BufferedWriter):
             raise unwritable(self._target, error) from error
         return count
 
+    def flush(self) -> None:
+        """Hand the buffer to the operating system."""
+        try:
+            super().flush()
+        except OSError as error:
+            raise unwritable(self._target, error) from error
+
     def finish(self) -> None:
         """Flush, and raise the error of an early sync; the file stays open."""
         if self._worker is not None:

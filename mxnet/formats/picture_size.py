@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["PictureSize", "read_size"]
+__all__ = ["PictureSize", "find_damage", "read_size"]
 
 MOST_SCANS = 500  # of a progressive JPEG; encoders write about ten
 _JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers that hold a size
@@ -39,6 +39,25 @@ def read_size(content: bytes | bytearray | memoryview) -> PictureSize | None:
             except (struct.error, IndexError, ValueError):
                 return None
     return None
+
+
+def find_damage(content: bytes | bytearray | memoryview) -> str:
+    """Return what is wrong with a PNG that a decoder would reserve too much memory for, or ''.
+
+    OpenCV takes the memory that a chunk claims before it looks whether the file has so much.
+    """
+    if bytes(content[:4]) != b"\x89PNG":
+        return ""
+    at = 8
+    while at + 8 <= len(content):
+        (length,) = struct.unpack_from(">I", content, at)
+        left = len(content) - at - 8
+        if length > left:
+            return f"the chunk at byte {at} claims {length} bytes, and {left} are left"
+        if bytes(content[at + 4 : at + 8]) == b"IEND":
+            return ""
+        at += 12 + length
+    return ""
 
 
 def _jpeg(content: memoryview, start: bytes) -> PictureSize | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import env
 from ..error import FormatError, MXNetError
-from .picture_size import MOST_SCANS, read_size
+from .picture_size import MOST_SCANS, find_damage, read_size
 
 GRAY, COLOR = 0, 1
 JPEG_START = b"\xff\xd8\xff"
@@ -73,6 +73,8 @@ def decode(
     if not len(content):
         raise BadPicture(f"Decoding failed: {source or 'the picture'} is empty.")
     check_size(content, source)
+    if damage := find_damage(content):
+        raise BadPicture(f"Decoding failed: {_named(source)} is a damaged PNG: {damage}.")
     if flag in (GRAY, COLOR) and bytes(content[:3]) == JPEG_START:
         pixels = _decode_jpeg(content, flag, rgb)
         if pixels is not None:

@@ -135,7 +135,12 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
             value = known_numbers[dtype].get(other)
             if value is None or x is None:
                 return general(self, other)
-            out = plain_scalar_kernel(value, x) if number_first else plain_scalar_kernel(x, value)
+            try:
+                out = (
+                    plain_scalar_kernel(value, x) if number_first else plain_scalar_kernel(x, value)
+                )
+            except KERNEL_ERRORS:  # memory ran out
+                return general(self, other)
         else:
             return general(self, other)
         array = new_object(cls)

@@ -76,6 +76,7 @@ def make_object(module: str, name: str, fields: Any) -> Any:
     kind = find_class(module, name)
     fields = {} if fields is None else fields
     _check_fields(kind, fields)
+    fields = {**_default_fields(kind), **fields}
     made = kind.__new__(kind)
     restore = getattr(made, "__setstate__", None)
     if restore is None:
@@ -83,6 +84,14 @@ def make_object(module: str, name: str, fields: Any) -> Any:
     else:
         restore(fields)
     return made
+
+
+def _default_fields(kind: type) -> dict[str, Any]:
+    """Return the fields of a new optimizer of ours, for files that do not have all of them."""
+    if not issubclass(kind, Optimizer):
+        return {}
+    base = kind if kind.__module__.startswith("mxnet.") else Optimizer
+    return {name: value for name, value in vars(base()).items() if name != "param_dict"}
 
 
 def make_array(record: Any) -> NDArray:

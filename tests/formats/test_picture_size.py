@@ -89,3 +89,14 @@ def test_the_limit_can_be_set(monkeypatch):
         mx.image.imdecode(raw)
     monkeypatch.setenv("MXNET_IMAGE_MAX_PIXELS", "0")
     assert mx.image.imdecode(raw).shape == (37, 53, 3)
+
+
+def test_a_png_chunk_that_claims_gigabytes_is_refused():
+    raw = bytearray(encoded(".png"))
+    raw[33:37] = b"\xff\xff\xff\x7f"
+    start = time.process_time()
+    with pytest.raises(pictures.BadPicture, match="the chunk at byte 33 claims 4294967167 bytes"):
+        mx.image.imdecode(bytes(raw))
+    header = mx.recordio.IRHeader(0, 1.0, 7, 0)
+    assert mx.recordio.unpack_img(mx.recordio.pack(header, bytes(raw)))[1] is None
+    assert time.process_time() - start < 2

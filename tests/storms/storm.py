@@ -1,0 +1,36 @@
+"""What all storms share: their size, and children that are watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+SCALE = float(os.environ.get("MXNEXT_STORM", "1"))
+
+
+def attempts(count: int) -> int:
+    """Return how many attempts to make where CI makes `count`."""
+    return max(1, int(count * SCALE))
+
+
+def run_child(module: str, *args: object, seconds: float = 120) -> dict:
+    """Run a module of storms; return the JSON object on the last line that it printed.
+
+    A crash, a hang and an uncaught error all fail here.
+    """
+    command = [sys.executable, "-X", "faulthandler", "-m", f"tests.storms.{module}"]
+    done = subprocess.run(
+        [*command, *map(str, args)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=seconds * max(1.0, SCALE),
+        check=False,
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-3000:]}"
+    return json.loads(done.stdout.splitlines()[-1])
