@@ -9,27 +9,38 @@ imported, and changes nothing but what its docstring names.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
+from typing import NamedTuple
 
 from .gluoncv import skip_torch_check
 from .import_hook import call_after_import
-from .numpy_names import restore_numpy_names
+from .numpy_names import lend_numpy_names, restore_numpy_names
 
-__all__ = ["ADJUSTMENTS", "install"]
+__all__ = ["ADJUSTMENTS", "Adjustment", "install"]
 
-ADJUSTMENTS: dict[str, Callable[[ModuleType], None]] = {
-    "gluoncv.check": skip_torch_check,
-    "gluoncv.*": restore_numpy_names,
-    "gluonnlp.*": restore_numpy_names,
-    "gluonts.*": restore_numpy_names,
-    "insightface.*": restore_numpy_names,
-    "mxboard.*": restore_numpy_names,
-    "sockeye.*": restore_numpy_names,
-    "xfer.*": restore_numpy_names,
+
+class Adjustment(NamedTuple):
+    """What is done to a module: after its import, and around it."""
+
+    after: Callable[[ModuleType], None]
+    during: Callable[[], AbstractContextManager] = nullcontext
+
+
+OLD_NUMPY = Adjustment(restore_numpy_names, lend_numpy_names)
+ADJUSTMENTS = {
+    "gluoncv.check": Adjustment(skip_torch_check),
+    "gluoncv.*": OLD_NUMPY,
+    "gluonnlp.*": OLD_NUMPY,
+    "gluonts.*": OLD_NUMPY,
+    "insightface.*": OLD_NUMPY,
+    "mxboard.*": OLD_NUMPY,
+    "sockeye.*": OLD_NUMPY,
+    "xfer.*": OLD_NUMPY,
 }
 
 
 def install() -> None:
     """Make the adjustments, also to packages that are being imported already."""
-    for name, adjust in ADJUSTMENTS.items():
-        call_after_import(name, adjust)
+    for name, adjustment in ADJUSTMENTS.items():
+        call_after_import(name, *adjustment)

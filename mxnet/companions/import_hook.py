@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -12,13 +13,15 @@ from typing import Any
 __all__ = ["call_after_import"]
 
 Function = Callable[[ModuleType], None]
-_functions: dict[str, Function] = {}
+During = Callable[[], AbstractContextManager]
+_functions: dict[str, tuple[Function, During]] = {}
 
 
-def call_after_import(name: str, function: Function) -> None:
+def call_after_import(name: str, function: Function, during: During = nullcontext) -> None:
     """Call ``function(module)`` when a module is imported; at once if it is already.
 
-    ``package.*`` stands for a package and all of its modules.
+    ``package.*`` stands for a package and all of its modules. The module runs inside the context
+    that `during` returns.
 
     >>> call_after_import("this", lambda module: print(module.__name__))
     >>> import contextlib, io
@@ -30,7 +33,7 @@ def call_after_import(name: str, function: Function) -> None:
     for known, module in list(sys.modules.items()):
         if known == name or (name.endswith(".*") and f"{known}.".startswith(name[:-1])):
             function(module)
-    _functions[name] = function
+    _functions[name] = function, during
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
@@ -60,7 +63,7 @@ class _Finder(MetaPathFinder):
 class _CallingLoader(Loader):
     """Loads a module as its own loader does, and then calls functions with it."""
 
-    def __init__(self, loader: Any, functions: Sequence[Function]) -> None:
+    def __init__(self, loader: Any, functions: Sequence[tuple[Function, During]]) -> None:
         self._loader, self._functions = loader, functions
 
     def __getattr__(self, name: str) -> Any:
@@ -72,8 +75,11 @@ class _CallingLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module, then the functions."""
-        self._loader.exec_module(module)
-        for function in self._functions:
+        with ExitStack() as contexts:
+            for _, during in self._functions:
+                contexts.enter_context(during())
+            self._loader.exec_module(module)
+        for function, _ in self._functions:
             function(module)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -47,6 +50,25 @@ class _OldNumPy(ModuleType):
             if name not in REMOVED_NAMES:
                 raise
             return REMOVED_NAMES[name]
+
+
+@contextmanager
+def lend_numpy_names() -> Iterator[None]:
+    """Let NumPy have its old names while a module that uses them is imported."""
+    lent = [name for name in REMOVED_NAMES if name not in vars(np) and not _has(name)]
+    for name in lent:
+        setattr(np, name, REMOVED_NAMES[name])
+    try:
+        yield
+    finally:
+        for name in lent:
+            delattr(np, name)
+
+
+def _has(name: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hasattr(np, name)
 
 
 _old_numpy = _OldNumPy("numpy", np.__doc__)

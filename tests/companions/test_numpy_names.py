@@ -7,11 +7,17 @@ import sys
 import numpy as np
 import pytest
 
-from mxnet.companions import ADJUSTMENTS
+from mxnet.companions import ADJUSTMENTS, OLD_NUMPY
 from mxnet.companions.import_hook import call_after_import
-from mxnet.companions.numpy_names import restore_numpy_names
 
-MODULE = "import numpy as np\ndef width():\n    return np.dtype(np.float).itemsize, np.NaN, np.pi\n"
+MODULE = """
+import numpy as np
+
+KIND = np.float
+
+def width():
+    return np.dtype(np.float).itemsize, np.NaN, np.pi
+"""
 
 
 def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
@@ -20,7 +26,7 @@ def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("")
     (package / "inner.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    call_after_import("package_of_old.*", restore_numpy_names)
+    call_after_import("package_of_old.*", *OLD_NUMPY)
     from package_of_old import inner
 
     size, nan, pi = inner.width()
@@ -29,6 +35,8 @@ def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
     assert isinstance(np.ones(1), inner.np.ndarray)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = inner.np.nothing
+    assert inner.KIND is float
+    assert not hasattr(np, "float")
     assert sys.modules["numpy"] is np is not inner.np
 
 
