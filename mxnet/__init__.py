@@ -41,6 +41,7 @@ from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu
 from .libinfo import __version__
+from .memory import memory_summary
 from .util import (
     is_np_array,
     is_np_shape,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from .base import MXNetError, classproperty
+from .memory import return_freed_memory
 
 __all__ = [
     "Context",
@@ -92,9 +93,12 @@ class Context:
         _scopes.stack.pop()
 
     def empty_cache(self) -> None:
-        """Give the unused memory of this GPU back to the system."""
-        if self.device_typeid != 2 or not _gpu_backend():
-            raise MXNetError(f"{self} holds no cache: only a GPU that is present does.")
+        """Give the unused memory of this device back to the system."""
+        if self.device_typeid != 2:
+            return_freed_memory()
+            return
+        if not _gpu_backend():
+            raise MXNetError(f"{self} holds no cache: there is no such GPU here.")
         getattr(torch, _gpu_backend()).empty_cache()
 
 

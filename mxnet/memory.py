@@ -51,3 +51,63 @@ def collect_again() -> None:
     """Let the collector go on as it did before the import."""
     if _collecting:
         gc.enable()
+
+
+def return_freed_memory() -> None:
+    """Give memory that no array uses any more back to the system, where the allocator can."""
+    gc.collect()
+    if sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def memory_summary() -> str:
+    """Return a table of the arrays that are alive on each device, and of the process's memory.
+
+    Looking for the arrays goes through all objects of the process, which takes a moment.
+
+    >>> print(memory_summary().splitlines()[0])
+    device        arrays         bytes
+    """
+    gc.collect()
+    lines = [f"{'device':<8}{'arrays':>12}{'bytes':>14}"]
+    for device, sizes in sorted(_live_storages().items()):
+        lines.append(f"{device:<8}{len(sizes):>12}{sum(sizes.values()):>14,}")
+    resident, peak = _process_memory()
+    if resident:
+        lines.append(f"process: {resident:,} bytes in memory, at most {peak:,}")
+    return "\n".join([*lines, *_gpu_lines()])
+
+
+def _live_storages() -> dict[str, dict[int, int]]:
+    """Return address and size of the memory of all tensors, by device; shared memory once."""
+    import torch
+
+    found: dict[str, dict[int, int]] = {"cpu": {}}
+    for thing in gc.get_objects():
+        if issubclass(type(thing), torch.Tensor) and thing.layout is torch.strided:
+            try:
+                storage = thing.untyped_storage()
+                found.setdefault(str(thing.device), {})[storage.data_ptr()] = storage.nbytes()
+            except (RuntimeError, NotImplementedError):  # it has no memory of its own
+                continue
+    return found
+
+
+def _process_memory() -> tuple[int, int]:
+    """Return the resident memory of this process, now and at its peak; zeros if unknown."""
+    if not sys.platform.startswith("linux"):
+        return 0, 0
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+        facts = dict(line.split(":", 1) for line in file if ":" in line)
+    return tuple(int(facts[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
+
+
+def _gpu_lines() -> list[str]:
+    import torch
+
+    gpu = torch.cuda
+    return [
+        f"gpu({i}): {gpu.memory_allocated(i):,} bytes in arrays, "
+        f"{gpu.memory_reserved(i):,} reserved, at most {gpu.max_memory_allocated(i):,}"
+        for i in range(gpu.device_count())
+    ]

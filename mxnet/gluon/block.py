@@ -20,6 +20,7 @@ from ..formats.atomic import one_commit, replacing
 from ..formats.location import existing_file, local_path
 from ..ndarray import NDArray
 from ..util import is_np_array
+from ..visualization.notebook import block_html
 from .block_scope import _BlockScope
 from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know it from here)
 from .nesting import regroup as _regroup  # noqa: F401 (likewise)
@@ -72,6 +73,10 @@ class Block:
             if isinstance(block, Block)
         ]
         return f"{type(self).__name__}(\n" + "\n".join(parts) + "\n)"
+
+    def _repr_html_(self) -> str:
+        """Show the layers as a tree in a notebook."""
+        return block_html(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         existing = self.__dict__.get(name)

@@ -14,6 +14,7 @@ from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
 from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
+from ..visualization.notebook import facts_html
 from .parameter import Generation, Parameter, ParameterDict, ParameterError
 
 __all__ = ["Trainer"]
@@ -102,6 +103,22 @@ class Trainer:
         self._distributed: bool | None = None
         self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
+
+    def _repr_html_(self) -> str:
+        """Show the optimizer and what it trains in a notebook."""
+        optimizer = self._optimizer
+        trained = [p for p in self._params if p.grad_req != "null"]
+        scheduler = optimizer.lr_scheduler
+        facts = {
+            "optimizer": type(optimizer).__name__,
+            "learning rate": optimizer.learning_rate,
+            "scheduler": "none" if scheduler is None else type(scheduler).__name__,
+            "weight decay": optimizer.wd,
+            "updates": optimizer.num_update,
+            "parameters": f"{len(trained)} trained, {len(self._params) - len(trained)} fixed",
+            "devices": ", ".join(map(str, self._contexts)),
+        }
+        return facts_html(type(self).__name__, facts)
 
     def _forget_weight(self, param: Parameter) -> None:
         """Take note that a parameter is about to be overwritten; a store may hold a copy."""

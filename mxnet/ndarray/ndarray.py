@@ -161,6 +161,10 @@ class NDArray(NDArrayMethods):
             return bits.copy().view(dtypes.bfloat16)
         return convertible(tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy())
 
+    def numpy(self) -> np.ndarray:
+        """Return a NumPy copy: `asnumpy` under the name that other frameworks have."""
+        return self.asnumpy()
+
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar.
 
@@ -471,6 +475,31 @@ class NDArray(NDArrayMethods):
 
     def _repr_html_(self) -> str:
         return html(self)
+
+    def __format__(self, spec: str) -> str:
+        """Format an array of one element as its number: ``f"{loss:.3f}"``."""
+        if not spec:
+            return str(self)
+        if self.size != 1:
+            raise TypeError(
+                f"The format {spec!r} needs an array of one element; this one has shape "
+                f"{self.shape}. Format loss.mean(), or elements one by one."
+            )
+        return format(self.item(), spec)
+
+    def __matmul__(self, other: Any) -> NDArray:
+        """Multiply matrices, or stacks of matrices with one batch axis."""
+        if not isinstance(other, NDArray):
+            return NotImplemented
+        from .. import ndarray  # the functions are generated after this class
+
+        if self.ndim == other.ndim == 3:
+            return ndarray.batch_dot(self, other)
+        if self.ndim > 2 or other.ndim > 2:
+            raise ShapeError(
+                f"@ multiplies matrices and stacks of them, not {self.shape} and {other.shape}."
+            )
+        return ndarray.dot(self, other)
 
     def __reduce__(self) -> tuple:
         return type(self), (None,), self.__getstate__()

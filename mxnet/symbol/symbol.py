@@ -75,6 +75,12 @@ class Symbol(SymbolMethods):
             return f"<Symbol {self.name}>"
         return f"<Symbol group [{', '.join(str(s.name) for s in self)}]>"
 
+    def _repr_svg_(self) -> str | None:
+        """Draw the graph in a notebook, unless it is large."""
+        from ..visualization.notebook import symbol_svg
+
+        return symbol_svg(self)
+
     # -- parts --------------------------------------------------------------------------------
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler  # noqa: F401 (for loaders 
 from typing import Any
 
 from ...context import cpu_pinned
+from ...visualization.notebook import facts_html
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
 from .pinning import _as_in_context, pinned  # noqa: F401 (for loaders of one's own)
@@ -115,6 +116,18 @@ class DataLoader:
         if self._num_workers == 0:
             return self._made_here()
         return self._made_ahead()
+
+    def _repr_html_(self) -> str:
+        """Show what is loaded and how in a notebook."""
+        kind = "threads" if self._thread_pool else "processes"
+        facts = {
+            "data set": f"{type(self._dataset).__name__} of {len(self._dataset)} samples",
+            "batches": len(self),
+            "sampler": type(self._batch_sampler).__name__,
+            "workers": f"{self._num_workers} {kind}" if self._num_workers else "none",
+            "prefetched batches": self._prefetch,
+        }
+        return facts_html(type(self).__name__, facts)
 
     def __len__(self) -> int:
         return len(self._batch_sampler)
