@@ -35,10 +35,10 @@ def makediag(A: NDArray | None = None, offset: int = ..., out: Any = None, name:
 def maketrian(A: NDArray | None = None, offset: int = ..., lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Make triangular matrices from their elements in the order of `extracttrian`."""
 
-def potrf(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
+def potrf(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
 
-def potri(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
+def potri(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""
 
 def slogdet(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:

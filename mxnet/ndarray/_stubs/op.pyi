@@ -431,10 +431,10 @@ def linalg_makediag(A: NDArray | None = None, offset: int = ..., out: Any = None
 def linalg_maketrian(A: NDArray | None = None, offset: int = ..., lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Make triangular matrices from their elements in the order of `extracttrian`."""
 
-def linalg_potrf(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
+def linalg_potrf(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
 
-def linalg_potri(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
+def linalg_potri(A: NDArray | None = None, lower: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""
 
 def linalg_slogdet(A: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:

@@ -57,7 +57,7 @@ def SparseEmbedding(data: Symbol | None = None, weight: Symbol | None = None, in
     """Look up rows as `Embedding` does; the gradient is row_sparse."""
 
 def SyncBatchNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, moving_mean: Symbol | None = None, moving_var: Symbol | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
-    """Normalize each channel of this process's batch; its second statistic is the variance."""
+    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1."""
 
 def adamw_update(weight: Any, grad: Any, mean: Any, var: Any, rescale_grad: Any, lr: Any, eta: Any, beta1: Any = ..., beta2: Any = ..., epsilon: Any = ..., wd: Any = ..., clip_gradient: Any = ..., out: Any = ..., name: Any = ..., **kwargs: Any) -> Any:
     """Update a weight by Adam with decoupled decay; `rescale_grad` is a number or an array."""

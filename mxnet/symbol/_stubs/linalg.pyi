@@ -35,10 +35,10 @@ def makediag(A: Symbol | None = None, offset: int = ..., name: str | None = None
 def maketrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Make triangular matrices from their elements in the order of `extracttrian`."""
 
-def potrf(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def potrf(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
 
-def potri(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def potri(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""
 
 def slogdet(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:

@@ -431,10 +431,10 @@ def linalg_makediag(A: Symbol | None = None, offset: int = ..., name: str | None
 def linalg_maketrian(A: Symbol | None = None, offset: int = ..., lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Make triangular matrices from their elements in the order of `extracttrian`."""
 
-def linalg_potrf(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def linalg_potrf(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``."""
 
-def linalg_potri(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def linalg_potri(A: Symbol | None = None, lower: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A."""
 
 def linalg_slogdet(A: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
