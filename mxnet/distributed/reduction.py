@@ -35,7 +35,7 @@ class Flight:
 
     bucket: Bucket
     buffer: Tensor
-    expected: Tensor | None  # the sum of signatures if all ranks agree
+    expected: Tensor  # the sum of signatures if all ranks agree
     work: Any
 
 
@@ -53,23 +53,22 @@ class Reducer:
         self.group, self.wire = group, wire
         self.limit = int(env.get("MXNET_KVSTORE_BUCKET_MB") * 2**20)
         self._plans: dict[tuple, list[Bucket]] = {}
-        self._rounds = 0
+        self.rounds = 0
 
     def start(self, keys: Sequence[Any], tensors: Sequence[Tensor], facts: str = "") -> Reduction:
         """Start to sum tensors; `facts` must be the same text on all ranks.
 
         The tensors may be overwritten when this returns.
         """
-        plan = self._plan(keys, tensors)
-        self._rounds += 1
+        plan = self.plan(keys, tensors)
+        self.rounds += 1
         flights = []
         for number, bucket in enumerate(plan):
             parts = [tensors[i] for i in bucket.places]
-            sign = self._signature(f"{self._rounds} {number} {facts}", keys, bucket)
-            flights.append(self._launch(bucket, parts, sign))
+            flights.append(self.launch(bucket, parts, keys, f"{self.rounds} {number} {facts}"))
         return Reduction(self, list(keys), list(tensors), flights, facts)
 
-    def _plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
+    def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
         """Return which tensors go together; new lists of keys are agreed on first."""
         found = (*keys, *((t.shape, t.dtype, t.device.type) for t in tensors))
         plan = self._plans.get(found)
@@ -94,20 +93,26 @@ class Reducer:
         buckets += [_bucket(places, tensors) for places in open_places.values()]
         return sorted(buckets, key=lambda b: b.places)
 
-    def _signature(self, text: str, keys: Sequence[Any], bucket: Bucket) -> int:
-        names = " ".join(str(keys[i]) for i in bucket.places)
-        return zlib.crc32(f"{text} {names}".encode()) & ((1 << BITS) - 1)
-
-    def _launch(self, bucket: Bucket, parts: list[Tensor], sign: int) -> Flight:
+    def launch(
+        self,
+        bucket: Bucket,
+        parts: list[Tensor],
+        keys: Sequence[Any],
+        text: str,
+        extra: tuple[float, ...] = (),
+    ) -> Flight:
+        """Start to sum one bucket; `text` must be the same on all ranks, `extra` is summed too."""
         dtype = parts[0].dtype
         if self.wire is not None and dtype.is_floating_point:
             dtype = self.wire
-        if self.group.size == 1:
-            return Flight(bucket, torch.cat([p.reshape(-1).to(dtype) for p in parts]), None, None)
-        bits = torch.tensor([sign >> k & 1 for k in range(BITS)], dtype=dtype)
+        names = " ".join(str(keys[i]) for i in bucket.places)
+        sign = zlib.crc32(f"{text} {names}".encode())
+        bits = [float(sign >> k & 1) for k in range(BITS)]
+        tail = torch.tensor([*extra, *bits]).to(parts[0].device, dtype)
         flat = [p.reshape(-1) if p.dtype is dtype else p.reshape(-1).to(dtype) for p in parts]
-        buffer = torch.cat([*flat, bits.to(parts[0].device)])
-        return Flight(bucket, buffer, bits * self.group.size, self.group.start_sum(buffer))
+        buffer = torch.cat([*flat, tail])
+        expected = (tail[-BITS:] * self.group.size).cpu()
+        return Flight(bucket, buffer, expected, self.group.start_sum(buffer))
 
 
 def _bucket(places: list[int], tensors: Sequence[Tensor]) -> Bucket:
@@ -147,7 +152,7 @@ class Reduction:
         ]
 
     def _check(self, flight: Flight, keys: list[Any]) -> None:
-        if flight.expected is None or flight.expected.equal(flight.buffer[-BITS:].cpu()):
+        if flight.expected.equal(flight.buffer[-BITS:].cpu()):
             return
         mine = f"keys {', '.join(map(str, keys))} {self.facts}".strip()
         found = self.reducer.group.gather_bytes(mine.encode(), "a comparison of keys")

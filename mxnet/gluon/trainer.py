@@ -99,6 +99,8 @@ class Trainer:
     def _reset_kvstore(self) -> None:
         """Forget the store; the next step makes a new one from the weights as they are."""
         self._kvstore: Any = None
+        self._early: Any = None  # sends gradients during backward; False where it cannot help
+        self._early_failures = 0
         self._kv_initialized = False
         self._distributed: bool | None = None
         self._update_on_kvstore: bool | None = None
@@ -285,9 +287,39 @@ class Trainer:
             for key, on_devices in zip(keys, grads, strict=True):
                 store.pushpull(key, on_devices, priority=-key)
             return
-        store.push(keys, grads)
+        if not self._push_early(keys):
+            store.push(keys, grads)
         if not self._update_on_kvstore:
             store.pull(keys, grads, ignore_sparse=False)
+
+    def _push_early(self, keys: list[int]) -> bool:
+        """Push by sums that began during backward; return False if `push` is needed.
+
+        What happens here must be the same on all workers: whether gradients are watched is
+        decided by the program, and whether that was in vain by all workers together.
+        """
+        if not isinstance(self._kvstore, kvs.DistSyncStore) or self._early_failures > 1:
+            return False
+        weights = [self._params[i].list_data() for i in keys]
+        if self._early is None:
+            self._watch_gradients(keys, weights)
+            return False
+        if self._early is False:
+            return False
+        if self._kvstore.push_watched(self._early, keys, [arrays[0] for arrays in weights]):
+            return True
+        # On some worker gradients were changed before the step, or the parameters were replaced.
+        self._early.close()
+        self._early = None
+        self._early_failures += 1
+        return False
+
+    def _watch_gradients(self, keys: list[int], weights: list[list[NDArray]]) -> None:
+        """Let gradients leave during backward from the next step on, where that can help."""
+        self._early = False
+        if all(len(on_devices) == 1 for on_devices in weights):
+            single = [on_devices[0] for on_devices in weights]
+            self._early = self._kvstore.watch_gradients(keys, single) or False
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._kvstore is not None and self._update_on_kvstore:

@@ -10,9 +10,10 @@
 array([0.5, 0.5], dtype=float32)
 """
 
-from . import base, collective, kvstore, kvstore_server
+from . import base, collective, dist_sync, kvstore, kvstore_server
 from .base import KVStoreBase, create
+from .dist_sync import DistSyncStore
 from .kvstore import KVStore, is_distributed
 from .kvstore_server import KVStoreServer
 
-__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "create", "is_distributed"]
+__all__ = ["DistSyncStore", "KVStore", "KVStoreBase", "KVStoreServer", "create", "is_distributed"]

@@ -22,6 +22,7 @@ def run_all():
         half_precision_sums,
         every_name_sums,
         trainers_equal_one_process,
+        gradients_that_leave_early_equal_one_process,
         sparse_gradients_equal_one_process,
         synchronized_batch_norm_equals_the_joined_batch,
         horovod_programs_run,
@@ -184,6 +185,42 @@ def trainers_equal_one_process():
             found = trained(name, part(x), part(y), 8, update_on_kvstore=on_kvstore)
             for a, b in zip(found, wanted, strict=True):
                 assert_same(a, b)
+
+
+def gradients_that_leave_early_equal_one_process():
+    import os
+
+    random = np.random.RandomState(2)
+    x, y = nd.array(random.normal(size=(8, 4))), nd.array(random.normal(size=(8, 1)))
+
+    def train(store, x, y, change):
+        mx.random.seed(3)
+        net = gluon.nn.HybridSequential(prefix="")
+        net.add(*[gluon.nn.Dense(6, activation="tanh") for _ in range(3)], gluon.nn.Dense(1))
+        net.initialize(mx.init.Xavier())
+        net(x)
+        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1}, store)
+        for number in range(6):
+            with autograd.record():
+                loss = gluon.loss.L2Loss()(net(x), y)
+            loss.backward()
+            if number in change and (store is None or hvd.rank() == 0):
+                net[3].weight.grad()[:] = 0.5
+            elif number in change:
+                net[3].weight.grad()[:] = 0
+            trainer.step(8)
+        return trainer, [p.data() for p in net.collect_params().values()]
+
+    os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of some 25 numbers
+    for change in ((), (3,), (2, 4)):
+        # Rank 0 sets a gradient and the others clear theirs, so the sum is known.
+        _, wanted = train(None, x, y, change)
+        trainer, found = train("dist_sync", part(x), part(y), change)
+        assert trainer._early_failures == len(change)
+        assert bool(trainer._early) is (len(change) < 2)
+        for a, b in zip(found, wanted, strict=True):
+            assert_same(a, b, 1e-5)
+    del os.environ["MXNET_KVSTORE_BUCKET_MB"]
 
 
 def sparse_gradients_equal_one_process():

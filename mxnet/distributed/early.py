@@ -1,0 +1,132 @@
+"""Sums that start during backward: gradients leave as soon as they are ready.
+
+Gradients are put into buckets from the last parameter to the first, the order in which backward
+makes them. A full bucket leaves at once; the last one leaves with the step, and carries a mark if
+on any worker a gradient was changed after it had left. Then all workers sum everything again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..imperative.handle import plain
+from ..ndarray import NDArray
+from .reduction import BITS, Flight, Reducer, Reduction
+
+
+class EarlySums:
+    """Watches the gradients of some weights, and sends them in buckets.
+
+    Parameters
+    ----------
+    reducer : Reducer
+    keys : list
+        Of the weights, in order.
+    weights : list of NDArray
+        They have gradients that backward overwrites.
+    """
+
+    def __init__(self, reducer: Reducer, keys: Sequence[Any], weights: Sequence[NDArray]) -> None:
+        self.reducer = reducer
+        self.keys = list(reversed(keys))
+        self._weights = list(reversed(weights))
+        self._buckets = reducer.plan(self.keys, [plain(w) for w in self._weights])
+        self._bucket_of = {i: b for b, bucket in enumerate(self._buckets) for i in bucket.places}
+        self._leaves = [w._tracked for w in self._weights]
+        self._handles = [
+            leaf.register_post_accumulate_grad_hook(functools.partial(self._ready, i))
+            for i, leaf in enumerate(self._leaves)
+        ]
+        self._reset()
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether there is more than the bucket that leaves with the step."""
+        return len(self._buckets) > 1
+
+    def close(self) -> None:
+        """Stop to watch."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _reset(self) -> None:
+        self._missing = [set(bucket.places) for bucket in self._buckets]
+        self._flights: list[Flight] = []
+        self._sent: dict[int, tuple[Tensor, int]] = {}  # tensors as they left, and their versions
+
+    def _gradient(self, place: int) -> Tensor:
+        return plain(self._weights[place]._grad.array)
+
+    def _ready(self, place: int, _: Tensor) -> None:
+        """Take note of a gradient; send the buckets that are full, always in the same order."""
+        self._missing[self._bucket_of[place]].discard(place)
+        last = len(self._buckets) - 1
+        while len(self._flights) < last and not self._missing[len(self._flights)]:
+            self._send(())
+
+    def _send(self, extra: tuple[float, ...], facts: str = "") -> None:
+        number = len(self._flights)
+        bucket = self._buckets[number]
+        parts = [self._gradient(i) for i in bucket.places]
+        self._sent.update((i, (t, t._version)) for i, t in zip(bucket.places, parts, strict=True))
+        text = f"early {self.reducer.rounds} {number} {facts}"
+        self._flights.append(self.reducer.launch(bucket, parts, self.keys, text, extra))
+
+    def _is_changed(self) -> bool:
+        """Return whether a gradient is not the one that left."""
+        for place, (tensor, version) in self._sent.items():
+            now = self._gradient(place)
+            if now is not tensor or now._version != version:
+                return True
+        return False
+
+    def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
+        """Return whether these are the weights, with the gradients, that are watched."""
+        return list(reversed(keys)) == self.keys and all(
+            new._tracked is leaf for new, leaf in zip(reversed(weights), self._leaves, strict=True)
+        )
+
+    def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
+        """Send what is left; return the sums, or None if all workers must sum again.
+
+        Parameters
+        ----------
+        facts : str
+            Must be the same on all workers.
+        is_valid : bool
+            Whether this worker can use the sums.
+        """
+        changed = not is_valid or self._is_changed()
+        while len(self._flights) < len(self._buckets) - 1:
+            self._send(())
+        self._send((float(changed),), facts)
+        flights = self._flights
+        tensors = [plain(w) for w in self._weights]
+        self._reset()
+        self.reducer.rounds += 1
+        self.reducer.group.finish(flights[-1].work, "the last sum of a step")
+        reduction = Reduction(self.reducer, self.keys, tensors, flights, facts)
+        if flights[-1].buffer[-BITS - 1].item() == 0:
+            return reduction
+        for flight in flights[:-1]:
+            self.reducer.group.finish(flight.work, "sums of gradients that were changed later")
+        return None
+
+
+def can_send_early(weights: Sequence[NDArray]) -> bool:
+    """Return whether weights have dense gradients that each backward overwrites."""
+    return all(
+        w.stype == "default"
+        and w._tracked is not None
+        and w._grad is not None
+        and w._grad.req == "write"
+        and not w._grad.sparse
+        and plain(w).dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+        for w in weights
+    )
