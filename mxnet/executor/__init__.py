@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import ndarray
 from . import control_flow, recomputation
+from .backends import register_backend
 from .binding import bind, simple_bind
 from .cached_op import CachedOp
 from .compiled import Compiled
@@ -16,6 +17,7 @@ __all__ = [
     "bind",
     "control_flow",
     "recomputation",
+    "register_backend",
     "simple_bind",
 ]
 

@@ -17,6 +17,7 @@ from ..imperative.handle import current, plain, wrap, wrap_plain
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
+from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .joint_outputs import INLINE_LIMIT, is_divided, together
 from .program import KERNEL_ERRORS, Program
@@ -108,7 +109,7 @@ class CachedOp:
         cls = type(args[0]) if args else NDArray
         return [wrap(cls, t, ctx) for t in made]
 
-    def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
+    def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program | BackendProgram:
         key = (state.training, device, self._demands(feed))
         if self._sources:
             key += tuple(t.shape for t in feed)
@@ -128,7 +129,7 @@ class CachedOp:
             return "tracked"
         return ""
 
-    def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program:
+    def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program | BackendProgram:
         graph, training, demands = self._sym._graph, state.training, self._demands(feed)
         names = [n.name for n in graph.variables]
         inputs = Inputs(
@@ -136,15 +137,19 @@ class CachedOp:
             {n: t.dtype for n, t in zip(names, feed, strict=True)},
             device_of=lambda node: device,
         )
-        return Prepared(
+        flags = dict(self._flags)
+        program = Prepared(
             graph,
             Mode(training, training or demands == "tracked"),
             device,
             inputs,
             kernels=self._kernels,
             optimized=demands != "watched",
-            recompute=dict(self._flags).get("recompute"),
+            recompute=flags.get("recompute"),
         )
+        if flags.get("backend") is None or training or demands:
+            return program
+        return BackendProgram(find_backend(flags["backend"]), program, flags["data_indices"])
 
     def compiled(self, args: Sequence[NDArray], training: bool = False) -> Compiled:
         """Return a report of the graph that runs for these inputs."""

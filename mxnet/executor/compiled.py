@@ -8,6 +8,7 @@ from pathlib import Path
 from ..graph.node import Node
 from ..graph.typed import TypedGraph
 from ..symbol import Symbol
+from .backends import BackendProgram
 from .program import Program
 
 MIN_WIDTH = 18
@@ -30,7 +31,7 @@ class Compiled:
     r                  relu               float32[2x3]                   0
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program | BackendProgram) -> None:
         self._program = program
 
     @property

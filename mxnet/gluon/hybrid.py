@@ -16,6 +16,7 @@ from ..base import users_stacklevel
 from ..context import Context
 from ..error import MXNetError, did_you_mean
 from ..executor import CachedOp, Compiled
+from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
 from ..formats.location import local_path
 from ..ndarray import NDArray
@@ -33,12 +34,12 @@ __all__ = ["HybridBlock"]
 
 def check_backend(backend: str | None) -> None:
     """Warn of the name of a backend that is not here; MXNet too goes on without it."""
-    if backend is not None and backend not in BUILT_IN_BACKENDS:
-        near = did_you_mean(backend, BUILT_IN_BACKENDS)
+    known = (*BUILT_IN_BACKENDS, *backend_names())
+    if backend is not None and backend not in known:
+        near = did_you_mean(backend, known)
         warnings.warn(
             f"Error optimizing for backend '{backend}' cannot be found. {near} Known are "
-            f"{', '.join(BUILT_IN_BACKENDS)}; all of them mean the built-in executor, which fuses "
-            "by itself and is used now.",
+            f"{', '.join(known)}. The built-in executor, which fuses by itself, is used now.",
             stacklevel=3,
         )
 
@@ -112,8 +113,10 @@ class HybridBlock(Block):
         Parameters
         ----------
         active : bool
-        backend : str, a library for parts of the graph; those of MXNet that fuse operators are
-            accepted, and their work is the executor's here.
+        backend : str, an engine that runs the graph in inference: ``"onnxruntime"``,
+            ``"inductor"`` (torch.compile) or a name of `mx.executor.register_backend`. Its first
+            result is checked against our own. Names of MXNet's that fuse operators are accepted;
+            their work is the built-in executor's.
         clear : bool, forget a graph traced before.
         recompute : bool or "sublinear" or int, whether training keeps few results for backward
             and computes the others again, or how many bytes it may keep; by default
@@ -257,7 +260,11 @@ class HybridBlock(Block):
                     f"a parameter. {did_you_mean(name, params)}".rstrip()
                 )
             sources.append((places.get(name, -1), params.get(name)))
-        made = CachedOp(out, self._flags)
+        flags = list(self._flags)
+        if self._backend in backend_names():
+            data = tuple(i for i, (place, _) in enumerate(sources) if place >= 0)
+            flags += [("backend", self._backend), ("data_indices", data)]
+        made = CachedOp(out, flags)
         if self._callback is not None:
             made._register_op_hook(self._callback, self._monitor_all)
         self._held, self._cached_op_args = (), sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import mx2onnx
+from . import backend, mx2onnx
 from .export import export_model, get_operator_support
 
-__all__ = ["export_model", "get_operator_support", "mx2onnx"]
+__all__ = ["backend", "export_model", "get_operator_support", "mx2onnx"]

@@ -1,0 +1,141 @@
+"""Engines that run graphs in the place of our own kernels: ``net.hybridize(backend=...)``.
+
+An engine is a function that prepares a graph for given inputs. What it computes is checked against
+our own result before it is used. `inductor` (torch.compile) is registered here, `onnxruntime` by
+`mxnet.onnx`; users register others with `register_backend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..error import MXNetError, did_you_mean
+from ..graph.node import Node
+from ..graph.typed import TypedGraph
+from .program import Program
+from .straight_line import compile_steps
+
+__all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]
+TOLERANCE = 1e-3  # of the largest value
+MAX_PREPARED = 8
+
+Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+Prepare = Callable[[TypedGraph, Sequence[Tensor], Sequence[int]], Run]
+
+
+class Backend(NamedTuple):
+    """An engine.
+
+    ``prepare(graph, feed, data)`` gets a graph, one tensor for each of its variables and the
+    positions of those that change from call to call; it returns ``run(feed) -> outputs``.
+    `keeps_parameters` says whether what it returns holds copies of the other tensors, so that it
+    must be prepared anew when they change.
+    """
+
+    name: str
+    prepare: Prepare
+    keeps_parameters: bool = True
+
+
+_backends: dict[str, Backend] = {}
+
+
+def register_backend(name: str, prepare: Prepare, *, keeps_parameters: bool = True) -> None:
+    """Make an engine known to ``hybridize(backend=name)``."""
+    _backends[name] = Backend(name, prepare, keeps_parameters)
+
+
+def backend_names() -> list[str]:
+    """Return the registered names."""
+    return sorted(_backends)
+
+
+def find_backend(name: str) -> Backend:
+    """Return a registered engine."""
+    if name not in _backends:
+        hint = did_you_mean(name, _backends)
+        raise MXNetError(
+            f"There is no backend {name!r}. Known are {', '.join(backend_names())}. {hint}".rstrip()
+        )
+    return _backends[name]
+
+
+class BackendProgram:
+    """Runs a graph by an engine, prepared for each shape of data and checked on its first run."""
+
+    def __init__(self, backend: Backend, own: Program, data: Sequence[int]) -> None:
+        self.backend, self.own, self.data = backend, own, tuple(data)
+        variables = range(len(own.variables))
+        self._parameters = [i for i in variables if i not in set(data)]
+        self._prepared: dict[tuple, Run] = {}
+        self._known: list[tuple[Tensor, int]] = []  # parameters and their versions
+        self._passed = [i for i, e in enumerate(own.source.heads) if e.node.op is None]
+
+    source = property(lambda self: self.own.source)
+    graph = property(lambda self: self.own.graph)
+    mode = property(lambda self: self.own.mode)
+    nodes: list[Node] = property(lambda self: self.own.nodes)
+
+    def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
+        """Return the heads' values for one tensor per variable."""
+        if self.backend.keeps_parameters and not self._are_current(feed):
+            self._prepared.clear()
+            self._known = [(feed[i], feed[i]._version) for i in self._parameters]
+        key = tuple((feed[i].shape, feed[i].dtype) for i in self.data)
+        run = self._prepared.get(key)
+        if run is None:
+            return self._prepare(key, feed)
+        heads = list(run(feed))
+        for i in self._passed:  # users write into outputs, which must not be inputs
+            heads[i] = heads[i].clone()
+        return heads
+
+    def _are_current(self, feed: Sequence[Tensor]) -> bool:
+        if not self._known and self._parameters:
+            return False
+        return all(
+            feed[i] is tensor and tensor._version == version
+            for i, (tensor, version) in zip(self._parameters, self._known, strict=True)
+        )
+
+    def _prepare(self, key: tuple, feed: Sequence[Tensor]) -> list[Tensor]:
+        """Prepare the engine, and return our own result after comparing the two."""
+        if len(self._prepared) >= MAX_PREPARED:
+            self._prepared.pop(next(iter(self._prepared)))
+        wanted = self.own.run(feed)
+        run = self.backend.prepare(self.own.source, feed, self.data)
+        _check(self.backend.name, self.own.source, wanted, run(feed))
+        self._prepared[key] = run
+        return wanted
+
+
+def _check(name: str, graph: TypedGraph, wanted: Sequence[Tensor], made: Sequence[Tensor]) -> None:
+    for label, first, second in zip(graph.output_names(), wanted, made, strict=True):
+        if first.shape != second.shape or first.dtype is not second.dtype:
+            raise MXNetError(
+                f"Backend {name!r} makes {label} of shape {tuple(second.shape)} and type "
+                f"{second.dtype}; our own result has {tuple(first.shape)} and {first.dtype}."
+            )
+        if not first.numel():
+            continue
+        scale = float(first.double().abs().nan_to_num().max())
+        difference = float((first.double() - second.double()).abs().nan_to_num().max())
+        if difference > TOLERANCE * (1.0 + scale):
+            raise MXNetError(
+                f"Backend {name!r} computes {label} with a difference of {difference:.3g} from our "
+                f"own result (largest value {scale:.3g}). Use another backend for this network."
+            )
+
+
+def prepare_inductor(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
+    """Compile the plain kernels of a graph with ``torch.compile``."""
+    program = Program(graph, graph.mode, feed[0].device, optimized=False)
+    function = compile_steps(program.steps, len(program.variables), program.heads)
+    return torch.compile(function, dynamic=False)
+
+
+register_backend("inductor", prepare_inductor, keeps_parameters=False)

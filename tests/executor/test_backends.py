@@ -1,0 +1,136 @@
+"""Other engines run hybridized blocks in inference, with the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet import autograd, nd
+from mxnet.executor import backends
+from mxnet.gluon import nn
+
+
+@pytest.fixture
+def block():
+    mx.random.seed(5)
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.Dropout(0.5), nn.Dense(3))
+    net.initialize(mx.init.Normal(0.3))
+    return net
+
+
+@pytest.fixture
+def x():
+    return nd.random.normal(shape=(2, 3, 8, 8))
+
+
+@pytest.fixture
+def register(monkeypatch):
+    monkeypatch.setattr(backends, "_backends", dict(backends._backends))
+    return mx.executor.register_backend
+
+
+def eager(block, x):
+    block.hybridize(active=False)
+    return block(x).asnumpy()
+
+
+def test_onnxruntime(block, x):
+    pytest.importorskip("onnxruntime")
+    other = nd.random.normal(shape=(5, 3, 9, 9))
+    block(x)
+    block[4].weight.shape  # noqa: B018 (made by the first call)
+    wanted = eager(block, x)
+    block.hybridize(backend="onnxruntime")
+    for _ in range(3):
+        np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
+    assert isinstance(next(iter(block._cached_op._programs.values())), backends.BackendProgram)
+    with pytest.raises(mx.MXNetError):
+        block(other)  # made for images of 8 by 8
+
+
+def test_parameters_that_change_are_seen(block, x):
+    pytest.importorskip("onnxruntime")
+    block.hybridize(backend="onnxruntime")
+    block(x)
+    before = block(x).asnumpy()
+    block[0].weight.set_data(block[0].weight.data() * 2)
+    after = [block(x).asnumpy() for _ in range(3)]
+    assert np.abs(after[0] - before).max() > 1e-3
+    np.testing.assert_allclose(after[2], eager(block, x), rtol=1e-4, atol=1e-5)
+
+
+def test_training_stays_with_our_own_kernels(block, x, register):
+    register("refuses", lambda graph, feed, data: pytest.fail("not in training"))
+    block(x)
+    block.hybridize(backend="refuses")
+    with autograd.record():
+        loss = block(x).sum()
+    loss.backward()
+    with autograd.record(train_mode=False):
+        loss = block(x).sum()
+    loss.backward()
+    assert np.isfinite(block[0].weight.grad().asnumpy()).all()
+
+
+def test_a_backend_of_ones_own_is_prepared_for_each_shape(block, x, register):
+    prepared, runs = [], []
+
+    def prepare(graph, feed, data):
+        prepared.append([tuple(feed[i].shape) for i in data])
+        own = mx.nd.CachedOp(mx.sym.Symbol(graph.heads))
+
+        def run(feed):
+            runs.append(1)
+            return [h._data for h in own.run([nd.NDArray(t) for t in feed])]
+
+        return run
+
+    register("mine", prepare)
+    block(x)
+    block.hybridize(backend="mine")
+    wanted = eager(block, x)
+    block.optimize_for(x, backend="mine")
+    for _ in range(3):
+        np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+    block(x[:1])
+    assert prepared == [[(2, 3, 8, 8)], [(1, 3, 8, 8)]] and len(runs) == 4
+    assert block.compiled(x).rules["fold_batch_norm"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t + 1, "difference of 1"),
+        (lambda t: t[:1], "shape"),
+        (lambda t: t.double(), "float64"),
+    ],
+)
+def test_results_that_differ_are_refused(block, x, register, change, message):
+    good = nd.NDArray(torch.zeros(0))
+
+    def prepare(graph, feed, data):
+        return lambda feed: [change(good._data)]
+
+    register("wrong", prepare)
+    good = block(x)
+    block.hybridize(backend="wrong")
+    with pytest.raises(mx.MXNetError, match=message):
+        block(x)
+
+
+def test_unknown_names_are_reported(block):
+    with pytest.warns(UserWarning, match="onnxruntime"):
+        block.hybridize(backend="onnxruntim")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch imports torch.jit
+def test_inductor(block, x):
+    block(x)
+    wanted = eager(block, x)
+    block.hybridize(backend="inductor")
+    for _ in range(3):
+        np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
