@@ -32,9 +32,9 @@ def angle(y: Tensor, x: Tensor) -> Tensor:
 
 
 def with_sign(size: Tensor, sign: Tensor) -> Tensor:
-    """Give magnitudes the sign of other elements; -0.0 is positive, NaN negative, as in MXNet."""
-    size = torch.abs(size) if size.dtype is not torch.uint8 else size
-    return torch.where(sign >= 0, size, -size)
+    """Give elements the sign of others; -0.0 counts as positive, and NaN changes every sign."""
+    same = ((size >= 0) & (sign >= 0)) | ((size < 0) & (sign < 0))
+    return torch.where(same, size, -size)
 
 
 def with_sign_gradient(grad: Tensor, out: Tensor, size: Tensor, sign: Tensor) -> tuple:
