@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,26 @@ def needs_head_gradient(node: Node) -> bool:
     return node.op is None or node.op.needs_head_gradient(node.typed)
 
 
+def reaches_variable(head: Node, wanted: Collection[Node]) -> bool:
+    """Return whether the gradient of an output flows on to a variable whose gradient is wanted.
+
+    It ends at loss layers, which define their own, and at `BlockGrad`: nobody needs to give a
+    gradient of ``Reshape(SoftmaxOutput(x))``.
+    """
+    seen, stack = set(), [head]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is None:
+            if node in wanted:
+                return True
+        elif needs_head_gradient(node):
+            stack.extend(entry.node for entry in node.inputs)
+    return False
+
+
 def listed_out_grads(given: Any, graph: Graph) -> list[NDArray | None]:
     """Return what the user gave to backward, one for each output, None where there is nothing."""
     if given is None:
@@ -48,10 +68,14 @@ def _array(value: Any) -> NDArray:
 
 
 def head_gradients(
-    graph: Graph, heads: Sequence[Tensor | None], given: Sequence[NDArray | None]
+    graph: Graph,
+    heads: Sequence[Tensor | None],
+    given: Sequence[NDArray | None],
+    wanted: Collection[Node],
 ) -> dict[int, Tensor]:
     """Return the gradients to start from, by the number of the output.
 
+    `wanted` are the variables whose gradients are computed.
     Of an output that a Group shows several times the last gradient counts, as in MXNet.
     """
     found: dict[tuple, tuple[int, Tensor]] = {}
@@ -60,7 +84,7 @@ def head_gradients(
             continue
         if grad is not None:
             value = _fitting(dense_of(grad), head)
-        elif needs_head_gradient(entry.node):
+        elif reaches_variable(entry.node, wanted):
             raise MXNetError(
                 f"backward: no out_grad was given for output {number}, "
                 f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"

@@ -154,7 +154,7 @@ class Executor:
     ) -> None:
         """Write the gradients of the arguments.
 
-        Outputs that are no losses need gradients of their own, `out_grads`. With
+        Outputs need gradients of their own, `out_grads`, unless these end at a loss layer. With
         ``is_train=False``, or after a forward in prediction mode, what is differentiated is the
         computation of prediction mode.
         """
@@ -168,7 +168,8 @@ class Executor:
             heads, replayed = self._replay(is_train), True
         if self._is_sparse:
             heads = [member_of_graph(h) for h in heads]
-        starts = head_gradients(self._graph, heads, given)
+        arguments = self._graph.arguments
+        starts = head_gradients(self._graph, heads, given, {arguments[i] for i in wanted})
         self._heads = None  # what follows uses the graph up
         try:
             found = self._differentiate(heads, starts, wanted)

@@ -292,3 +292,36 @@ def test_reshape_that_cannot_be():
     ):
         with pytest.raises(mx.MXNetError, match=said):
             exe.reshape(**shapes)
+
+
+def _gradient_of(head):
+    executor = head.simple_bind(mx.cpu(), x=(2, 3), l=(2,))
+    executor.arg_dict["x"][:] = [[0, 1, 2], [0, 1, 2]]
+    executor.arg_dict["l"][:] = [0, 1]
+    executor.forward(is_train=True)
+    executor.backward()
+    return executor.grad_dict["x"].asnumpy()
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda loss, x: mx.sym.Reshape(loss, shape=(-1,)),
+        lambda loss, x: mx.sym.transpose(loss) * 2,
+        lambda loss, x: mx.sym.Concat(loss, mx.sym.BlockGrad(x), dim=1),
+        lambda loss, x: mx.sym.Group([mx.sym.exp(loss), mx.sym.BlockGrad(x * 2)]),
+    ],
+    ids=["reshaped", "scaled", "joined with a blocked one", "grouped with a blocked one"],
+)
+def test_no_head_gradient_is_needed_above_a_loss(over):
+    x = mx.sym.Variable("x")
+    loss = mx.sym.SoftmaxOutput(x, mx.sym.Variable("l"))
+    expected = [[-0.91, 0.2447, 0.6652], [0.09, -0.7553, 0.6652]]  # from MXNet 1.9.1
+    np.testing.assert_allclose(_gradient_of(over(loss, x)), expected, atol=1e-4)
+
+
+def test_a_head_gradient_that_reaches_a_variable_is_needed():
+    x = mx.sym.Variable("x")
+    loss = mx.sym.SoftmaxOutput(x, mx.sym.Variable("l"))
+    with pytest.raises(mx.MXNetError, match="no out_grad was given for output 0"):
+        _gradient_of(mx.sym.Concat(loss, x, dim=1))

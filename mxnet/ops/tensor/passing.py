@@ -28,7 +28,14 @@ def identity(data: Tensor) -> Tensor:
     return data.clone()
 
 
-@op("BlockGrad", "stop_gradient", "_sparse_stop_gradient", shape=same, identity=True)
+@op(
+    "BlockGrad",
+    "stop_gradient",
+    "_sparse_stop_gradient",
+    shape=same,
+    identity=True,
+    head_gradient=False,
+)
 def block_grad(data: Tensor) -> Tensor:
     """Return a copy through which no gradient flows.
 
@@ -128,7 +135,7 @@ def identity_with_attr_like_rhs(lhs: Tensor, rhs: Tensor) -> Tensor:
     return lhs.clone()
 
 
-@op("zeros_like", "_sparse_zeros_like", shape=same, method=True)
+@op("zeros_like", "_sparse_zeros_like", shape=same, method=True, head_gradient=False)
 def zeros_like(data: Tensor) -> Tensor:
     """Return zeros of the array's shape and dtype.
 
@@ -138,7 +145,7 @@ def zeros_like(data: Tensor) -> Tensor:
     return torch.zeros_like(data)
 
 
-@op("ones_like", shape=same, method=True)
+@op("ones_like", shape=same, method=True, head_gradient=False)
 def ones_like(data: Tensor) -> Tensor:
     """Return ones of the array's shape and dtype.
 
