@@ -13,6 +13,7 @@ from ..formats import pictures
 from ..formats.location import existing_file
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
+from ..util import is_np_array
 
 
 def imdecode(
@@ -81,8 +82,13 @@ def pixels_of(image: NDArray | np.ndarray) -> np.ndarray:
 
 
 def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
-    """Return pixels as an array of the kind of ``like``; it takes the memory over."""
+    """Return pixels as an array of the kind of ``like``; it takes the memory over.
+
+    Without ``like`` the array is one of `mx.np` where its arrays are switched on.
+    """
     if not pixels.flags.writeable or not pixels.flags.c_contiguous:
         pixels = pixels.copy(order="C")
-    kind = type(like) if isinstance(like, NDArray) else NDArray
-    return wrap_plain(kind, torch.from_numpy(pixels))
+    if isinstance(like, NDArray):
+        return wrap_plain(type(like), torch.from_numpy(pixels))
+    made = wrap_plain(NDArray, torch.from_numpy(pixels))
+    return made.as_np_ndarray() if is_np_array() else made
