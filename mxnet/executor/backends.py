@@ -2,11 +2,12 @@
 
 An engine is a function that prepares a graph for given inputs. What it computes is checked against
 our own result before it is used. `inductor` (torch.compile) is registered here, `onnxruntime` by
-`mxnet.onnx`; users register others with `register_backend`.
+`mxnet.onnx`; users register others with `register_backend`. `auto` measures and takes the fastest.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from .straight_line import compile_steps
 __all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]
 TOLERANCE = 1e-3  # of the largest value
 MAX_PREPARED = 8
+TRIAL_RUNS = 5
 
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 Prepare = Callable[[TypedGraph, Sequence[Tensor], Sequence[int]], Run]
@@ -33,20 +35,23 @@ class Backend(NamedTuple):
     ``prepare(graph, feed, data)`` gets a graph, one tensor for each of its variables and the
     positions of those that change from call to call; it returns ``run(feed) -> outputs``.
     `keeps_parameters` says whether what it returns holds copies of the other tensors, so that it
-    must be prepared anew when they change.
+    must be prepared anew when they change; `prepares_quickly`, whether ``backend="auto"`` tries it.
     """
 
     name: str
     prepare: Prepare
     keeps_parameters: bool = True
+    prepares_quickly: bool = False
 
 
 _backends: dict[str, Backend] = {}
 
 
-def register_backend(name: str, prepare: Prepare, *, keeps_parameters: bool = True) -> None:
-    """Make an engine known to ``hybridize(backend=name)``."""
-    _backends[name] = Backend(name, prepare, keeps_parameters)
+def register_backend(
+    name: str, prepare: Prepare, *, keeps_parameters: bool = True, prepares_quickly: bool = False
+) -> None:
+    """Make an engine known to ``hybridize(backend=name)``; see `Backend`."""
+    _backends[name] = Backend(name, prepare, keeps_parameters, prepares_quickly)
 
 
 def backend_names() -> list[str]:
@@ -138,4 +143,30 @@ def prepare_inductor(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[i
     return torch.compile(function, dynamic=False)
 
 
+def prepare_fastest(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
+    """Measure our own kernels and the engines that prepare quickly; return the fastest."""
+    runs = [Program(graph, graph.mode, feed[0].device, graph.inputs).run]
+    wanted = runs[0](feed)
+    for backend in _backends.values():
+        if not backend.prepares_quickly:
+            continue
+        try:
+            run = backend.prepare(graph, feed, data)
+            _check(backend.name, graph, wanted, run(feed))
+        except (MXNetError, RuntimeError, ValueError):  # not installed, or not for this graph
+            continue
+        runs.append(run)
+    return min(runs, key=lambda run: _seconds(run, feed))
+
+
+def _seconds(run: Run, feed: Sequence[Tensor]) -> float:
+    times = []
+    for _ in range(TRIAL_RUNS):
+        start = time.perf_counter()
+        run(feed)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 register_backend("inductor", prepare_inductor, keeps_parameters=False)
+register_backend("auto", prepare_fastest)

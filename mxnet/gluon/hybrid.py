@@ -114,9 +114,9 @@ class HybridBlock(Block):
         ----------
         active : bool
         backend : str, an engine that runs the graph in inference: ``"onnxruntime"``,
-            ``"inductor"`` (torch.compile) or a name of `mx.executor.register_backend`. Its first
-            result is checked against our own. Names of MXNet's that fuse operators are accepted;
-            their work is the built-in executor's.
+            ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name
+            of `mx.executor.register_backend`. Its first result is checked against our own. Names
+            of MXNet's that fuse operators are accepted; their work is the built-in executor's.
         clear : bool, forget a graph traced before.
         recompute : bool or "sublinear" or int, whether training keeps few results for backward
             and computes the others again, or how many bytes it may keep; by default

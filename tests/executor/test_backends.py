@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -119,6 +121,32 @@ def test_results_that_differ_are_refused(block, x, register, change, message):
     block.hybridize(backend="wrong")
     with pytest.raises(mx.MXNetError, match=message):
         block(x)
+
+
+def test_auto_takes_the_fastest_that_is_right(block, x, register):
+    used = []
+
+    def engine(name, seconds, change=0.0):
+        def prepare(graph, feed, data):
+            def run(feed):
+                used.append(name)
+                time.sleep(seconds)
+                return [good._data + change]
+
+            return run
+
+        register(name, prepare, prepares_quickly=True)
+
+    block(x)
+    block.hybridize()
+    good = block(x)
+    engine("slow", 0.05)
+    engine("wrong", 0.0, change=1.0)
+    block.hybridize(backend="auto")
+    block(x)
+    used.clear()
+    np.testing.assert_allclose(block(x).asnumpy(), good.asnumpy(), rtol=1e-4, atol=1e-5)
+    assert used == []
 
 
 def test_unknown_names_are_reported(block):
