@@ -125,6 +125,15 @@ class Group:
         self.finish(dist.all_gather(parts, tensor.contiguous(), group=on, async_op=True), what)
         return rows
 
+    def exchange(self, rows: Tensor, what: str) -> Tensor:
+        """Send one row to each rank, and return the rows that came for this one, by rank."""
+        if self.size == 1:
+            return rows
+        self.bytes_sent += (self.size - 1) * rows[0].numel() * rows.element_size()
+        received = torch.empty_like(rows)
+        self.finish(dist.all_to_all_single(received, rows.contiguous(), async_op=True), what)
+        return received
+
     def gather_bytes(self, data: bytes, what: str) -> list[bytes]:
         """Return the bytes of all ranks, which may differ in length."""
         if self.size == 1:

@@ -13,6 +13,7 @@ from ..distributed.group import Disagreement, Group, ranks_of
 from .compression import TwoBit
 from .keys import Key
 
+DIRECT = 4  # so many workers send whole messages to each other
 SIGNATURE = 4  # bytes after the values, by which workers see that all mean the same keys
 
 
@@ -52,20 +53,44 @@ def unpack_sum(rows: Tensor, count: int) -> Tensor:
 def sum_packed(
     group: Group, compression: TwoBit, keys: Sequence[Key], values: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Compress values, exchange them with all workers in one message, and return the sums."""
+    """Compress values, exchange them with all workers, and return the sums."""
     packed = [pack(compression((k, 0), v)) for k, v in zip(keys, values, strict=True)]
     mark = zlib.crc32(repr(list(keys)).encode()).to_bytes(SIGNATURE, "little")
     message = torch.cat([*packed, torch.tensor(list(mark), dtype=torch.uint8).to(packed[0])])
     if mark not in compression.agreed:  # sizes must be equal before anything travels
         group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
         compression.agreed.add(mark)
-    rows = group.gather(message, f"the compressed sum of {len(keys)} keys")
-    if any(bytes(row[-SIGNATURE:].tolist()) != mark for row in rows):
-        shown = group.gather_bytes(", ".join(map(str, keys)).encode(), "a comparison of keys")
-        raise Disagreement(f"Workers push different keys: {ranks_of([s.decode() for s in shown])}.")
+    totals = sum_signs(group, message, f"the compressed sum of {len(keys)} keys")
+    _check(group, keys, message, totals)
     sums, start = [], 0
     for part, value in zip(packed, values, strict=True):
-        total = unpack_sum(rows[:, start : start + len(part)], value.numel())
+        total = totals[4 * start : 4 * start + value.numel()]
         sums.append(total.to(value.dtype).mul_(compression.threshold).view(value.shape))
         start += len(part)
     return sums
+
+
+def sum_signs(group: Group, message: Tensor, what: str) -> Tensor:
+    """Return the sums over workers of packed signs, four for each byte.
+
+    Few workers send their whole message to each other, which is least. With more of them each
+    sums its share of all messages, and sends the sums to the others: the bytes do not grow with
+    the number of workers then.
+    """
+    if group.size <= DIRECT:
+        return unpack_sum(group.gather(message, what), 4 * len(message))
+    share = -(-len(message) // group.size)
+    padded = message.new_zeros(share * group.size)
+    padded[: len(message)] = message
+    rows = group.exchange(padded.view(group.size, share), what)
+    sums = unpack_sum(rows, 4 * share)
+    narrow = sums.to(torch.int8) if group.size < 128 else sums
+    return group.gather(narrow, what).view(-1)[: 4 * len(message)]
+
+
+def _check(group: Group, keys: Sequence[Key], message: Tensor, totals: Tensor) -> None:
+    """Raise unless all workers have sent the same signature, and so the same keys."""
+    mine = unpack_sum(message[None, -SIGNATURE:], 4 * SIGNATURE) * group.size
+    if not mine.equal(totals[-4 * SIGNATURE :].to(mine.dtype)):
+        shown = group.gather_bytes(", ".join(map(str, keys)).encode(), "a comparison of keys")
+        raise Disagreement(f"Workers push different keys: {ranks_of([s.decode() for s in shown])}.")

@@ -1,0 +1,34 @@
+"""The simulation of many workers keeps what is certain of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.scaling import MODELS, NETWORKS, Network, ring, step_time, tree, two_bit
+
+MODEL, NET = MODELS[0], NETWORKS[0]
+
+
+def test_one_worker_waits_for_nobody():
+    assert step_time(MODEL, 1, NET) == pytest.approx(MODEL.forward + MODEL.backward)
+
+
+def test_a_perfect_network_costs_nothing():
+    perfect = Network("perfect", 1e30, 0.0)
+    assert step_time(MODEL, 64, perfect) == pytest.approx(step_time(MODEL, 1, perfect))
+
+
+def test_sums_during_backward_hide_time_and_half_precision_saves_some():
+    late = step_time(MODEL, 16, NET, is_early=False)
+    early = step_time(MODEL, 16, NET)
+    assert early < late
+    assert step_time(MODEL, 16, NET, scale=0.5) < early
+
+
+def test_costs_of_rings_trees_and_two_bits():
+    net = Network("simple", 1.0, 0.0)
+    assert ring(8, 2, net) == tree(8, 2, net) == 8
+    assert ring(8, 4, net) == tree(8, 4, net) == 12
+    assert two_bit(8, 2, net) == 0.5
+    slow = Network("far", 1e30, 1.0)
+    assert (ring(8, 8, slow), tree(8, 8, slow)) == (14, 6)
