@@ -16,6 +16,7 @@ from ...graph.graph import Graph
 from ...graph.interpret import interpret
 from ...graph.node import Node, auxiliary_positions
 from ...ops import registry
+from ...ops.tensor.passing import amp_cast, amp_multicast
 
 
 class Value(NamedTuple):
@@ -134,7 +135,7 @@ class MixedPrecision:
         key = (value.entry.node, value.entry.index, dtype)
         if key not in self.casts:
             name = f"{_output_name(value.entry)}_amp_cast_{dtype}"
-            made = Node(registry.get("amp_cast"), name, {"dtype": dtype}, [value.entry])
+            made = Node(amp_cast, name, {"dtype": dtype}, [value.entry])
             self.casts[key] = Entry(made)
         return Value(self.casts[key], dtype)
 
@@ -147,7 +148,7 @@ class MixedPrecision:
         if len(inputs) == 1:
             return inputs, None
         made = Node(
-            registry.get("amp_multicast"),
+            amp_multicast,
             f"{_output_name(inputs[0].entry)}_amp_multicast",
             {"num_outputs": str(len(inputs))},
             [value.entry for value in inputs],

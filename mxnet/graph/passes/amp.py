@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...ops.tensor.passing import amp_cast, amp_multicast
 from ..graph import Graph
 from ..interpret import interpret
 from ..node import Entry, Node
 
-_CASTS = frozenset({"amp_cast", "amp_multicast"})
+_CASTS = (amp_cast, amp_multicast)
 
 
 def without_casts(graph: Graph) -> Sequence[Entry]:
     """``x -> amp_cast -> op``  =>  ``x -> op``; a cast that is itself a head stays."""
-    if not any(n.op is not None and n.op.name in _CASTS for n in graph.nodes):
+    if not any(n.op in _CASTS for n in graph.nodes):
         return graph.heads
 
     def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
-        if node.op.name in _CASTS:
+        if node.op in _CASTS:
             return inputs
         pairs = list(zip(inputs, node.inputs, strict=True))
         kept = [old if new[:2] == old[:2] else new for new, old in pairs]
@@ -26,6 +27,5 @@ def without_casts(graph: Graph) -> Sequence[Entry]:
 
     kept = interpret(graph, Entry, apply)
     return [
-        old if old.node.op is not None and old.node.op.name in _CASTS else new
-        for old, new in zip(graph.heads, kept, strict=True)
+        old if old.node.op in _CASTS else new for old, new in zip(graph.heads, kept, strict=True)
     ]
