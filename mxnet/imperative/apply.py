@@ -74,8 +74,10 @@ def apply(
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
     try:
         result = run_kernel(op, tensors, attrs)
-    except MXNetError:
-        raise
+    except MXNetError as error:
+        if op.name in str(error):
+            raise
+        raise type(error)(f"Error in operator {op.name}: {error}") from error
     except KERNEL_ERRORS as error:
         raise explain_kernel_error(op, tensors, attrs, error) from error
     if out is not None:
