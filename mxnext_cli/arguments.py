@@ -7,7 +7,7 @@ import argparse
 Parser = argparse.ArgumentParser
 
 SHELLS = ("bash", "zsh", "fish")
-TARGETS = ("onnx", "safetensors", "mxnet")
+TARGETS = ("onnx", "torch", "safetensors", "mxnet")
 
 
 def _positive(text: str) -> int:
@@ -125,9 +125,12 @@ def convert(parser: Parser) -> None:
         metavar="[NAME=]FILE",
         help="arrays (.npy) to compare on, besides random and edge ones",
     )
-    parser.add_argument("--atol", type=_amount, default=1e-4, help="largest absolute error")
-    parser.add_argument("--rtol", type=_amount, default=1e-3, help="largest relative error")
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument(
+        "--tolerance",
+        type=_amount,
+        default=1e-4,
+        help="largest error of an output, relative to its largest number",
+    )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     _json(parser)
 

@@ -134,8 +134,10 @@ def _onnx_runner(proto: Any) -> Run:
         from onnx.reference import ReferenceEvaluator
 
         return lambda feed: ReferenceEvaluator(proto).run(None, feed)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors; parameters among the inputs are meant to be there
     session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [i.name for i in session.get_inputs()]
     return lambda feed: session.run(None, {n: feed[n] for n in names})

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,72 +12,63 @@ from mxnext_cli.errors import CommandError, UsageError
 from mxnext_cli.output import print_json, print_table
 
 from .. import ndarray as nd
+from .. import symbol as sym
+from ..convert import Difference, Report
+from ..convert import convert as convert_model
+from ..convert.compare import compare, test_inputs
+from ..formats.atomic import one_commit
 from ..model import named_params, write_symbol
-from .comparison import Arrays, Difference, Run, compare, make_inputs
 from .input_files import Preparation, read_inputs
-from .models import (
-    Model,
-    Shapes,
-    load_model,
-    parse_shapes,
-    read_parameters,
-    read_symbol,
-)
+from .models import Model, Shapes, load_model, parse_shapes
 from .predictor import Predictor
 
+Arrays = dict[str, np.ndarray]
 
-class Target(NamedTuple):
-    """A format: what its files are called, and how they are written and run."""
+SUFFIXES = {
+    "onnx": (".onnx",),
+    "torch": (".pt2",),
+    "safetensors": (".safetensors",),
+    "mxnet": ("-symbol.json", "-0000.params"),
+}
 
-    suffixes: tuple[str, ...]
-    write: Callable[[Model, Shapes, Predictor, Path], None]
-    load: Callable[[Model, Path], Run]
+
+class Job(NamedTuple):
+    """What to convert, into which files, and what to compare on."""
+
+    model: Model
+    shapes: Shapes
+    dtypes: dict[str, Any]
+    cases: list[Arrays]
+    places: list[Path]
+    tolerance: float
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert into a temporary folder, compare, and move the files to their place."""
-    target = TARGETS[args.to]
+    """Convert and compare; an error above the tolerance is raised before anything is written."""
     model = load_model(args)
     given = parse_shapes(args.shape, model.inputs)
-    predictor = Predictor(model)
     cases = _given_cases(args.input, model)
     if not given and cases:
-        given = {name: array.shape for name, array in cases[0][1].items()}
+        given = {name: array.shape for name, array in cases[0].items()}
     shapes = {n: s for n, s in model.complete_shapes(given).items() if n in model.inputs}
-    places = _places(args, model, target)
-    cases += list(make_inputs(model, shapes, predictor.dtypes, args.seed))
-    with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder) / "model"
-        target.write(model, shapes, predictor, draft)
-        differences = compare(
-            predictor.output_names,
-            cases,
-            predictor,
-            target.load(model, draft),
-            atol=args.atol,
-            rtol=args.rtol,
-        )
-        is_right = all(d.is_within for d in differences)
-        if is_right:
-            for suffix, place in zip(target.suffixes, places, strict=True):
-                _move(draft.with_name(draft.name + suffix), place)
-    _print(args, differences, places if is_right else [], len(cases))
-    return 0 if is_right else 1
+    dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    places = _places(args, model)
+    job = Job(model, shapes, dtypes, cases, places, args.tolerance)
+    report = _write_mxnet(job) if args.to == "mxnet" else _write_other(job)
+    _print(args, report, model.symbol.list_outputs(), [str(place) for place in places])
+    return 0
 
 
-def _given_cases(files: list[str], model: Model) -> list[tuple[str, Arrays]]:
-    if not files:
-        return []
-    arrays, _ = read_inputs(files, model.inputs, {}, Preparation())
-    return [("given", arrays)]
+def _given_cases(files: list[str], model: Model) -> list[Arrays]:
+    return [read_inputs(files, model.inputs, {}, Preparation())[0]] if files else []
 
 
-def _places(args: argparse.Namespace, model: Model, target: Target) -> list[Path]:
+def _places(args: argparse.Namespace, model: Model) -> list[Path]:
     """Return the files to write, none of which is there already, unless --force."""
     base = args.output or str(model.files[0].with_name(model.name))
-    for suffix in target.suffixes:
+    for suffix in SUFFIXES[args.to]:
         base = base.removesuffix(suffix)
-    places = [Path(base + suffix) for suffix in target.suffixes]
+    places = [Path(base + suffix) for suffix in SUFFIXES[args.to]]
     for place in places:
         if not place.parent.is_dir():
             raise CommandError(f"{place}: there is no folder {place.parent}")
@@ -91,104 +79,65 @@ def _places(args: argparse.Namespace, model: Model, target: Target) -> list[Path
     return places
 
 
-def _move(source: Path, place: Path) -> None:
-    """Put a finished file in its place, whole or not at all, also across file systems."""
-    beside = place.with_name(f".{place.name}.part")
-    try:
-        shutil.copyfile(source, beside)
-        beside.replace(place)
-    finally:
-        beside.unlink(missing_ok=True)
+def _write_other(job: Job) -> Report:
+    params = {**job.model.arguments, **job.model.auxiliary}
+    return convert_model(
+        job.model.symbol,
+        job.places[0],
+        job.shapes,
+        job.tolerance,
+        params,
+        job.cases,
+        job.dtypes,
+    )
 
 
-def _print(
-    args: argparse.Namespace, differences: list[Difference], places: list[Path], cases: int
-) -> None:
-    files = [str(place) for place in places]
+def _write_mxnet(job: Job) -> Report:
+    """Write what MXNet 1.9.1 reads, after comparing with what is read back from its text."""
+    model = job.model
+    symbol = sym.load_json(model.symbol.tojson())
+    again = Model(model.name, symbol, model.arguments, model.auxiliary)
+    report = Report("mxnet", job.tolerance, str(job.places[0]))
+    cases = test_inputs(job.shapes, {n: np.dtype(t) for n, t in job.dtypes.items()})
+    cases |= {f"given {i}": case for i, case in enumerate(job.cases)}
+    left, right = Predictor(model), Predictor(again)
+    for name, inputs in cases.items():
+        report.add(name, compare(right(inputs), left(inputs)))
+    report.check()
+    with one_commit():
+        write_symbol(str(job.places[0]), model.symbol)
+        nd.save(str(job.places[1]), named_params(model.arguments, model.auxiliary))
+    return report
+
+
+def _print(args: argparse.Namespace, report: Report, names: list[str], files: list[str]) -> None:
+    """Print the largest errors of each output, and the input on which it is the largest."""
+    if args.to == "safetensors":
+        names = [f"{len(report.rows)} arrays"]
+        rows = {"stored": [report.largest]}
+    else:
+        rows = report.rows
+    outputs = [_worst(name, i, rows) for i, name in enumerate(names)]
     if args.json:
-        rows = [d._asdict() for d in differences]
-        facts: dict[str, Any] = {"inputs": cases, "outputs": rows, "written": files}
-        print_json({**facts, "atol": args.atol, "rtol": args.rtol})
+        facts = {"inputs": len(rows), "outputs": outputs, "written": files}
+        print_json({**facts, "tolerance": args.tolerance})
         return
     print_table(
-        ("output", "absolute error", "relative error", "worst input", ""),
+        ("output", "absolute error", "relative error", "worst input"),
         [
-            (d.output, f"{d.absolute:.3g}", f"{d.relative:.3g}", d.worst_input,
-             "" if d.is_within else "too far")
-            for d in differences
+            (o["output"], f"{o['absolute']:.3g}", f"{o['relative']:.3g}", o["worst_input"])
+            for o in outputs
         ],
         right=(1, 2),
-    )  # fmt: skip
-    if files:
-        print(f"compared on {cases} inputs; wrote {', '.join(files)}")
-    else:
-        print(f"the outputs differ by more than --atol {args.atol:g} and --rtol {args.rtol:g}: "
-              "nothing was written")  # fmt: skip
-
-
-# -- formats ---------------------------------------------------------------------------------------
-
-
-def _write_onnx(model: Model, shapes: Shapes, predictor: Predictor, draft: Path) -> None:
-    from .. import onnx
-
-    types = [predictor.dtypes[name] for name in model.inputs]
-    ordered = [shapes[name] for name in model.inputs]
-    params = [model.arguments, model.auxiliary]
-    onnx.export_model(model.symbol, params, ordered, types, f"{draft}.onnx")
-
-
-def _load_onnx(model: Model, draft: Path) -> Run:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise CommandError("comparing needs onnxruntime: pip install 'mxnext[onnx]'") from None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors
-    session = onnxruntime.InferenceSession(
-        f"{draft}.onnx", options, providers=["CPUExecutionProvider"]
     )
-    taken = [value.name for value in session.get_inputs()]
-
-    def predict(inputs: Arrays) -> list[np.ndarray]:
-        return session.run(None, {name: inputs[name] for name in taken})
-
-    return predict
+    print(f"compared on {len(rows)} inputs; wrote {', '.join(files)}")
 
 
-def _write_safetensors(model: Model, shapes: Shapes, predictor: Predictor, draft: Path) -> None:
-    try:
-        from safetensors.torch import save_file
-    except ImportError:
-        raise CommandError(
-            "safetensors is not installed: pip install 'mxnext[safetensors]'"
-        ) from None
-    tensors = {n: a.to_torch().detach().contiguous().clone() for n, a in model.parameters.items()}
-    save_file(tensors, f"{draft}.safetensors", metadata={"format": "mxnet"})
-
-
-def _load_safetensors(model: Model, draft: Path) -> Run:
-    return Predictor(_with_parameters(model, Path(f"{draft}.safetensors")))
-
-
-def _with_parameters(model: Model, path: Path) -> Model:
-    arguments, auxiliary = read_parameters(path, model.symbol)
-    return Model(model.name, model.symbol, arguments, auxiliary, [path])
-
-
-def _write_mxnet(model: Model, shapes: Shapes, predictor: Predictor, draft: Path) -> None:
-    write_symbol(f"{draft}-symbol.json", model.symbol)
-    nd.save(f"{draft}-0000.params", named_params(model.arguments, model.auxiliary))
-
-
-def _load_mxnet(model: Model, draft: Path) -> Run:
-    symbol = read_symbol(Path(f"{draft}-symbol.json"))
-    read = read_parameters(Path(f"{draft}-0000.params"), symbol)
-    return Predictor(Model(model.name, symbol, *read, [draft]))
-
-
-TARGETS = {
-    "onnx": Target((".onnx",), _write_onnx, _load_onnx),
-    "safetensors": Target((".safetensors",), _write_safetensors, _load_safetensors),
-    "mxnet": Target(("-symbol.json", "-0000.params"), _write_mxnet, _load_mxnet),
-}
+def _worst(name: str, index: int, rows: dict[str, list[Difference]]) -> dict[str, Any]:
+    case = max(rows, key=lambda key: rows[key][index].absolute)
+    return {
+        "output": name,
+        "absolute": rows[case][index].absolute,
+        "relative": max(row[index].relative for row in rows.values()),
+        "worst_input": case,
+    }
