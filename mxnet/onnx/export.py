@@ -16,6 +16,7 @@ from .. import dtypes
 from ..error import InvalidValue, MXNetError
 from ..graph import Graph, Node
 from ..libinfo import __version__
+from ..shape_mode import is_np_shape
 from ..symbol import Symbol
 from .builder import UNKNOWN, Builder, Shape, onnx_dtype
 from .inference import Facts, infer_facts, probe_sizes
@@ -220,7 +221,9 @@ def _types_by_name(inputs: Sequence[Node], given: Any) -> dict[str, torch.dtype]
 
 
 def _is_dynamic(size: int | str | None) -> bool:
-    return not isinstance(size, int | np.integer) or size <= 0
+    if not isinstance(size, int | np.integer):
+        return True
+    return size < 0 or (size == 0 and not is_np_shape())
 
 
 def _facts(

@@ -36,7 +36,7 @@ def probe_sizes(
     """Return a shape with numbers for its dynamic sizes: the example's, enlarged by `add`."""
     sizes = []
     for axis, size in enumerate(shape):
-        if isinstance(size, int) and size > 0:
+        if isinstance(size, int) and (size > 0 or (size == 0 and is_np_shape())):
             sizes.append(size)
         elif example is not None and isinstance(example[axis], int) and example[axis] > 0:
             sizes.append(example[axis] + (add if axis == 0 else 32 * add))

@@ -31,6 +31,8 @@ FAMILIES = (
     "boxes",
     "control_flow",
     "quantization",
+    "numpy_math",
+    "numpy_shapes",
 )
 
 

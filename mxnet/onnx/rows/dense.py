@@ -96,7 +96,7 @@ def syrk(g: Builder, call: Call, a: str) -> str:
 def det(g: Builder, call: Call, a: str) -> str:
     """Determinants."""
     found = g.Det(a)
-    return g.reshape(found, [1]) if call.ndim == 2 else found
+    return g.reshape(found, [1]) if call.out_shapes[0] == (1,) and call.ndim == 2 else found
 
 
 @row("_linalg_sumlogdiag")

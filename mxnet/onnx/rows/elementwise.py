@@ -156,15 +156,19 @@ def _log_base(base: float) -> Formula:
     return lambda g, dtype, x: g.Mul(g.Log(x), g.scalar(1 / math.log(base), dtype))
 
 
-of_floats("rsqrt", lambda g, dtype, x: g.Reciprocal(g.Sqrt(x)))
-of_floats("cbrt", _cube_root)
-of_floats("rcbrt", lambda g, dtype, x: g.Reciprocal(_cube_root(g, dtype, x)))
-of_floats("expm1", _expm1)
-of_floats("log1p", _log1p)
-of_floats("log2", _log_base(2.0))
-of_floats("log10", _log_base(10.0))
-of_floats("degrees", _times(180 / math.pi))
-of_floats("radians", _times(math.pi / 180))
+FORMULAS: dict[str, Formula] = {
+    "rsqrt": lambda g, dtype, x: g.Reciprocal(g.Sqrt(x)),
+    "cbrt": _cube_root,
+    "rcbrt": lambda g, dtype, x: g.Reciprocal(_cube_root(g, dtype, x)),
+    "expm1": _expm1,
+    "log1p": _log1p,
+    "log2": _log_base(2.0),
+    "log10": _log_base(10.0),
+    "degrees": _times(180 / math.pi),
+    "radians": _times(math.pi / 180),
+}
+for _name, _formula in FORMULAS.items():
+    of_floats(_name, _formula)
 
 
 def _truncated(g: Builder, x: str) -> str:
