@@ -26,6 +26,7 @@ from . import distributed
 from . import kvstore, kvstore as kv
 from . import metric, callback
 from . import monitor, monitor as mon
+from . import checkpoint
 from . import io, recordio
 from . import image, image as img
 from . import model

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import optimizer as opt
+from ..checkpoint.fields import get_fields, set_fields, tensors_of
 from ..error import MXNetError
 from ..executor_manager import copy_into
 from ..formats.atomic import replacing
@@ -17,7 +18,6 @@ from ..model import (
     _update_params,
     _update_params_on_kvstore,
 )
-from .snapshot import numbers, restore_numbers, tensors_of
 
 
 def attach_optimizer(module: Any, kvstore: Any, optimizer: Any, params: Any) -> None:
@@ -104,7 +104,7 @@ def state_of(module: Any) -> dict[str, Any]:
     return {
         "arg": dict(zip(group.param_names, group.param_arrays, strict=True)),
         "aux": dict(zip(group.aux_names, group.aux_arrays, strict=True)),
-        "optimizer": numbers(module._optimizer),
+        "optimizer": get_fields(module._optimizer),
         "states": _keeper(module).get_states(),
         "residuals": dict(_residuals(module)),
     }
@@ -127,7 +127,7 @@ def restore(module: Any, state: Mapping[str, Any]) -> None:
                 copy_into(target, source, name)
     module._sync_params_from_devices()
     _keeper(module).set_states(state["states"])
-    restore_numbers(module._optimizer, state["optimizer"])
+    set_fields(module._optimizer, state["optimizer"])
     if module._update_on_kvstore:  # the store has weights of its own
         module._kvstore._replace({n: module._arg_params[n] for n in group.param_names})
     _residuals(module).update(tensors_of(state["residuals"]))

@@ -11,23 +11,19 @@ that are done already are drawn again and left out.
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
+from ..checkpoint.fields import arrays_from, get_fields, set_fields, tensors_of
+from ..checkpoint.random_states import get_random_states, set_random_states
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
-from ..lr_scheduler import LRScheduler
-from ..metric import EvalMetric
 from ..ndarray import NDArray
-from ..optimizer import Optimizer
 from .snapshot_files import VERSION, SnapshotFiles
-
-PLAIN = (bool, int, float, str, type(None))
 
 
 class Resuming:
@@ -78,7 +74,7 @@ class Resuming:
             self.pending = {"nbatch": self.files.batches_done(state)}
             return state["epoch"]
         self._restore_data(state)
-        set_streams(state["streams"])
+        set_random_states(state["streams"])
         if state["nbatch"]:
             self.pending = state
         return state["epoch"]
@@ -106,7 +102,7 @@ class Resuming:
             if goes_on:  # an epoch begins where the last one ended: go there
                 for _ in self.train_data:
                     pass
-            set_streams(before)
+            set_random_states(before)
             self.train_data.reset()
 
     # -- in the loop --------------------------------------------------------------------------
@@ -119,27 +115,27 @@ class Resuming:
             next(data_iter)
         is_exact = state is not None and "streams" in state
         if is_exact:
-            set_streams(state["before_fetch"])
+            set_random_states(state["before_fetch"])
         batch = self.fetch(data_iter)
         if batch is None:
             raise MXNetError(
                 "train_data gave no batch: it is empty, or was used before and not reset."
             )
         if is_exact:
-            set_streams(state["streams"])
-            restore_numbers(self.metric, state["metric"])
+            set_random_states(state["streams"])
+            set_fields(self.metric, state["metric"])
         return nbatch, batch
 
     def fetch(self, data_iter: Any) -> Any:
         """Return the next batch, or None at the end."""
         if self.every is not None:
-            self.before_fetch = streams()
+            self.before_fetch = get_random_states()
         return next(data_iter, None)
 
     def reset_data(self) -> None:
         """Reset the iterator for the next epoch."""
         if self.files is not None and self.order is None:
-            self.resets = [*self.resets, streams()]
+            self.resets = [*self.resets, get_random_states()]
         self.train_data.reset()
         if self.files is not None:
             self.order = data_order(self.train_data)
@@ -163,8 +159,8 @@ class Resuming:
             "symbol": None if symbol is None else symbol.tojson(remove_amp_cast=False),
             "network": described(self.module),
             "module": tensors_of(self.module._training_state()),
-            "metric": numbers(self.metric) if nbatch else None,
-            "streams": streams(),
+            "metric": get_fields(self.metric) if nbatch else None,
+            "streams": get_random_states(),
             "before_fetch": self.before_fetch if nbatch else None,
             "resets": self.resets,
             "order": self.order,
@@ -183,130 +179,6 @@ def described(module: Any) -> dict[str, str]:
         for kind, params in (("arg", args), ("aux", auxes))
         for name, x in sorted(params.items())
     }
-
-
-def tensors_of(tree: Any) -> Any:
-    """Return a tree with tensors in place of arrays."""
-    if isinstance(tree, NDArray):
-        return plain(tree)
-    if isinstance(tree, Mapping):
-        return {key: tensors_of(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)(tensors_of(value) for value in tree)
-    return tree
-
-
-def arrays_from(tree: Any) -> Any:
-    """Return a tree with arrays in place of tensors."""
-    if isinstance(tree, torch.Tensor):
-        return wrap_plain(NDArray, tree)
-    if isinstance(tree, dict):
-        return {key: arrays_from(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)(arrays_from(value) for value in tree)
-    return tree
-
-
-# -- numbers of optimizers, schedulers and metrics ---------------------------------------------
-
-
-def numbers(thing: Any) -> dict[str, Any]:
-    """Return the attributes of an object that are numbers, text, arrays, or containers of them.
-
-    A scheduler inside an optimizer and the parts of a composite metric are followed; anything else,
-    such as functions, is the program's own.
-    """
-    settle = getattr(thing, "_settle", None)
-    if callable(settle):
-        settle()
-    found = {}
-    for name, value in vars(thing).items():
-        kept, part = _numbers_in(value)
-        if kept:
-            found[name] = part
-    return found
-
-
-def _numbers_in(value: Any) -> tuple[bool, Any]:
-    if isinstance(value, (*PLAIN, np.generic, np.ndarray)):
-        return not (isinstance(value, np.ndarray) and value.dtype.hasobject), value
-    if isinstance(value, NDArray):
-        return True, {"array": plain(value)}
-    if isinstance(value, list | tuple):
-        parts = [_numbers_in(v) for v in value]
-        return all(kept for kept, _ in parts), {type(value).__name__: [p for _, p in parts]}
-    if isinstance(value, dict):
-        parts = {k: _numbers_in(v) for k, v in value.items() if isinstance(k, PLAIN)}
-        whole = len(parts) == len(value) and all(kept for kept, _ in parts.values())
-        return whole, {"dict": {k: p for k, (_, p) in parts.items()}}
-    if isinstance(value, EvalMetric | LRScheduler | Optimizer):
-        return True, {"object": numbers(value)}
-    return False, None
-
-
-def restore_numbers(thing: Any, saved: Mapping[str, Any]) -> None:
-    """Give an object back what `numbers` found in one made in the same way."""
-    settle = getattr(thing, "_settle", None)
-    if callable(settle):
-        settle()
-    for name, value in saved.items():
-        vars(thing)[name] = _restored(vars(thing).get(name), value)
-
-
-def _restored(old: Any, saved: Any) -> Any:
-    if not isinstance(saved, Mapping):  # sums stay float64: NumPy would add to a float in float32
-        return type(old)(saved) if isinstance(old, np.floating) else saved
-    ((kind, content),) = saved.items()
-    if kind == "array":
-        made = wrap_plain(NDArray, content)
-        return made.as_in_context(old.context) if isinstance(old, NDArray) else made
-    if kind == "object":
-        if old is not None:
-            restore_numbers(old, content)
-        return old
-    if kind == "dict":
-        olds = old if isinstance(old, dict) else {}
-        return {k: _restored(olds.get(k), v) for k, v in content.items()}
-    olds = (
-        old if isinstance(old, list | tuple) and len(old) == len(content) else [None] * len(content)
-    )
-    parts = [_restored(o, v) for o, v in zip(olds, content, strict=True)]
-    return tuple(parts) if kind == "tuple" else parts
-
-
-# -- random streams ----------------------------------------------------------------------------
-
-
-def streams() -> dict[str, Any]:
-    """Return the state of every random stream: torch's on all devices, NumPy's, Python's."""
-    kind, words, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 (the global one)
-    return {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "cuda": [s.numpy().tobytes() for s in _cuda_states()],
-        "numpy": (str(kind), words, int(position), int(has_gauss), float(gauss)),
-        "python": _python_state(),
-    }
-
-
-def _python_state() -> tuple:
-    version, words, gauss = random.getstate()
-    return version, np.array(words, np.uint64), gauss
-
-
-def _cuda_states() -> list[torch.Tensor]:
-    used = torch.cuda.is_available() and torch.cuda.is_initialized()
-    return torch.cuda.get_rng_state_all() if used else []
-
-
-def set_streams(state: Mapping[str, Any]) -> None:
-    """Set every random stream to a state that `streams` gave."""
-    torch.set_rng_state(torch.frombuffer(bytearray(state["torch"]), dtype=torch.uint8))
-    if state["cuda"] and torch.cuda.is_available():
-        saved = [torch.frombuffer(bytearray(s), dtype=torch.uint8) for s in state["cuda"]]
-        torch.cuda.set_rng_state_all(saved[: torch.cuda.device_count()])
-    np.random.set_state(state["numpy"])  # noqa: NPY002
-    version, words, gauss = state["python"]
-    random.setstate((version, tuple(int(w) for w in words), gauss))
 
 
 # -- the order of the data ---------------------------------------------------------------------

@@ -27,7 +27,8 @@ LAYERS = [
         "library", "misc",
     },
     {
-        "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
+        "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
+        "recordio", "image",
         "callback", "monitor", "visualization", "model", "executor_manager", "distributed",
     },
     {"gluon", "module", "rnn"},

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet.checkpoint.random_states import get_random_states, set_random_states
 from mxnet.error import FormatError, MXNetError
 from mxnet.formats import tree_file
-from mxnet.module import snapshot
 
 
 class Killed(BaseException):
@@ -190,8 +190,8 @@ def test_the_file_holds_the_symbol_and_can_be_read_as_parameters(tmp_path):
 def test_random_streams_come_back():
     import random
 
-    before = snapshot.streams()
+    before = get_random_states()
     first = (random.random(), np.random.rand(), mx.nd.random.uniform().asscalar())  # noqa: NPY002
-    snapshot.set_streams(before)
+    set_random_states(before)
     again = (random.random(), np.random.rand(), mx.nd.random.uniform().asscalar())  # noqa: NPY002
     assert first == again

@@ -1,0 +1,95 @@
+"""The position of a training loop in its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..error import FormatError
+from .random_states import get_random_states, set_random_states
+
+__all__ = ["TrackedData", "track"]
+
+
+class TrackedData:
+    """Iterates over a loader and knows how far it is; see `track`."""
+
+    def __init__(self, data: Iterable) -> None:
+        self._data = data
+        self._epoch = 0
+        self._batches = 0
+        self._start: dict[str, Any] | None = None  # random states when the epoch began
+        self._resumed: Mapping[str, Any] | None = None
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are complete."""
+        return self._epoch
+
+    @property
+    def batches(self) -> int:
+        """How many batches of this epoch were handed out."""
+        return self._batches
+
+    def __len__(self) -> int:
+        return len(self._data)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            set_random_states(resumed["start"])
+        self._start, self._batches = get_random_states(), 0
+        batches = iter(self._data)
+        if resumed is not None:
+            self._skip(batches, resumed["batches"])
+            set_random_states(resumed["now"])
+        for batch in batches:
+            self._batches += 1
+            yield batch
+        self._epoch += 1
+        self._start, self._batches = None, 0
+
+    def _skip(self, batches: Iterator, count: int) -> None:
+        """Draw batches again that were handed out before."""
+        for _ in range(count):
+            if next(batches, None) is None:
+                raise FormatError(
+                    f"The checkpoint was made after {count} batches of an epoch, and the data has "
+                    f"only {self._batches}: it is not the same data."
+                )
+            self._batches += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position, as `load_state_dict` takes it."""
+        inside = self._start is not None
+        return {
+            "epoch": self._epoch,
+            "batches": self._batches if inside else 0,
+            "start": self._start,
+            "now": get_random_states() if inside else None,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begin the next iteration where the position was taken."""
+        self._epoch = int(state["epoch"])
+        self._batches = 0
+        self._resumed = state if state["start"] is not None else None
+
+
+def track(data: Iterable) -> TrackedData:
+    """Return a loader that knows its position, to be given to `save` and `load`.
+
+    After `load`, the next iteration goes on with the batch that would have come: the order is
+    drawn again from the random states at the beginning of the epoch, and batches that were handed
+    out before are left out.
+
+    >>> data = mx.checkpoint.track([1, 2, 3])
+    >>> batches = iter(data)
+    >>> next(batches), data.batches
+    (1, 1)
+    >>> again = mx.checkpoint.track([1, 2, 3])
+    >>> again.load_state_dict(data.state_dict())
+    >>> list(again)
+    [2, 3]
+    """
+    return TrackedData(data)

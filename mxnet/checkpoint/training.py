@@ -1,0 +1,228 @@
+"""Save and load a training run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..error import FormatError, MXNetError
+from ..formats import tree_file
+from ..formats.location import local_path
+from ..imperative.handle import plain, wrap_plain
+from ..ndarray import NDArray
+from .fields import get_fields, set_fields
+from .files import path_of, remove_old, steps
+from .random_states import get_random_states, set_random_states
+
+__all__ = ["Checkpoint", "load", "save"]
+
+KIND = "MXNext checkpoint"
+VERSION = 1
+
+
+class Checkpoint(NamedTuple):
+    """What `load` found."""
+
+    path: Path
+    step: int
+    extra: Any
+
+
+def save(
+    folder: str | os.PathLike[str],
+    step: int,
+    *,
+    net: Any = None,
+    trainer: Any = None,
+    data: Any = None,
+    metric: Any = None,
+    scaler: Any = None,
+    extra: Any = None,
+    keep: int = 3,
+) -> Path:
+    """Write a checkpoint of a training run and return its path.
+
+    Parameters
+    ----------
+    folder : str
+        Where checkpoints are; it is created if it is not there.
+    step : int
+        A number that grows, such as that of the batch or epoch.
+    net : Block
+        Its parameters on every device are kept.
+    trainer : Trainer
+        Its optimizer with states, scheduler and, under AMP, loss scaler are kept.
+    data : object with ``state_dict`` and ``load_state_dict``
+        The position in the data; see `track`.
+    metric : EvalMetric
+    scaler : object
+        A loss scaler of your own.
+    extra : numbers, text, arrays and containers of them
+        Whatever else the program needs, such as the epoch.
+    keep : int
+        How many checkpoints stay; older ones are removed.
+    """
+    if keep < 1:
+        raise ValueError(f"keep is at least 1, got {keep}.")
+    place = local_path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    state = {
+        "kind": KIND,
+        "version": VERSION,
+        "step": int(step),
+        "net": None if net is None else _network_state(net),
+        "trainer": None if trainer is None else _trainer_state(trainer),
+        "data": None if data is None else _with_position(data).state_dict(),
+        "metric": None if metric is None else get_fields(metric),
+        "scaler": None if scaler is None else get_fields(scaler),
+        "extra": extra,
+        "random": get_random_states(),
+    }
+    path = path_of(place, step)
+    tree_file.write(path, state)
+    remove_old(place, keep)
+    return path
+
+
+def load(
+    place: str | os.PathLike[str],
+    *,
+    net: Any = None,
+    trainer: Any = None,
+    data: Any = None,
+    metric: Any = None,
+    scaler: Any = None,
+) -> Checkpoint | None:
+    """Restore a training run from a checkpoint, or from the newest one in a folder.
+
+    Give the same objects as to `save`, made in the same way. The random generators are restored,
+    too. In a folder, a damaged checkpoint is reported by a warning and the one before it is used;
+    without any, the result is None and nothing is changed.
+    """
+    path, state = _read_newest(local_path(place))
+    if state is None:
+        return None
+    given = {"net": net, "trainer": trainer, "data": data, "metric": metric, "scaler": scaler}
+    for name, thing in given.items():
+        if thing is not None and state[name] is None:
+            raise MXNetError(f"{str(path)!r} was saved without {name}=, so it cannot be restored.")
+    if net is not None:
+        _restore_network(net, state["net"], str(path))
+    if trainer is not None:
+        _restore_trainer(trainer, state["trainer"], str(path))
+    if data is not None:
+        _with_position(data).load_state_dict(state["data"])
+    for thing, fields in ((metric, state["metric"]), (scaler, state["scaler"])):
+        if thing is not None:
+            set_fields(thing, fields)
+    set_random_states(state["random"])
+    return Checkpoint(path, state["step"], state["extra"])
+
+
+def _read_newest(place: Path) -> tuple[Path, dict[str, Any] | None]:
+    """Return the state in a file, or in the newest file of a folder that can be read."""
+    if not place.is_dir():
+        return place, _read(place) if place.exists() else None
+    problem: FormatError | None = None
+    for path in reversed(steps(place).values()):
+        try:
+            return path, _read(path)
+        except FormatError as error:
+            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=3)
+            problem = error
+    if problem is not None:
+        raise problem
+    return place, None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    state = tree_file.read(path)
+    if not isinstance(state, dict) or state.get("kind") != KIND:
+        raise FormatError(f"{str(path)!r} is not a checkpoint of a training run.")
+    if state.get("version") != VERSION:
+        raise FormatError(f"{str(path)!r} is a checkpoint of another version of MXNext.")
+    return state
+
+
+def _with_position(data: Any) -> Any:
+    if not (hasattr(data, "state_dict") and hasattr(data, "load_state_dict")):
+        raise MXNetError(
+            f"data is a {type(data).__name__}, whose position is not known: use "
+            "data = mx.checkpoint.track(loader) and iterate over that."
+        )
+    return data
+
+
+# -- the network -----------------------------------------------------------------------------------
+
+
+def _network_state(net: Any) -> dict[str, list]:
+    return {
+        name: [plain(array) for array in param.list_data()]
+        for name, param in net._collect_params_with_prefix().items()
+    }
+
+
+def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
+    """Set all parameters, or none if a name or a number of devices differs."""
+    params = net._collect_params_with_prefix()
+    problems = [f"{name!r} is only in the file" for name in saved if name not in params]
+    problems += [f"{name!r} is not in the file" for name in params if name not in saved]
+    arrays = {n: [wrap_plain(NDArray, t) for t in saved[n]] for n in params if n in saved}
+    for name, copies in arrays.items():
+        param = params[name]
+        devices = len(param.list_ctx()) if param._data is not None or param._deferred_init else 1
+        if len(copies) != devices:
+            problems.append(f"{name!r} is on {devices} devices here, on {len(copies)} in the file")
+            continue
+        try:
+            param._check_loading(copies[0], None, False, "current")
+        except MXNetError as error:
+            problems.append(str(error))
+    if problems:
+        listed = "; ".join(problems)
+        raise MXNetError(f"{path!r} is of another network, and nothing was changed: {listed}.")
+    for name, copies in arrays.items():
+        params[name]._load_init(copies[0], None)
+        for target, source in zip(params[name].list_data(), copies, strict=True):
+            target[:] = source
+
+
+# -- the trainer -----------------------------------------------------------------------------------
+
+
+def _updaters(trainer: Any) -> list:
+    trainer._prepare()
+    if trainer._kvstore is not None and trainer._update_on_kvstore:
+        return [trainer._kvstore._updater]
+    return trainer._updaters
+
+
+def _trainer_state(trainer: Any) -> dict[str, Any]:
+    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    return {
+        "states": [updater.get_states() for updater in _updaters(trainer)],
+        "optimizer": get_fields(trainer._optimizer),
+        "kind": type(trainer._optimizer).__name__,
+        "scale": trainer._scale,
+        "scaler": None if scaler is None else get_fields(scaler),
+    }
+
+
+def _restore_trainer(trainer: Any, saved: Mapping[str, Any], path: str) -> None:
+    updaters, kind = _updaters(trainer), type(trainer._optimizer).__name__
+    if kind != saved["kind"] or len(updaters) != len(saved["states"]):
+        raise MXNetError(
+            f"{path!r} is of a Trainer with {saved['kind']} on {len(saved['states'])} devices; "
+            f"this one has {kind} on {len(updaters)}."
+        )
+    for updater, states in zip(updaters, saved["states"], strict=True):
+        updater.set_states(states)
+    set_fields(trainer._optimizer, saved["optimizer"])
+    trainer._scale = saved["scale"]
+    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    if scaler is not None and saved["scaler"] is not None:
+        set_fields(scaler, saved["scaler"])
