@@ -139,13 +139,13 @@ def with_metaclass(meta: type, *bases: type) -> type:
 # -- between Python and C ----------------------------------------------------------------------
 
 
-def py_str(x: bytes) -> str:
-    """Return the text of C's bytes.
+def py_str(x: bytes | str) -> str:
+    """Return the text of bytes, or a text as it is.
 
     >>> py_str(b"relu")
     'relu'
     """
-    return x.decode("utf-8")
+    return x if isinstance(x, str) else x.decode("utf-8")
 
 
 def c_str(string: str) -> ctypes.c_char_p:

@@ -155,14 +155,8 @@ class _Array(NamedTuple):
 
 def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
     graph = symbol._graph
-    unknown = sorted(set(shapes) - {n.name for n in graph.variables})
-    if unknown:
-        names = [n.name for n in graph.variables]
-        raise MXNetError(
-            f"simple_bind error: {unknown[0]!r} is not an argument of the symbol, which has "
-            f"{', '.join(names)}. {did_you_mean(unknown[0], names)}".rstrip()
-        )
-    given = {n: unknown_for_zero(tuple(int(k) for k in s)) for n, s in shapes.items()}
+    names = {n.name for n in graph.variables}  # shapes of other names are ignored, as in MXNet
+    given = {n: unknown_for_zero(tuple(map(int, s))) for n, s in shapes.items() if n in names}
     found = infer_shapes(graph, given)
     variables = [*graph.arguments, *graph.auxiliary]
     shapes_found = [*found.arguments, *found.auxiliary]

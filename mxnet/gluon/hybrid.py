@@ -501,10 +501,13 @@ class HybridBlock(Block):
     def _restore(self, told: dict[str, Any]) -> None:
         super()._restore(told)
         if told.get("hybridized"):
-            inputs = [symbol.load_json(text) for text in told["inputs"]]
-            self._cached_graph = inputs, symbol.load_json(told["symbol"])
-            self._in_format, self._out_format = told["in_format"], told["out_format"]
             self._active = True
+            inputs = [symbol.load_json(text) for text in told["inputs"]]
+            graph = symbol.load_json(told["symbol"])
+            known = {*self.collect_params(), *(v.name for v in inputs)}
+            if known.issuperset(graph.list_inputs()):  # else this block, named otherwise, traces
+                self._cached_graph = inputs, graph
+                self._in_format, self._out_format = told["in_format"], told["out_format"]
 
     def __getstate__(self) -> dict[str, Any]:
         # Prepared graphs are made again on the first call.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..ndarray import NDArray, array
 from ..ndarray.sparse import CSRNDArray
-from .array_iter import NDArrayIter
+from .array_iter import NDArrayIter, named_arrays
 from .batches import DataBatch, DataDesc, DataIter
 from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
 from .image_iterators import (
@@ -16,6 +18,14 @@ from .image_iterators import (
     ImageRecordUInt8Iter_v1,
 )
 from .wrapping_iters import PrefetchingIter, ResizeIter
+
+
+def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
+    """Return pairs of name and array, as `NDArrayIter` reads its arguments."""
+    if data is None and allow_empty:
+        return []
+    return named_arrays(data, default_name)
+
 
 __all__ = [
     "CSRNDArray",

@@ -18,6 +18,7 @@ from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of
 from ..metric import EvalMetric
 from ..model import BatchEndParam
 from ..ndarray import NDArray
+from .names import check_input_names as _check_input_names  # noqa: F401
 from .progress import Progress
 from .snapshot import Resuming
 from .steps import SGD_DEFAULTS, Params, Steps

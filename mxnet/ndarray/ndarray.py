@@ -399,6 +399,30 @@ class NDArray(NDArrayMethods):
                 return
         indexing.write(place, key, value)
 
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(
+        slc_key: tuple[slice, ...], shape: tuple[int, ...]
+    ) -> bool:
+        """Return whether slices, one for each axis, select one block of memory."""
+        sizes = [len(range(*key.indices(n))) for key, n in zip(slc_key, shape, strict=True)]
+        whole = True  # of all axes that follow
+        for key, size, full in reversed(list(zip(slc_key, sizes, shape, strict=True))):
+            if size != 1 and (not whole or key.step not in (None, 1)):
+                return False
+            whole = whole and size == full
+        return True
+
+    @staticmethod
+    def _basic_indexing_contiguous_flat_begin_end(
+        slc_key: tuple[slice, ...], shape: tuple[int, ...]
+    ) -> tuple[int, int]:
+        """Return where the block that slices select begins and ends in memory."""
+        begin = end = 0
+        for key, n in zip(slc_key, shape, strict=True):
+            places = range(*key.indices(n))
+            begin, end = begin * n + places[0], end * n + places[-1]
+        return begin, end + 1
+
     def _at(self, idx: int) -> NDArray:
         """Return the part at one index of the first axis; it shares memory."""
         return self[operator.index(idx)]

@@ -10,6 +10,12 @@ from .large_batch import LAMB, LARS, LBSGD
 from .sgd import DCASGD, NAG, SGD, SGLD, Signum, Test, ccSGD
 from .updater import Updater, get_updater
 
+
+def _flatten_list(nested: list[list]) -> list:
+    """Return the elements of lists as one list."""
+    return [element for part in nested for element in part]
+
+
 __all__ = [
     "DCASGD",
     "FTML",

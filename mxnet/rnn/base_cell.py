@@ -45,6 +45,11 @@ class BaseRNNCell:
 
     _num_hidden: int
 
+    @staticmethod
+    def _get_activation(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
+        """Apply an activation given by its name or as a function; for cells of users."""
+        return activated(inputs, activation, **kwargs)
+
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
         self._own_params = params is None
         self._prefix = prefix

@@ -6,8 +6,10 @@ from typing import Any
 
 from .base_cell import HybridRecurrentCell, RecurrentCell
 from .combined_cells import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
+from .combined_cells import _all_states as _cells_state_info  # noqa: F401
 from .modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
 from .sequences import as_list as _as_list  # noqa: F401 other packages know these from here
+from .sequences import begin_state_like as _get_begin_state  # noqa: F401
 from .sequences import format_sequence as _format_sequence  # noqa: F401
 from .sequences import mask_sequence as _mask_sequence_variable_length  # noqa: F401
 from .sequences import reverse_sequence as _reverse_sequences  # noqa: F401

@@ -48,6 +48,16 @@ class BaseSparseNDArray(NDArray):
 
     __slots__ = ("_ghost", "_indices", "_shape", "_values")
 
+    @property
+    def _num_aux(self) -> int:
+        """The number of index arrays."""
+        return len(self._parts()) - 1
+
+    @property
+    def _aux_types(self) -> list[type]:
+        """The NumPy types of the index arrays."""
+        return [np.int64] * self._num_aux
+
     def __init__(self, handle: BaseSparseNDArray, writable: bool = True) -> None:
         if type(handle) is not type(self):
             raise TypeError(
