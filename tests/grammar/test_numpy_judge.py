@@ -54,7 +54,7 @@ OTHERS: dict[str, Judge] = {
     "_npi_tensorinv": np.linalg.tensorinv,
     "_npi_indices": lambda dimensions, dtype="int32": np.indices(dimensions, dtype),
     "_npi_logspace": np.logspace,
-    "_npx_nonzero": lambda x: np.argwhere(x),
+    "_npx_nonzero": lambda x: np.argwhere(np.atleast_1d(x)),
 }
 
 

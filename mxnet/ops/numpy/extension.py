@@ -145,19 +145,19 @@ def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "
 
 @op("_npx_nonzero", "_npi_nonzero", types="T -> int64", value_dependent=True)
 def nonzero(x: Tensor) -> Tensor:
-    """Return the indices of elements that are not 0, one row for each.
+    """Return the indices of elements that are not 0, one row for each; a scalar is a vector of one.
 
     >>> mx.nd._internal._npx_nonzero(mx.nd.array([[0, 1], [2, 0]])).asnumpy()
     array([[0, 1],
            [1, 0]])
     """
-    return torch.nonzero(x.detach())
+    return torch.nonzero(x.detach() if x.ndim else x.detach().reshape(1))
 
 
 @nonzero.infer_outputs
 def nonzero_shape(x: Shape | None) -> Shape | None:
     """One column for each axis; how many rows is known only when it runs."""
-    return None if x is None else (UNKNOWN, len(x))
+    return None if x is None else (UNKNOWN, max(len(x), 1))
 
 
 @op("_npx_constraint_check", types="bool -> bool")
