@@ -92,10 +92,9 @@ def test_files_of_torch_run_here(module: type, data: torch.Tensor) -> None:
     assert relative_error(found.asnumpy(), wanted) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["resnet18_v2", "mobilenetv2_0.25"])
-def test_exported_model_is_imported_equal(name: str, tmp_path: pathlib.Path) -> None:
-    """A zoo model that goes out and comes back computes the same."""
-    net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
+def test_exported_model_is_imported_for_modules(tmp_path: pathlib.Path) -> None:
+    """What goes out and comes back computes the same in a Module."""
+    net = mx.gluon.model_zoo.vision.get_model("mobilenetv2_0.25", classes=5)
     net.initialize(mx.init.Xavier())
     net.hybridize()
     data = mx.nd.random.normal(shape=(2, 3, 64, 64))
@@ -109,8 +108,6 @@ def test_exported_model_is_imported_equal(name: str, tmp_path: pathlib.Path) -> 
     module.set_params(args, aux)
     module.forward(mx.io.DataBatch([data]))
     assert relative_error(module.get_outputs()[0].asnumpy(), wanted) < 1e-6
-    again = contrib_onnx.import_to_gluon(path)(data).asnumpy()
-    assert relative_error(again, wanted) < 1e-6
 
 
 def test_metadata_lists_inputs_without_parameters(tmp_path: pathlib.Path) -> None:
