@@ -258,7 +258,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     params : ParameterDict, or dict of Parameter or NDArray
     root_rank : int
     prefix : str, optional
-        Accepted: names need not be told apart.
+        Accepted: names need not be unique.
     """
     if not isinstance(params, Mapping) and not hasattr(params, "items"):
         raise MXNetError(f"invalid params of type {type(params).__name__}: give a dict.")

@@ -193,20 +193,20 @@ class Group:
         watch, waited = self.watch, time.monotonic() - start
         if is_broken:
             return self._lost(error, what, start)
-        if watch.verdict is None and waited < self.timeout:
+        if watch.failure is None and waited < self.timeout:
             return None
-        if watch.verdict is None:
-            self._condemn_late(watch, what)
+        if watch.failure is None:
+            self._report_late_rank(watch, what)
         self._unfinished = watch.has_failed = True
-        return WorkerFailed(describe_failure(watch.verdict, self.rank, what, waited))
+        return WorkerFailed(describe_failure(watch.failure, self.rank, what, waited))
 
-    def _condemn_late(self, watch: Watch, what: str) -> None:
+    def _report_late_rank(self, watch: Watch, what: str) -> None:
         """Blame the rank that has taken part in the fewest exchanges."""
         beats = {r: watch.beat_of(r) for r in range(self.size) if r != self.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
         where = f" (at {beat['at']})" if beat.get("at") else ""
-        watch.condemn(
+        watch.report_failure(
             late,
             beat["host"],
             beat["pid"],
@@ -218,12 +218,12 @@ class Group:
         """Return the error for a broken connection, after finding out whose it was."""
         watch = self.watch
         watch.suspect()
-        verdict = watch.await_verdict(watch.heartbeat + 5)
+        failure = watch.wait_for_failure(watch.heartbeat + 5)
         watch.has_failed = True
         waited = time.monotonic() - start
-        if verdict is None:
-            verdict = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
-        return WorkerFailed(describe_failure(verdict, self.rank, what, waited))
+        if failure is None:
+            failure = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
+        return WorkerFailed(describe_failure(failure, self.rank, what, waited))
 
     def _abandon(self) -> None:
         """End at once if an exchange was given up: torch would wait for it at the very end."""

@@ -30,7 +30,7 @@ class Bucket:
 
 
 @dataclass
-class Flight:
+class PendingBucket:
     """A buffer on its way."""
 
     bucket: Bucket
@@ -62,11 +62,11 @@ class Reducer:
         """
         plan = self.plan(keys, tensors)
         self.rounds += 1
-        flights = []
+        pending = []
         for number, bucket in enumerate(plan):
             parts = [tensors[i] for i in bucket.places]
-            flights.append(self.launch(bucket, parts, keys, f"{self.rounds} {number} {facts}"))
-        return Reduction(self, list(keys), list(tensors), flights, facts)
+            pending.append(self.launch(bucket, parts, keys, f"{self.rounds} {number} {facts}"))
+        return Reduction(self, list(keys), list(tensors), pending, facts)
 
     def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
         """Return which tensors go together; new lists of keys are agreed on first."""
@@ -100,7 +100,7 @@ class Reducer:
         keys: Sequence[Any],
         text: str,
         extra: tuple[float, ...] = (),
-    ) -> Flight:
+    ) -> PendingBucket:
         """Start to sum one bucket; `text` must be the same on all ranks, `extra` is summed too."""
         dtype = parts[0].dtype
         if self.wire is not None and dtype.is_floating_point:
@@ -112,7 +112,7 @@ class Reducer:
         flat = [p.reshape(-1) if p.dtype is dtype else p.reshape(-1).to(dtype) for p in parts]
         buffer = torch.cat([*flat, tail])
         expected = (tail[-BITS:] * self.group.size).cpu()
-        return Flight(bucket, buffer, expected, self.group.start_sum(buffer))
+        return PendingBucket(bucket, buffer, expected, self.group.start_sum(buffer))
 
 
 def _bucket(places: list[int], tensors: Sequence[Tensor]) -> Bucket:
@@ -127,32 +127,32 @@ class Reduction:
         reducer: Reducer,
         keys: list[Any],
         tensors: list[Tensor],
-        flights: list[Flight],
+        pending: list[PendingBucket],
         facts: str,
     ) -> None:
         self.reducer, self.keys, self.facts = reducer, keys, facts
         self._shapes = [(t.shape, t.dtype) for t in tensors]
-        self._flights = flights
+        self._sent_buckets = pending
 
     def sums(self) -> Iterator[tuple[list[Any], list[Tensor]]]:
         """Yield keys and their sums, bucket by bucket as they arrive; each is a view of one."""
         group = self.reducer.group
-        for flight in self._flights:
-            keys = [self.keys[i] for i in flight.bucket.places]
-            group.finish(flight.work, _sum_of(keys))
-            self._check(flight, keys)
-            yield keys, self._views(flight)
+        for bucket_sent in self._sent_buckets:
+            keys = [self.keys[i] for i in bucket_sent.bucket.places]
+            group.finish(bucket_sent.work, _sum_of(keys))
+            self._check(bucket_sent, keys)
+            yield keys, self._views(bucket_sent)
 
-    def _views(self, flight: Flight) -> list[Tensor]:
-        parts = flight.buffer[: sum(flight.bucket.sizes)].split(flight.bucket.sizes)
-        shapes = [self._shapes[i] for i in flight.bucket.places]
+    def _views(self, bucket_sent: PendingBucket) -> list[Tensor]:
+        parts = bucket_sent.buffer[: sum(bucket_sent.bucket.sizes)].split(bucket_sent.bucket.sizes)
+        shapes = [self._shapes[i] for i in bucket_sent.bucket.places]
         return [
             (p if p.dtype is dtype else p.to(dtype)).view(shape)
             for p, (shape, dtype) in zip(parts, shapes, strict=True)
         ]
 
-    def _check(self, flight: Flight, keys: list[Any]) -> None:
-        if flight.expected.equal(flight.buffer[-BITS:].cpu()):
+    def _check(self, bucket_sent: PendingBucket, keys: list[Any]) -> None:
+        if bucket_sent.expected.equal(bucket_sent.buffer[-BITS:].cpu()):
             return
         mine = f"keys {', '.join(map(str, keys))} {self.facts}".strip()
         found = self.reducer.group.gather_bytes(mine.encode(), "a comparison of keys")

@@ -73,7 +73,7 @@ def join(job: Job) -> Members:
 
 
 def _await_all(store: Any, job: Job, timeout: float) -> None:
-    """Wait until all workers are here; whoever gives up first tells the others why."""
+    """Wait until all workers are here; whoever gives up first writes down why."""
     keys = [f"here/{r}" for r in range(job.size)]
     end = time.monotonic() + timeout
     try:

@@ -1,8 +1,8 @@
-"""`Watch`: every rank tells that it lives and what it does; who fails is named to all others.
+"""`Watch`: heartbeats of all ranks, so that a rank that fails is named to all others.
 
 Each rank has a thread that writes a heartbeat to the job's key-value service once a second, and
 reads the heartbeat of the next rank only, so the cost does not grow with the number of workers.
-The first who finds a failure writes it down as the verdict, which ends every rank.
+The first who finds a failure writes it down as the failure, which ends every rank.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from ..error import MXNetError
 
-GRACE = 5.0  # seconds in which a rank may end by itself after a verdict
+GRACE = 5.0  # seconds in which a rank may end by itself after a failure
 LINGER = 30.0  # seconds for which the host of the rendezvous waits for the others at the end
 
 
@@ -46,7 +46,7 @@ class Watch:
         self.store, self.rank, self.size, self.heartbeat = store, rank, size, heartbeat
         self.serves = serves
         self.interval = min(1.0, heartbeat / 4)
-        self.verdict: dict[str, Any] | None = None
+        self.failure: dict[str, Any] | None = None
         self.has_failed = False  # the main thread has raised, or is about to
         self.doing: tuple[int, str, float] = (0, "setup", time.monotonic())
         self.host = socket.gethostname()
@@ -64,7 +64,7 @@ class Watch:
         self._beat()
         self._thread.start()
         self._previous_hook = sys.excepthook
-        sys.excepthook = self._report
+        sys.excepthook = self._on_uncaught
         atexit.register(self.stop)
 
     def enter(self, what: str) -> None:
@@ -82,7 +82,7 @@ class Watch:
         if self._stop.is_set():
             return
         self._stop.set()
-        if sys.excepthook == self._report:
+        if sys.excepthook == self._on_uncaught:
             sys.excepthook = self._previous_hook
         self._thread.join(self.interval + 1)
         with contextlib.suppress(RuntimeError):
@@ -91,36 +91,36 @@ class Watch:
                 self._linger()
 
     def _linger(self) -> None:
-        """Wait for the others to leave; after a failure, so that all can read the verdict."""
+        """Wait for the others to leave; after a failure, so that all can read the failure."""
         start = time.monotonic()
         while True:
-            found = self.store.check(["verdict"])
-            lost = json.loads(self.store.get("verdict"))["rank"] if found else None
+            found = self.store.check(["failure"])
+            lost = json.loads(self.store.get("failure"))["rank"] if found else None
             others = [f"left/{r}" for r in range(self.size) if r != lost]
             limit = 2 * GRACE if found else LINGER
             if self.store.check(others) or time.monotonic() - start > limit:
                 return
             time.sleep(0.05)
 
-    def _report(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    def _on_uncaught(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
         """Write an uncaught error down for the others, then show it as usual."""
         if not isinstance(error, WorkerFailed):
             why = f"raised {kind.__name__}: {str(error)[:300]}"
             with contextlib.suppress(RuntimeError):
-                self.condemn(self.rank, self.host, os.getpid(), why)
+                self.report_failure(self.rank, self.host, os.getpid(), why)
         self.has_failed = True
         self._previous_hook(kind, error, trace)
 
     # -- the others ---------------------------------------------------------------------------
 
-    def condemn(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
-        """Write the verdict, unless there is one; return the one that counts."""
+    def report_failure(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
+        """Write the failure, unless there is one; return the one that counts."""
         mine = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
-        self.verdict = json.loads(self.store.compare_set("verdict", "", mine))
-        return self.verdict
+        self.failure = json.loads(self.store.compare_set("failure", "", mine))
+        return self.failure
 
     def suspect(self) -> None:
-        """Tell all watches that a connection broke: silence counts sooner now."""
+        """Let all watches know that a connection broke: silence counts sooner now."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
@@ -130,12 +130,12 @@ class Watch:
             return {"host": "unknown host", "pid": 0, "round": -1, "doing": "nothing", "for": 0.0}
         return json.loads(self.store.get(f"beat/{rank}"))
 
-    def await_verdict(self, seconds: float) -> dict[str, Any] | None:
-        """Return the verdict, after waiting for one."""
+    def wait_for_failure(self, seconds: float) -> dict[str, Any] | None:
+        """Return the failure, after waiting for one."""
         end = time.monotonic() + seconds
-        while self.verdict is None and time.monotonic() < end:
+        while self.failure is None and time.monotonic() < end:
             time.sleep(0.05)
-        return self.verdict
+        return self.failure
 
     # -- the thread ---------------------------------------------------------------------------
 
@@ -149,11 +149,11 @@ class Watch:
             except RuntimeError:
                 now = time.monotonic()
                 lost = now if lost is None else lost
-                if now - lost > self.heartbeat and self.verdict is None:
+                if now - lost > self.heartbeat and self.failure is None:
                     why = "does not answer: the process that serves the rendezvous is gone"
-                    self.verdict = {"rank": None, "host": "", "pid": 0, "why": why}
-            if self.verdict is not None:
-                self._enforce()
+                    self.failure = {"rank": None, "host": "", "pid": 0, "why": why}
+            if self.failure is not None:
+                self._exit_after_grace()
                 return
 
     def _beat(self) -> None:
@@ -169,19 +169,19 @@ class Watch:
             "at": _line_of(self._main),
         }
         self.store.set(f"beat/{self.rank}", json.dumps(beat))
-        if self.store.check(["verdict"]):
-            self.verdict = json.loads(self.store.get("verdict"))
+        if self.store.check(["failure"]):
+            self.failure = json.loads(self.store.get("failure"))
 
     def _look(self) -> None:
         """Read the next rank's heartbeat; silence for too long is a failure."""
-        if self._next == self.rank or self.verdict is not None:
+        if self._next == self.rank or self.failure is not None:
             return
         is_suspected = self.store.check(["suspect"])
         beat = self.beat_of(self._next)
         if self.store.check([f"left/{self._next}"]):
             if is_suspected:
                 why = "ended its program while others still needed it"
-                self.condemn(self._next, beat["host"], beat["pid"], why)
+                self.report_failure(self._next, beat["host"], beat["pid"], why)
             else:
                 self._follow((self._next + 1) % self.size)
             return
@@ -195,13 +195,13 @@ class Watch:
                 f"was killed, crashed or is frozen: it has been silent for {silent:.1f} s, and "
                 f"was last in {beat['doing']}{_shown(beat)}"
             )
-            self.condemn(self._next, beat["host"], beat["pid"], why)
+            self.report_failure(self._next, beat["host"], beat["pid"], why)
 
     def _follow(self, rank: int) -> None:
         self._next, self._seen = rank, (None, time.monotonic())
 
-    def _enforce(self) -> None:
-        """End the process if the main thread does not hear of the verdict in time."""
+    def _exit_after_grace(self) -> None:
+        """End the process if the main thread does not hear of the failure in time."""
         end = time.monotonic() + GRACE
         while time.monotonic() < end and not self.has_failed:
             if self._stop.wait(0.1):
@@ -209,7 +209,7 @@ class Watch:
         if self.has_failed:
             return
         _, what, since = self.doing
-        message = describe_failure(self.verdict or {}, self.rank, what, time.monotonic() - since)
+        message = describe_failure(self.failure or {}, self.rank, what, time.monotonic() - since)
         sys.stdout.flush()
         sys.stderr.write(f"mxnet.distributed.WorkerFailed: {message}\n")
         sys.stderr.flush()
@@ -232,9 +232,9 @@ def _line_of(thread: int | None) -> str:
     return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
 
 
-def describe_failure(verdict: dict[str, Any], rank: int, what: str, seconds: float) -> str:
+def describe_failure(failure: dict[str, Any], rank: int, what: str, seconds: float) -> str:
     """Return the one error message: who failed, where and how, and what this rank was doing."""
     who = "The job"
-    if verdict.get("rank") is not None:
-        who = f"Rank {verdict['rank']} on {verdict['host']} (pid {verdict['pid']})"
-    return f"{who} {verdict.get('why')}. Rank {rank} was in {what} for {seconds:.1f} s."
+    if failure.get("rank") is not None:
+        who = f"Rank {failure['rank']} on {failure['host']} (pid {failure['pid']})"
+    return f"{who} {failure.get('why')}. Rank {rank} was in {what} for {seconds:.1f} s."

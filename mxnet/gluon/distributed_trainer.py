@@ -23,7 +23,7 @@ class DistributedTrainer(Trainer):
     compression_params : dict, optional
         ``{'type': 'fp16'}``, 'bf16' or '2bit': how gradients travel.
     gradient_predivide_factor, prefix, num_groups
-        Accepted: sums do not overflow in float32, and names need not be told apart.
+        Accepted: sums do not overflow in float32, and names need not be unique.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ class UnknownCapability(MXNetError, ValueError):
 
 
 class KVStoreBase:
-    """Base of stores; a subclass tells as much of this as it can."""
+    """Base class of stores; a subclass overrides what it supports."""
 
     OPTIMIZER = "optimizer"  # the capability to update weights by itself
     kv_registry: ClassVar[dict[str, type]] = {}
@@ -41,7 +41,7 @@ class KVStoreBase:
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Return whether the store can do something; `OPTIMIZER` is what may be asked."""
-        raise NotImplementedError("is_capable is for subclasses to tell")
+        raise NotImplementedError("is_capable must be overridden by subclasses")
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
         """Write the states of the optimizer to a file."""

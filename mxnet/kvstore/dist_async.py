@@ -27,10 +27,10 @@ from ..formats.location import existing_file, local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
-from . import shelf
+from . import async_server
+from .async_server import Payload
 from .keys import Key, dense_outputs, grouped
 from .kvstore import ASYNC, KVStore
-from .shelf import Parcel
 from .summing import summed
 
 __all__ = ["DistAsyncStore"]
@@ -49,7 +49,7 @@ class DistAsyncStore(KVStore):
         self._own: list[Any] = []  # pushes on their way
         self._settings: tuple = ()
         self._optimizer: opt.Optimizer | None = None
-        shelf.connect(group.store, f"worker{group.rank}", group.rank, group.size, servers)
+        async_server.connect(group.store, f"worker{group.rank}", group.rank, group.size, servers)
         atexit.register(self._finish)
         group.barrier(f"create({name!r})")
 
@@ -79,14 +79,14 @@ class DistAsyncStore(KVStore):
 
     def _lost(self, owner: str, error: RuntimeError) -> MXNetError:
         text = str(error).strip().rpartition("\n")[2]
-        if not shelf.is_connection_error(error):
+        if not async_server.is_connection_error(error):
             return MXNetError(f"{owner} of {self._name!r}: {text}")
         watch = self._group.watch
         watch.suspect()
-        verdict = watch.await_verdict(8.0)
+        failure = watch.wait_for_failure(8.0)
         watch.has_failed = self._group._unfinished = True
-        if verdict is not None and verdict.get("rank") is not None:
-            who = f"Rank {verdict['rank']} on {verdict['host']} {verdict['why']}"
+        if failure is not None and failure.get("rank") is not None:
+            who = f"Rank {failure['rank']} on {failure['host']} {failure['why']}"
         else:
             who = f"{owner} does not answer"
         return WorkerFailed(f"{who}. Rank {self.rank} was in a call to {owner}: {text}")
@@ -107,9 +107,9 @@ class DistAsyncStore(KVStore):
         self._group.agree(facts, "shape or dtype at init")
         for one, (first, *_) in entries:
             if self.rank == 0:
-                parcel = Parcel.of(first)
+                payload = Payload.of(first)
                 owner = self._owner(one)
-                self._result(owner, self._call(owner, shelf.init, one, parcel), "init")
+                self._result(owner, self._call(owner, async_server.init, one, payload), "init")
             self._stored[one] = _outline(first)
         self._group.barrier("init")
 
@@ -120,14 +120,14 @@ class DistAsyncStore(KVStore):
                 f"A {self._name!r} store applies pushes by an optimizer: call set_optimizer first."
             )
         self._send_settings()
-        parcels: dict[str, dict[Key, list[Parcel]]] = {}
+        payloads: dict[str, dict[Key, list[Payload]]] = {}
         for one, values in grouped("push", key, value):
             self._known(one, values)
             total = summed(one, values, values[0].context)
-            of_owner = parcels.setdefault(self._owner(one), {})
-            of_owner.setdefault(one, []).append(Parcel.of(total))
-        for owner, content in parcels.items():
-            self._own.append((owner, self._call(owner, shelf.push, content)))
+            of_owner = payloads.setdefault(self._owner(one), {})
+            of_owner.setdefault(one, []).append(Payload.of(total))
+        for owner, content in payloads.items():
+            self._own.append((owner, self._call(owner, async_server.push, content)))
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
@@ -142,12 +142,14 @@ class DistAsyncStore(KVStore):
             if ignore_sparse and not (places := dense_outputs(places)):
                 continue
             wanted.setdefault(self._owner(one), []).append((one, places))
-        calls = {o: self._call(o, shelf.pull, [k for k, _ in rows]) for o, rows in wanted.items()}
+        calls = {
+            o: self._call(o, async_server.pull, [k for k, _ in rows]) for o, rows in wanted.items()
+        }
         for owner, rows in wanted.items():
             found = self._result(owner, calls[owner], "pull")
-            for (_, places), parcel in zip(rows, found, strict=True):
+            for (_, places), payload in zip(rows, found, strict=True):
                 for place in places:
-                    parcel.array().copyto(place)
+                    payload.array().copyto(place)
 
     def _pull_rows(self, key: Key, places: list[NDArray], row_ids: list[NDArray]) -> None:
         self._settle()
@@ -157,7 +159,7 @@ class DistAsyncStore(KVStore):
         owner = self._owner(key)
         for place, rows in zip(places, row_ids, strict=True):
             ids = plain(rows).flatten().long().unique()
-            found = self._result(owner, self._call(owner, shelf.pull_rows, key, ids), "pull")
+            found = self._result(owner, self._call(owner, async_server.pull_rows, key, ids), "pull")
             found.array().copyto(place)
 
     # -- updating -----------------------------------------------------------------------------
@@ -170,14 +172,14 @@ class DistAsyncStore(KVStore):
         """
         self._optimizer, self._settings = optimizer, _settings(optimizer)
         if self.rank == 0:
-            self._on_all(shelf.set_optimizer, pickle.dumps(optimizer))
+            self._on_all(async_server.set_optimizer, pickle.dumps(optimizer))
         self._group.barrier("set_optimizer")
 
     def _send_settings(self) -> None:
         now = _settings(self._optimizer)
         if self.rank == 0 and now != self._settings:
             self._settings = now
-            self._on_all(shelf.change_settings, now)
+            self._on_all(async_server.change_settings, now)
 
     def _on_all(self, function: Callable, *arguments: Any) -> list[Any]:
         calls = [(o, self._call(o, function, *arguments)) for o in self._owners]
@@ -190,7 +192,7 @@ class DistAsyncStore(KVStore):
         """Gather the optimizer's states from all servers into a file."""
         self._settle()
         gathered = opt.get_updater(self._need_optimizer())
-        for states in self._on_all(shelf.states):
+        for states in self._on_all(async_server.states):
             part = opt.get_updater(self._need_optimizer())
             part.set_states(states)
             gathered.states.update(part.states)
@@ -202,7 +204,7 @@ class DistAsyncStore(KVStore):
         self._need_optimizer()
         states = Path(existing_file(fname)).read_bytes()
         if self.rank == 0:
-            self._on_all(shelf.load_states, states)
+            self._on_all(async_server.load_states, states)
         self._group.barrier("load_optimizer_states")
 
     def _need_optimizer(self) -> opt.Optimizer:
@@ -240,7 +242,7 @@ class DistAsyncStore(KVStore):
                 self._settle()
                 self._group.barrier("the end of the program")
             self._group.store.set(f"left/{self.rank}", "finished")  # servers leave now, too
-            shelf.disconnect()
+            async_server.disconnect()
 
 
 def _settings(optimizer: opt.Optimizer | None) -> tuple:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from .. import optimizer as opt
-from ..distributed.early import EarlySums, can_send_early
 from ..distributed.group import join_group
+from ..distributed.overlap import OverlappedSums, can_send_early
 from ..distributed.reduction import Reducer, Reduction
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
@@ -87,7 +87,9 @@ class DistSyncStore(KVStore):
                 self._apply_rows(one, stored, self._sum_rows(one, total))
         self._start(dense)
 
-    def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> EarlySums | None:
+    def watch_gradients(
+        self, keys: Sequence[Key], weights: Sequence[NDArray]
+    ) -> OverlappedSums | None:
         """Let gradients of weights leave during backward; None where that cannot help.
 
         `push_watched` takes the place of `push` for them.
@@ -95,14 +97,14 @@ class DistSyncStore(KVStore):
         is_plain = not isinstance(self._compression, TwoBit)
         if self._group.size == 1 or not is_plain or not can_send_early(weights):
             return None
-        early = EarlySums(self._reducer, keys, weights)
+        early = OverlappedSums(self._reducer, keys, weights)
         if early.is_useful:
             return early
         early.close()
         return None
 
     def push_watched(
-        self, early: EarlySums, keys: Sequence[Key], weights: Sequence[NDArray]
+        self, early: OverlappedSums, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> bool:
         """Push gradients that are watched; return False if they must be pushed as others are."""
         self._settle()

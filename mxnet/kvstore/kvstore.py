@@ -245,7 +245,7 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name that the store was made by."""
+        """The name that the store was created by."""
         return self._name
 
     @property

@@ -67,7 +67,7 @@ def _run_scheduler(job: Any) -> int:
 def _run_server(job: Any) -> int:
     """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
     from ..distributed.rendezvous import open_store
-    from . import shelf
+    from . import async_server
 
     store = open_store(job, False, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     number = store.add("server arrivals", 1) - 1
@@ -76,11 +76,11 @@ def _run_server(job: Any) -> int:
     def join_when_wanted() -> None:
         nonlocal joined
         if not joined and store.check(["rpc"]):
-            shelf.connect(store, f"server{number}", job.size + number, job.size, job.servers)
+            async_server.connect(store, f"server{number}", job.size + number, job.size, job.servers)
             joined = True
 
     status = await_workers(store, job.size, join_when_wanted)
-    shelf.disconnect()
+    async_server.disconnect()
     store.add("served", 1)
     return status
 
@@ -92,7 +92,7 @@ def await_workers(store: Any, size: int, each_time: Any = None) -> int:
     last, since = None, time.monotonic()
     while True:
         if store.check([f"left/{r}" for r in range(size)]):
-            return 1 if store.check(["verdict"]) else 0
+            return 1 if store.check(["failure"]) else 0
         beats = [store.get(f"beat/{r}") for r in range(size) if store.check([f"beat/{r}"])]
         if beats != last:
             last, since = beats, time.monotonic()

@@ -135,7 +135,7 @@ def _show(commands: list[list[str]]) -> Outcome:
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
     """Say which workers failed, and whether the job starts again."""
     lines = [f"rank {rank} {what}" for rank, what in outcome.failed.items() if rank >= 0]
-    found = scheduler.verdict(attempt)
+    found = scheduler.failure(attempt)
     lines = [found] if found else lines  # the others failed because of it
     goes_on = f"; restart {attempt + 1} of {restarts}" if attempt < restarts else ""
     text = "; ".join(lines) or f"the job ended with status {outcome.status}"

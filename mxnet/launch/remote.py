@@ -58,7 +58,7 @@ def ssh_commands(
 def run_ssh(
     commands: Sequence[tuple[str, list[str]]], scheduler: Scheduler, attempt: int
 ) -> Outcome:
-    """Run the workers by ssh; when one fails all others are told, and end."""
+    """Run the workers by ssh; when one fails all others get an error."""
     started = [
         Process(f"rank {rank}", command, os.environ) for rank, (_, command) in enumerate(commands)
     ]
@@ -67,7 +67,7 @@ def run_ssh(
         return Outcome(0, {})
     rank, status = started.index(failed), failed.status or 1
     why = f"ended with status {exit_status(status)}"
-    scheduler.condemn(attempt, rank, commands[rank][0], why)
+    scheduler.report_failure(attempt, rank, commands[rank][0], why)
     for process in started:
         process.wait(10)
         process.end()

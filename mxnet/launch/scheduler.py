@@ -47,19 +47,19 @@ class Scheduler:
     def _job(self, attempt: int) -> Any:
         return dist.PrefixStore(f"mxnet/{attempt}", self._store)
 
-    def verdict(self, attempt: int) -> str:
+    def failure(self, attempt: int) -> str:
         """Return what the workers found out about a failure, or nothing."""
         store = self._job(attempt)
-        if not store.check(["verdict"]):
+        if not store.check(["failure"]):
             return ""
-        found = json.loads(store.get("verdict"))
+        found = json.loads(store.get("failure"))
         return f"rank {found['rank']} on {found['host']} {found['why']}"
 
-    def condemn(self, attempt: int, rank: int, host: str, why: str) -> None:
-        """Tell all workers that one has failed."""
+    def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
+        """Write down for all workers that one has failed."""
         text = json.dumps({"rank": rank, "host": host, "pid": 0, "why": why})
         with contextlib.suppress(RuntimeError):
-            self._job(attempt).compare_set("verdict", "", text)
+            self._job(attempt).compare_set("failure", "", text)
 
 
 def own_address(towards: str | None = None) -> str:

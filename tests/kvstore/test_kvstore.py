@@ -210,7 +210,7 @@ def test_row_sparse_weights_are_trained():
         (lambda s: s.set_gradient_compression({"type": "2bit"}), "not supported for this type"),
     ],
 )
-def test_mistakes_are_told(act, message):
+def test_mistakes_raise(act, message):
     store = mx.kvstore.create()
     store.init(["a", "b"], ones(1, 1))
     with pytest.raises(mx.MXNetError, match=message):

@@ -33,7 +33,7 @@ LOST = ("eof", "connection", "broken pipe", "timed out", "pipe closed", "unreach
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Payload:
     """An array on its way: a dense tensor, or the rows of a row_sparse array."""
 
     values: Tensor
@@ -41,11 +41,11 @@ class Parcel:
     shape: tuple[int, ...] = ()
 
     @staticmethod
-    def of(array: NDArray) -> Parcel:
+    def of(array: NDArray) -> Payload:
         """Pack a copy of an array."""
         if array.stype == "default":
-            return Parcel(plain(array).detach().cpu().clone())
-        return Parcel(array._values.cpu().clone(), array._indices.cpu().clone(), array.shape)
+            return Payload(plain(array).detach().cpu().clone())
+        return Payload(array._values.cpu().clone(), array._indices.cpu().clone(), array.shape)
 
     def array(self) -> NDArray:
         """Return the array."""
@@ -54,30 +54,30 @@ class Parcel:
         return make(RowSparseNDArray, self.shape, self.values, self.rows)
 
 
-def init(key: Key, parcel: Parcel) -> None:
+def init(key: Key, payload: Payload) -> None:
     """Store the first value of a key."""
     with _lock:
-        _held._stored[key] = parcel.array()
+        _held._stored[key] = payload.array()
 
 
-def push(content: Mapping[Key, Sequence[Parcel]]) -> None:
+def push(content: Mapping[Key, Sequence[Payload]]) -> None:
     """Apply gradients by the optimizer."""
     with _lock:
-        for key, parcels in content.items():
-            for parcel in parcels:
-                _held._apply({key: parcel.array()})
+        for key, payloads in content.items():
+            for payload in payloads:
+                _held._apply({key: payload.array()})
 
 
-def pull(keys: Sequence[Key]) -> list[Parcel]:
+def pull(keys: Sequence[Key]) -> list[Payload]:
     """Return stored arrays."""
     with _lock:
-        return [Parcel.of(_held._stored[key]) for key in keys]
+        return [Payload.of(_held._stored[key]) for key in keys]
 
 
-def pull_rows(key: Key, rows: Tensor) -> Parcel:
+def pull_rows(key: Key, rows: Tensor) -> Payload:
     """Return some rows of a row_sparse array."""
     with _lock:
-        return Parcel.of(_held._stored[key].retain(wrap_plain(NDArray, rows)))
+        return Payload.of(_held._stored[key].retain(wrap_plain(NDArray, rows)))
 
 
 def set_optimizer(pickled: bytes) -> None:

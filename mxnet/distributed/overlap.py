@@ -16,10 +16,10 @@ from torch import Tensor
 
 from ..imperative.handle import plain
 from ..ndarray import NDArray
-from .reduction import BITS, Flight, Reducer, Reduction
+from .reduction import BITS, PendingBucket, Reducer, Reduction
 
 
-class EarlySums:
+class OverlappedSums:
     """Watches the gradients of some weights, and sends them in buckets.
 
     Parameters
@@ -57,7 +57,7 @@ class EarlySums:
 
     def _reset(self) -> None:
         self._missing = [set(bucket.places) for bucket in self._buckets]
-        self._flights: list[Flight] = []
+        self._sent_buckets: list[PendingBucket] = []
         self._sent: dict[int, tuple[Tensor, int]] = {}  # tensors as they left, and their versions
 
     def _gradient(self, place: int) -> Tensor:
@@ -67,16 +67,16 @@ class EarlySums:
         """Take note of a gradient; send the buckets that are full, always in the same order."""
         self._missing[self._bucket_of[place]].discard(place)
         last = len(self._buckets) - 1
-        while len(self._flights) < last and not self._missing[len(self._flights)]:
+        while len(self._sent_buckets) < last and not self._missing[len(self._sent_buckets)]:
             self._send(())
 
     def _send(self, extra: tuple[float, ...], facts: str = "") -> None:
-        number = len(self._flights)
+        number = len(self._sent_buckets)
         bucket = self._buckets[number]
         parts = [self._gradient(i) for i in bucket.places]
         self._sent.update((i, (t, t._version)) for i, t in zip(bucket.places, parts, strict=True))
         text = f"early {self.reducer.rounds} {number} {facts}"
-        self._flights.append(self.reducer.launch(bucket, parts, self.keys, text, extra))
+        self._sent_buckets.append(self.reducer.launch(bucket, parts, self.keys, text, extra))
 
     def _is_changed(self) -> bool:
         """Return whether a gradient is not the one that left."""
@@ -103,19 +103,19 @@ class EarlySums:
             Whether this worker can use the sums.
         """
         changed = not is_valid or self._is_changed()
-        while len(self._flights) < len(self._buckets) - 1:
+        while len(self._sent_buckets) < len(self._buckets) - 1:
             self._send(())
         self._send((float(changed),), facts)
-        flights = self._flights
+        pending = self._sent_buckets
         tensors = [plain(w) for w in self._weights]
         self._reset()
         self.reducer.rounds += 1
-        self.reducer.group.finish(flights[-1].work, "the last sum of a step")
-        reduction = Reduction(self.reducer, self.keys, tensors, flights, facts)
-        if flights[-1].buffer[-BITS - 1].item() == 0:
+        self.reducer.group.finish(pending[-1].work, "the last sum of a step")
+        reduction = Reduction(self.reducer, self.keys, tensors, pending, facts)
+        if pending[-1].buffer[-BITS - 1].item() == 0:
             return reduction
-        for flight in flights[:-1]:
-            self.reducer.group.finish(flight.work, "sums of gradients that were changed later")
+        for bucket_sent in pending[:-1]:
+            self.reducer.group.finish(bucket_sent.work, "sums of gradients that were changed later")
         return None
 
 
