@@ -10,11 +10,11 @@ READY := .venv/.ready
 .PHONY: help test lint format demo bench docs clean
 
 help:
-	@echo "make test    check the form of the code and run all tests"
+	@echo "make test    run the linters and all tests"
 	@echo "make demo    train a small network; results go to demo_output/"
 	@echo "make bench   measure speed"
-	@echo "make docs    make the tables of operators and variables anew"
-	@echo "make format  bring the code into form"
+	@echo "make docs    regenerate stubs and the tables of operators and variables"
+	@echo "make format  format the code"
 	@echo "make clean   remove what the other commands made"
 
 .venv: $(READY)
@@ -43,6 +43,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.run
 
 docs: $(READY)
+	$(BIN)/python -m tools.stubs
 	$(BIN)/python -m tools.operator_table
 	$(BIN)/python -m tools.env_table
 

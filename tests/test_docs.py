@@ -1,10 +1,13 @@
-"""The documents tell the truth about the code, as far as that can be checked."""
+"""The documentation is true, as far as that can be checked, and its programs run."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -31,7 +34,7 @@ def test_table_of_variables_is_up_to_date() -> None:
 
 
 def test_what_is_called_absent_is_absent() -> None:
-    """Who builds one of these takes it off the list."""
+    """Whoever builds one of these takes it off the list."""
     text = PAGE.read_text(encoding="utf-8")
     part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
     spelt = re.findall(r"`mx\.([\w.]+)`", part)
@@ -49,7 +52,33 @@ def test_links_lead_somewhere(page: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_named_files_exist(page: pathlib.Path) -> None:
-    """Paths in backticks that begin with a room of the project are real."""
+    """Paths in backticks that begin with a folder of the project are real."""
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def _programs() -> list[tuple[str, str]]:
+    """Return the Python programs of the how-to pages: each block stands alone."""
+    found = []
+    for name in ("adding-an-operator",):
+        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        found += [(f"{name}-{i}", block) for i, block in enumerate(blocks)]
+    return found
+
+
+@pytest.mark.parametrize(("name", "program"), _programs(), ids=[n for n, _ in _programs()])
+def test_programs_of_how_tos_run(name: str, program: str, tmp_path: pathlib.Path) -> None:
+    """They declare operators, so each runs in a process of its own."""
+    path = tmp_path / "program.py"
+    path.write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
