@@ -28,7 +28,8 @@ def exceptions() -> dict[str, int | None]:
 def is_allowed(place: str, count: int) -> bool:
     """Return whether a file may have this many names."""
     allowed = exceptions()
-    if any(place.startswith(f"{folder}/") for folder, n in allowed.items() if n is None):
+    tables = [name for name, count in allowed.items() if count is None]
+    if any(place == name or place.startswith(f"{name}/") for name in tables):
         return True
     return count <= (allowed.get(place) or 0)
 
