@@ -20,24 +20,27 @@ from .promotion import PromotedTypes, promote
 def _in_common_type(name: str, data: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     if not data:
         raise MXNetError(f"{name}: need at least one array.")
-    dtype = data[0].dtype
-    if len({x.dtype for x in data}) == 1:
+    first = data[0].dtype
+    for x in data:
+        if x.dtype is not first:
+            break
+    else:
         return data
+    dtype = first
     for x in data[1:]:
         dtype = promote(name, dtype, x.dtype)
-    return tuple(x if x.dtype is dtype else x.to(dtype) for x in data)
+    return tuple(x.to(dtype) for x in data)
 
 
 def join(name: str, data: tuple[Tensor, ...], axis: int) -> Tensor:
     """Concatenate arrays that agree in all sizes but one."""
     data = _in_common_type(name, data)
-    first = data[0]
-    ndim = first.ndim
+    ndim = data[0].ndim
     for other in data:
-        if other.ndim != ndim:
+        if other.ndim != ndim:  # torch lets empty vectors pass
             raise ShapeError(
                 f"{name}: all arrays need the same number of axes, but got shapes "
-                f"{list(first.shape)} and {list(other.shape)}."
+                f"{list(data[0].shape)} and {list(other.shape)}."
             )
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{name}: axis {axis} exceeds the input dimension of {ndim}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from .promotion import AttributeTypes, to_countable, to_float
 Axes = tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def axes_over(axis: Shape | int | None, ndim: int) -> Axes:
     """Return the axes that a reduction removes: None means all, an empty tuple none.
 
@@ -258,7 +259,7 @@ def extreme(name: str, kernel: Callable, *aliases: str, word: str, result: str) 
         if initial is not None:
             raise MXNetError(f"{name}: initial is not supported, but initial={initial} was given.")
         axes = axes_over(axis, a.ndim)
-        if any(a.shape[i] == 0 for i in axes):
+        if not a.numel() and any(a.shape[i] == 0 for i in axes):
             raise MXNetError(
                 f"{name}: zero-size array to reduction operation {word} which has no identity "
                 f"(shape {list(a.shape)}, axis {axis})."
