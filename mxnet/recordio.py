@@ -60,7 +60,7 @@ class MXRecordIO:
     flag : 'r' or 'w'
     on_error : 'raise' or 'skip'
         What to do where a file that is read is damaged: raise `FormatError`, or go on with the next
-        whole record. `damage` then tells what was left out, and `skipped` how many stretches.
+        whole record. `damage` then lists what was left out, and `skipped` counts the ranges.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
@@ -135,7 +135,7 @@ class MXRecordIO:
 
     @property
     def skipped(self) -> int:
-        """How many damaged stretches were left out since the file was opened or reset."""
+        """How many damaged ranges were left out since the file was opened or reset."""
         return len(self.damage)
 
     def __iter__(self) -> Iterator[bytes]:

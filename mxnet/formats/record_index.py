@@ -55,7 +55,7 @@ def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
     def parse(fields: list[str]) -> ListedImage:
         if len(fields) < 3 or not fields[-1]:
             raise ValueError("an index, labels and a path")
-        # MXNet's own lists may tell the index as a float.
+        # Lists that MXNet wrote may have the index as a float.
         return ListedImage(int(float(fields[0])), tuple(map(float, fields[1:-1])), fields[-1])
 
     return _parsed(place, parse, "index, labels and path with tabs between them", on_error)

@@ -30,7 +30,7 @@ WRITE_BUFFER = 1 << 20
 
 
 class Damage(NamedTuple):
-    """A stretch of a file that holds no whole record, and what was wrong where it begins."""
+    """A damaged range of a file: it holds no whole record; `error` says what was wrong."""
 
     start: int
     end: int

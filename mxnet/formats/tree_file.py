@@ -32,7 +32,7 @@ def read(place: Any) -> Any:
     """Read a tree. Mappings come back as dicts; NumPy arrays and bytes as what they were."""
     tensors = params_file.read(place)
     if not isinstance(tensors, dict) or TREE not in tensors:
-        raise FormatError(f"{str(place)!r} holds arrays, but no tree that tells what they are.")
+        raise FormatError(f"{str(place)!r} holds arrays, but no description of a tree.")
     try:
         return _build(json.loads(_to_bytes(tensors[TREE])), tensors)
     except (KeyError, ValueError, TypeError, AttributeError) as error:

@@ -353,22 +353,22 @@ class Block:
         hint = type(self).__name__.lower()
         number = counts.setdefault("", 0)
         counts[""] += 1
-        told: dict[str, Any] = {"orig_name": self.name, **self._traced()}
-        told["children"] = {child.name: key for key, child in self._children.items()}
+        described: dict[str, Any] = {"orig_name": self.name, **self._traced()}
+        described["children"] = {child.name: key for key, child in self._children.items()}
         for child in self._children.values():
-            told.update(child._describe(counts))
-        return {f"{hint}{number}": told}
+            described.update(child._describe(counts))
+        return {f"{hint}{number}": described}
 
     def _traced(self) -> dict[str, Any]:
-        """Return what `save` tells of this block's graph."""
+        """Return what `save` writes about this block's graph."""
         return {"hybridized": False}
 
-    def _restore(self, told: dict[str, Any]) -> None:
-        """Take over the graphs that `save` told of."""
-        parts = [v for v in told.values() if isinstance(v, dict) and "orig_name" in v]
+    def _restore(self, described: dict[str, Any]) -> None:
+        """Restore the graphs that `save` wrote."""
+        parts = [v for v in described.values() if isinstance(v, dict) and "orig_name" in v]
         if len(parts) != len(self._children):
             raise ParameterError(
-                f"The file tells of {len(parts)} children of '{told.get('orig_name')}', but "
+                f"The file has {len(parts)} children of '{described.get('orig_name')}', but "
                 f"'{self.name}' has {len(self._children)}."
             )
         for part, child in zip(parts, self._children.values(), strict=True):

@@ -498,16 +498,16 @@ class HybridBlock(Block):
             "hybridized": True,
         }
 
-    def _restore(self, told: dict[str, Any]) -> None:
-        super()._restore(told)
-        if told.get("hybridized"):
+    def _restore(self, described: dict[str, Any]) -> None:
+        super()._restore(described)
+        if described.get("hybridized"):
             self._active = True
-            inputs = [symbol.load_json(text) for text in told["inputs"]]
-            graph = symbol.load_json(told["symbol"])
+            inputs = [symbol.load_json(text) for text in described["inputs"]]
+            graph = symbol.load_json(described["symbol"])
             known = {*self.collect_params(), *(v.name for v in inputs)}
             if known.issuperset(graph.list_inputs()):  # else this block, named otherwise, traces
                 self._cached_graph = inputs, graph
-                self._in_format, self._out_format = told["in_format"], told["out_format"]
+                self._in_format, self._out_format = described["in_format"], described["out_format"]
 
     def __getstate__(self) -> dict[str, Any]:
         # Prepared graphs are made again on the first call.

@@ -75,15 +75,15 @@ class SymbolBlock(HybridBlock):
         ]
         for name, dtype, grad_req in rows:
             if name not in inputs:
-                told = mx_real_t if dtype is None else dtype
-                floating = dtypes.to_torch(told).is_floating_point
+                wanted = mx_real_t if dtype is None else dtype
+                floating = dtypes.to_torch(wanted).is_floating_point
                 shared = self._params._known(name)
                 if shared is None:
                     self._params.get(
                         name,
                         allow_deferred_init=True,
                         grad_req=grad_req if floating else "null",
-                        dtype=told,
+                        dtype=wanted,
                     )
 
     @staticmethod
@@ -125,8 +125,8 @@ class SymbolBlock(HybridBlock):
 
     def __repr__(self) -> str:
         inputs, out = self._cached_graph
-        told = f"{out} : {len(inputs)} -> {len(out)}"
-        return f"{type(self).__name__}(\n{_indent(told, 2)}\n)"
+        summary = f"{out} : {len(inputs)} -> {len(out)}"
+        return f"{type(self).__name__}(\n{_indent(summary, 2)}\n)"
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the graph on arrays, or put it behind symbols."""

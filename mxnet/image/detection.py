@@ -184,7 +184,7 @@ class ImageDetIter(ImageIter):
         data_shape: tuple[int, int, int] | None = None,
         label_shape: tuple[int, int] | None = None,
     ) -> None:
-        """Change the shape of the images, or make room for more objects."""
+        """Change the shape of the images, or the maximum number of objects."""
         if data_shape is not None:
             self.check_data_shape(data_shape)
             self.provide_data = [(self.provide_data[0][0], (self.batch_size, *data_shape))]

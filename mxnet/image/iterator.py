@@ -134,7 +134,7 @@ class ImageIter(DataIter):
             self.seq = keys
         elif self.imgidx is not None:
             listed = [key for key in self.imgidx if key in (self.imglist or ())]
-            self.seq = listed or self.imgidx  # the list tells labels, not the order
+            self.seq = listed or self.imgidx  # the list has the labels, not the order
         else:
             self.seq = None
 

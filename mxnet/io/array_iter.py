@@ -37,7 +37,7 @@ class NDArrayIter(DataIter):
         they are left out, or they begin the next epoch.
     data_name, label_name : str
     layout : str
-        Its letter N tells along which axis the samples lie.
+        The position of its letter N is the axis of the samples.
 
     >>> batches = mx.io.NDArrayIter(np.arange(5), batch_size=2)
     >>> for batch in batches:

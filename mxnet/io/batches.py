@@ -1,4 +1,4 @@
-"""What iterators give and tell: `DataBatch`, `DataDesc`; and `DataIter`, the base of all."""
+"""`DataBatch` and `DataDesc`, which iterators return, and `DataIter`, their base class."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Range = tuple[float, ...]
 
 
 class DetectionChanges(NamedTuple):
-    """The parameters of the changes; `ImageDetRecordIter` tells what they mean."""
+    """The parameters of the changes; `ImageDetRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1

@@ -23,7 +23,7 @@ PCA = PCA * (55.46, 4.794, 1.148)
 
 
 class Changes(NamedTuple):
-    """The parameters of the changes; `ImageRecordIter` tells what they mean."""
+    """The parameters of the changes; `ImageRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1

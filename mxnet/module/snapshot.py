@@ -185,7 +185,7 @@ def described(module: Any) -> dict[str, str]:
 
 
 def data_order(data: Any) -> Any:
-    """Return what tells the order of an epoch's data, at its beginning; None if nothing does."""
+    """Return the order of an epoch's data at its beginning, or None if it is not known."""
     if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
         return {"own": data.state_dict()}
     if type(data) is not NDArrayIter:

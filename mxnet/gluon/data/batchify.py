@@ -67,7 +67,7 @@ def from_numpy(values: np.ndarray) -> NDArray:
     except DTypeError:
         raise DTypeError(
             f"Samples of NumPy type {values.dtype} cannot become an array. Convert them to numbers "
-            "with transform(), or tell the DataLoader how to make a batch: batchify_fn=..."
+            "with transform(), or give the DataLoader a function that makes batches: batchify_fn."
         ) from None
     ctx = current_context()
     if ctx.device_type != "cpu" or ctx.device_id:

@@ -36,7 +36,7 @@ from .shared_memory import remove_leftovers
 from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
 
 LOOK = 0.2  # seconds between two looks whether all workers live
-FAREWELL = 1.0  # seconds for a worker to end when it is told to
+FAREWELL = 1.0  # seconds that a terminated worker has to end
 PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still lives
 
 _END = object()
@@ -85,7 +85,7 @@ class ProcessCrew(TorchLoader):
     def begin(self) -> Iterator[Packed | Failure]:
         """Have the first batches of an epoch made; return what gives the answers."""
         with self._explained(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Got pickle error")  # it is told below
+            warnings.filterwarnings("ignore", message="Got pickle error")  # it is reported below
             return iter(self)
 
     def batches(self, arrivals: Iterator[Packed | Failure]) -> Iterator[Any]:

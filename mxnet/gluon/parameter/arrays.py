@@ -72,7 +72,7 @@ class ParameterArrays:
     # -- looking up ---------------------------------------------------------------------------
 
     def _missing(self, ctx: Context | None = None) -> MXNetError:
-        """Return the error that tells why there is no array to return."""
+        """Return the error for a parameter without an array."""
         if self._data is not None:
             return MXNetError(
                 f"Parameter '{self.name}' was not initialized on context {ctx}. "

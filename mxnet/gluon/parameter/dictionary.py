@@ -284,8 +284,8 @@ def named_arrays(filename: str) -> dict[str, NDArray]:
         if not loaded:
             return {}
         raise ParameterError(
-            f"{filename} holds {len(loaded)} arrays without names: parameters cannot be told "
-            "apart. Save them as a dictionary."
+            f"{filename} holds {len(loaded)} arrays without names: which belongs to "
+            "which parameter is unknown. Save them as a dictionary."
         )
     return loaded
 

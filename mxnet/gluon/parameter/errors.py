@@ -6,7 +6,7 @@ from ...error import MXNetError
 
 
 class DeferredInitializationError(MXNetError):
-    """A parameter was asked for before the first forward pass could tell its shape."""
+    """A parameter was accessed before the first forward pass determined its shape."""
 
 
 class ParameterError(MXNetError, AssertionError, ValueError):

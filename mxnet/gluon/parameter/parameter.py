@@ -154,7 +154,7 @@ class Parameter(ParameterArrays):
         ----------
         init : Initializer, over the parameter's own.
         ctx : Context or list of them; by default the current one.
-        default_init : Initializer, where neither `init` nor the parameter's own is told.
+        default_init : Initializer, used if neither `init` nor the parameter has one.
         force_reinit : bool, also when there are values already.
         """
         if self._data is not None and not force_reinit:
@@ -271,13 +271,13 @@ class Parameter(ParameterArrays):
     # -- values -------------------------------------------------------------------------------
 
     def _missing(self, ctx: Context | None = None) -> MXNetError:
-        """Return the error that tells why there is no array to return."""
+        """Return the error for a parameter without an array."""
         if self._data is not None or not self._deferred_init:
             return super()._missing(ctx)
         return DeferredInitializationError(
             f"Parameter '{self.name}' has not been initialized yet because initialization was "
             "deferred. Actual initialization happens during the first forward pass. Please "
-            "pass one batch of data through the network before accessing Parameters, or tell "
+            "pass one batch of data through the network before accessing Parameters, or give "
             f"{self._layer()} its input size (in_units, in_channels, ...)."
         )
 

@@ -177,7 +177,7 @@ class CIFAR100(CIFAR10):
     ----------
     root : str
     fine_label : bool
-        Labels tell the kind, 0 to 99; else the group, 0 to 19.
+        Use the 100 fine labels; else the 20 coarse ones.
     train : bool
     transform : callable
     """
