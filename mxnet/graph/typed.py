@@ -15,9 +15,10 @@ import torch
 
 from ..error import MXNetError
 from ..ops.shapes import Shape, is_known
+from ..shape_mode import is_np_shape
 from .graph import Graph, topological
 from .node import Entry, Node
-from .passes.infer import infer_shapes, infer_types
+from .passes.infer import Inferred, infer_shapes, infer_types
 
 DEFAULT = "default"
 CHANNELS_LAST = "channels_last"
@@ -182,8 +183,12 @@ class TypedGraph(Graph):
             found[node] = old
         return _with_layouts(self.nodes, found)
 
+    def infer_shapes(self) -> Inferred:
+        """Infer shapes from those of the inputs; what conflicts is an error."""
+        return infer_shapes(self, self.inputs.shapes, zero_is_unknown=not is_np_shape())
+
     def _infer(self) -> dict[Node, tuple[TensorType, ...]]:
-        shapes = _attempt(lambda: infer_shapes(self, self.inputs.shapes).values)
+        shapes = _attempt(lambda: self.infer_shapes().values)
         dtypes = _attempt(lambda: infer_types(self, self.inputs.dtypes).values)
         device_of, storage = self.inputs.device_of, self.inputs.storage
         found = {}

@@ -2,18 +2,19 @@
 
     zeros(shape=(0, 4)) + x      =>      zeros(shape=(2, 4)) + x       for x of shape (2, 4)
 
-MXNet's classic shapes have 0 for an unknown size, and `arange` may run as far as it is needed.
+MXNet's classic shapes have 0 for an unknown size (NumPy's, under `np_shape`, do not), and `arange`
+may run as far as it is needed.
 """
 
 from __future__ import annotations
 
 from ...error import ShapeError
 from ...ops.shapes import is_known
+from ...shape_mode import is_np_shape
 from ..graph import Graph
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, rewrite
 from ..typed import TypedGraph
-from .infer import infer_shapes
 
 
 def is_open(node: Node) -> bool:
@@ -21,8 +22,10 @@ def is_open(node: Node) -> bool:
     if node.op is None or node.inputs:
         return False
     typed = node.typed
+    if typed.get("infer_range"):
+        return True
     shape = typed.get("shape", (1,))
-    return bool(typed.get("infer_range")) or not shape or 0 in shape
+    return not is_np_shape() and (not shape or 0 in shape)
 
 
 def open_sources(graph: Graph) -> list[Node]:
@@ -34,7 +37,7 @@ def _resolve(match: Match) -> Node:
     node = match.root
     shape = match.graph.types[node][0].shape
     if not is_known(shape):
-        infer_shapes(match.graph, match.graph.inputs.shapes)  # what conflicts says so itself
+        match.graph.infer_shapes()  # what conflicts says so itself
         raise ShapeError(
             f"The shape of {node.name!r} ({node.op.name}) cannot be inferred from the inputs "
             f"{dict(match.graph.inputs.shapes)}: give it without zeros."

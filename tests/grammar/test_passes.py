@@ -1,0 +1,55 @@
+"""Law: optimizing a graph changes no result and no gradient, whatever operator stands in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.ops import registry
+from tests.grammar.calling import arrays_of, call, differentiable
+from tests.grammar.laws import hold_for_all
+from tests.grammar.sampling import Row
+from tests.grammar.test_symbols import _bound, _symbol
+
+
+def _surrounded(row: Row, count: int) -> mx.sym.Symbol:
+    """Return the operator with what passes remove, write in place and fuse behind it."""
+    made = _symbol(row, count)
+    first = made[0] if len(made) > 1 else made
+    return mx.sym.relu(mx.sym.Dropout(mx.sym.elemwise_add(first, first), p=0.0))
+
+
+def _results(row: Row, train: bool) -> list[np.ndarray]:
+    arrays = arrays_of(row)
+    wanted = differentiable(arrays) if train and row.grad else []
+    executor = _bound(_surrounded(row, len(arrays)), row, {f"in{i}": "write" for i in wanted})
+    mx.random.seed(7)
+    found = [o.asnumpy() for o in executor.forward(is_train=train)]
+    if wanted:
+        executor.backward([mx.nd.ones(o.shape, dtype=o.dtype) for o in executor.outputs])
+        found += [g.asnumpy() for g in executor.grad_arrays if g is not None]
+    return found
+
+
+def test_passes_change_nothing(family: str, rows: list[Row]) -> None:
+    """Results and gradients with all passes are those without any."""
+
+    def law(row: Row) -> None:
+        for train in (False, True):
+            with mx.np_shape(True), pytest.MonkeyPatch.context() as patch:
+                optimized = _results(row, train)
+                patch.setenv("MXNET_GRAPH_PASSES", "0")
+                plain = _results(row, train)
+            for first, second in zip(plain, optimized, strict=True):
+                np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-6)
+
+    hold_for_all([r for r in rows if _makes_numbers(r)][:2], law)
+
+
+def _makes_numbers(row: Row) -> bool:
+    """Return whether relu takes the operator's first result."""
+    op = registry.get(row.op)
+    if op.mutates or op.value_dependent:
+        return False
+    return np.dtype(call(row, arrays_of(row))[0].dtype).kind != "b"
