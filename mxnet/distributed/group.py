@@ -266,7 +266,7 @@ def join_group(alone: bool = False) -> Group:
     global _current
     if _current is None:
         job = read_job()
-        if job is None and not alone:
+        if job is None and not alone and not dist.is_initialized():
             raise MXNetError(NOT_LAUNCHED)
         _current = Group(job)
     return _current

@@ -99,6 +99,8 @@ class Trainer:
     def _reset_kvstore(self) -> None:
         """Forget the store; the next step makes a new one from the weights as they are."""
         self._kvstore: Any = None
+        if getattr(self, "_early", None):
+            self._early.close()
         self._early: Any = None  # sends gradients during backward; False where it cannot help
         self._early_failures = 0
         self._kv_initialized = False

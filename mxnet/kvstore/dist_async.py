@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from .. import optimizer as opt
-from ..distributed.group import join_group
+from ..distributed.group import NOT_LAUNCHED, join_group
 from ..distributed.watch import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
@@ -42,7 +42,9 @@ class DistAsyncStore(KVStore):
     def __init__(self, name: str) -> None:
         super().__init__(name, ASYNC)
         self._group = group = join_group()
-        servers = 0 if group.job is None else group.job.servers
+        if group.job is None:
+            raise MXNetError(NOT_LAUNCHED)
+        servers = group.job.servers
         count = servers or group.size
         kind = "server" if servers else "worker"
         self._owners = [f"{kind}{i}" for i in range(count)]

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Start the workers, again after failures if that is wanted; return the exit status."""
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    command = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not command:
         raise MXNetError("mx launch: give the program to start, e.g. python train.py")
     if options.num_workers < 1:

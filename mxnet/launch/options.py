@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
     add("--log-dir", help="also keep the output of each worker there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
-    add("command", nargs=argparse.REMAINDER, help="the program and its arguments")
+    add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 
 
 def parse_assignments(texts: list[str], environment: dict[str, str]) -> dict[str, str]:

@@ -21,6 +21,19 @@ def push_forever(fault):
         store.pull("w", out=out)
 
 
+def push_to_a_lost_server():
+    """Push to servers, one of which is on rank 1, which dies."""
+    store = mx.kvstore.create("dist_async")
+    keys = [f"w{i}" for i in range(8)]
+    store.init(keys, [mx.nd.zeros(4)] * 8)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1))
+    for number in range(10_000):
+        if number == 3 and store.rank == 1:
+            fail("killed")
+        store.push(keys, [mx.nd.ones(4)] * 8)
+        store.pull(keys, out=[mx.nd.zeros(4) for _ in keys])
+
+
 def fail(fault):
     """Fail as wanted."""
     if fault == "killed":

@@ -41,6 +41,12 @@ def test_every_other_rank_names_the_one_that_fails(fault):
         assert ended[1].status == 1  # its own watch ends it
 
 
+def test_a_lost_server_of_an_asynchronous_store_is_named():
+    ended = run_forked(faults.push_to_a_lost_server, 2, timeout=60, **QUICK)
+    assert ended[0].status == 1 and ended[0].seconds < LIMIT
+    assert "Rank 1 on " in ended[0].err and EXPECTED["killed"] in ended[0].err, ended[0].err
+
+
 def test_different_shapes_dtypes_keys_and_settings_are_errors_on_both():
     for process in succeeded(run_forked(faults.disagree, 2, timeout=60)):
         assert process.out == "all raised\n"
