@@ -21,6 +21,13 @@ def small(name: str, mx: str, torch: str, goals: str = "torch 1.25, mxnet 0.15")
     return Case(name, (_MX, f"{calls}; nd.waitall()"), (_TORCH, torch_calls), 500, goals)
 
 
+def small_np(name: str, mx: str, torch: str, goals: str = "torch 1.25, mxnet 0.15") -> Case:
+    """Return a case on 10 x 10 arrays of `mx.np`; its time should be that of the legacy array."""
+    setup = "import mxnet as mx; from mxnet import nd, np, npx; a = np.ones((10, 10)); b = np.ones((10, 10))"
+    calls, torch_calls = "; ".join([mx] * 10), "; ".join([torch] * 10)
+    return Case(f"np: {name}", (setup, f"{calls}; nd.waitall()"), (_TORCH, torch_calls), 500, goals)
+
+
 def big(name: str, mx: str, torch: str, goals: str) -> Case:
     """Return a case on ten million elements."""
     return Case(name, (_MX_BIG, f"r = {mx}; nd.waitall()"), (_TORCH_BIG, f"r = {torch}"), 5, goals)
@@ -65,6 +72,11 @@ CASES = [
     small("10 x add number", "a + 1.5", "a + 1.5", _NUMBER),
     small("10 x multiply number", "a * 2", "a * 2", _NUMBER),
     small("10 x number minus", "1 - a", "1 - a", _NUMBER),
+    small_np("10 x add 10x10", "a + b", "a + b"),
+    small_np("10 x relu 10x10", "npx.relu(a)", "torch.relu(a)"),
+    small_np("10 x dot 10x10", "np.dot(a, b)", "torch.mm(a, b)"),
+    small_np("10 x sum axis 10x10", "np.sum(a, axis=1)", "torch.sum(a, 1)"),
+    small_np("10 x add number", "a + 1.5", "a + 1.5", _NUMBER),
     Case(
         "linear regression step",
         (_MX_LINEAR, "step(); nd.waitall()"),

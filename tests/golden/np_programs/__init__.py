@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as onp
 
-PROGRAMS = ("bert", "gan", "matrix_factorization", "resnet", "ssd")
+PROGRAMS = (
+    "bert",
+    "gan",
+    "lenet",
+    "linear_regression",
+    "matrix_factorization",
+    "resnet",
+    "seq2seq",
+    "softmax_regression",
+    "ssd",
+    "transformer",
+)
 
 
 def values(shape: tuple[int, ...], start: int = 0, scale: float = 0.5) -> onp.ndarray:
