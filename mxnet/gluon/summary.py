@@ -33,7 +33,10 @@ def summarize(block: Block, inputs: tuple) -> None:
 
     def watch(layer: Block) -> None:
         if getattr(layer, "_active", False):
-            raise AssertionError(f'"{layer.name}" must not be hybridized to print summary.')
+            raise AssertionError(
+                f'"{layer.name}" must not be hybridized to print summary. '
+                "mx.viz.print_costs(net, x) takes hybridized blocks too."
+            )
         if not isinstance(layer, Sequential | HybridSequential):
             handles.append(layer.register_forward_hook(note))
 

@@ -30,7 +30,7 @@ from ..error import did_you_mean
 from ..ops.declare import Op
 from .file_facts import READERS, read_facts
 
-PACKAGE = __package__.partition(".")[0]
+PACKAGE = __name__.partition(".")[0]
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", "build"})
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..symbol import Symbol
+from .costs import print_costs
 from .network import plot_network
 from .page import render_html
 from .summary import print_summary
 from .svg import render_svg
 
-__all__ = ["Symbol", "plot_network", "print_summary", "render_html", "render_svg"]
+__all__ = ["Symbol", "plot_network", "print_costs", "print_summary", "render_html", "render_svg"]

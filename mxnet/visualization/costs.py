@@ -17,9 +17,10 @@ from ..graph.interpret import interpret
 from ..graph.node import Node, auxiliary_positions
 from ..graph.passes.infer import Inferred, infer_shapes, infer_types
 from ..ops.shapes import is_known, run_on_meta
-from ..symbol import Symbol
+from ..symbol import Group, Symbol
+from ..symbol import Variable as variable
 
-__all__ = ["LayerCost", "layer_costs", "layer_times"]
+__all__ = ["LayerCost", "layer_costs", "layer_times", "print_costs"]
 
 Shape = tuple[int, ...]
 # Operators call the inputs that are trained by these names.
@@ -71,6 +72,64 @@ def layer_costs(
         for node in graph.nodes
         if node.op is not None
     ]
+
+
+def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = None) -> None:
+    """Print a table of the layers: outputs, parameters, multiply-adds, memory of the results.
+
+    Parameters
+    ----------
+    model : Symbol or HybridBlock
+        A block may be hybridized or not.
+    inputs : NDArray
+        Inputs of a block, of which only the shapes matter.
+    shape : dict of str to tuple
+        Shapes of the inputs of a symbol.
+
+    Examples
+    --------
+    >>> net = mx.gluon.nn.Dense(4, in_units=3, prefix="fc_")
+    >>> net.hybridize()
+    >>> mx.viz.print_costs(net, mx.nd.ones((2, 3)))
+    layer   operator        output  parameters  multiply-adds  bytes
+    fc_fwd  FullyConnected  2x4             16             24     32
+    total                                   16             24     32
+    """
+    symbol, shapes = _traced(model, inputs, dict(shape or {}))
+    rows = [("layer", "operator", "output", "parameters", "multiply-adds", "bytes")]
+    costs = layer_costs(symbol, shapes)
+    for c in costs:
+        results = " ".join("x".join(map(str, s)) for s in c.output_shapes)
+        products = "?" if c.multiply_adds is None else f"{c.multiply_adds:,}"
+        counts = (f"{c.parameters:,}", products, f"{c.activation_bytes:,}")
+        rows.append((c.name, c.operator, results, *counts))
+    sums = [
+        sum(c.parameters for c in costs),
+        sum(c.multiply_adds or 0 for c in costs),
+        sum(c.activation_bytes for c in costs),
+    ]
+    rows.append(("total", "", "", *(f"{n:,}" for n in sums)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i < 3 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())  # noqa: T201
+
+
+def _traced(
+    model: Any, inputs: Sequence[Any], shapes: dict[str, Shape]
+) -> tuple[Symbol, dict[str, Shape]]:
+    """Return the symbol of a model, and the shapes of its inputs."""
+    if isinstance(model, Symbol):
+        return model, shapes
+    names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
+    made = model(*map(variable, names))
+    symbol = Group(list(made)) if isinstance(made, list | tuple) else made
+    if not isinstance(symbol, Symbol):
+        raise TypeError(f"{type(model).__name__} cannot be traced: it must be a HybridBlock.")
+    return symbol, {**dict(zip(names, (x.shape for x in inputs), strict=True)), **shapes}
 
 
 def _cost(node: Node, shapes: Inferred, types: Inferred, counted: set[Node]) -> LayerCost:

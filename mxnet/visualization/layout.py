@@ -5,7 +5,7 @@ Long arrows get a place of their own in each layer that they pass, so they go ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -90,7 +90,7 @@ def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
             row.sort(key=lambda k, p=place, o=own, n=near: _mean(n.get(k, ()), p, o[k]))
 
 
-def _mean(neighbours: Sequence[Key], place: dict[Key, float], default: float) -> float:
+def _mean(neighbours: Sequence[Key], place: Mapping[Key, float], default: float) -> float:
     found = [place[n] for n in neighbours if n in place]
     return sum(found) / len(found) if found else default
 

@@ -85,7 +85,7 @@ def page_text(
 
 
 def _asset(name: str) -> str:
-    place = resources.files(__package__).joinpath("assets", name)
+    place = resources.files(__name__.rpartition(".")[0]) / "assets" / name
     return place.read_text(encoding="utf-8").rstrip("\n")
 
 

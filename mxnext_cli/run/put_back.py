@@ -67,7 +67,9 @@ class _Hooks:
             self._hook_attributes(module, rows)
         for class_name, methods in removed.METHODS.get(name, {}).items():
             owner = getattr(module, class_name, None)
-            for method, row in methods.items() if owner is not None else ():
+            if owner is None:
+                continue
+            for method, row in methods.items():
                 self._hook_method(owner, method, row)
 
     def _hook_attributes(self, module: types.ModuleType, rows: dict[str, removed.Row]) -> None:

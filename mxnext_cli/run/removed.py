@@ -69,8 +69,9 @@ SCIPY_MISC: dict[str, Row] = {
 }
 _WINDOWS = "hann hamming blackman bartlett gaussian kaiser boxcar triang tukey"
 SCIPY_SIGNAL: dict[str, Row] = {
-    name: f"scipy.signal.windows:{name}" for name in _WINDOWS.split()
-} | {"hanning": "scipy.signal.windows:hann"}
+    **{name: f"scipy.signal.windows:{name}" for name in _WINDOWS.split()},
+    "hanning": "scipy.signal.windows:hann",
+}
 _ABSTRACT = (
     "Awaitable Callable Container Generator Hashable ItemsView Iterable Iterator KeysView Mapping "
     "MappingView MutableMapping MutableSequence MutableSet Reversible Sequence Set Sized ValuesView"

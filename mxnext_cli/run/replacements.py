@@ -241,21 +241,23 @@ class LooseVersion:
     def __repr__(self) -> str:
         return f"LooseVersion ('{self.vstring}')"
 
-    def _key(self, other: Any) -> tuple[list, list]:
-        other = other if isinstance(other, LooseVersion) else LooseVersion(other)
-        both = self.version, other.version
-        return tuple([(isinstance(p, int), str(p) if isinstance(p, str) else "", p if
-                       isinstance(p, int) else 0) for p in parts] for parts in both)  # fmt: skip
+    def _key(self) -> list[tuple[bool, str, int]]:
+        """Return what orders versions: letters come before numbers."""
+        return [
+            (True, "", part) if isinstance(part, int) else (False, part, 0) for part in self.version
+        ]
 
     def __eq__(self, other: object) -> bool:
-        mine, theirs = self._key(other)
-        return mine == theirs
+        return self._key() == _version(other)._key()
 
     def __lt__(self, other: Any) -> bool:
-        mine, theirs = self._key(other)
-        return mine < theirs
+        return self._key() < _version(other)._key()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _version(value: Any) -> LooseVersion:
+    return value if isinstance(value, LooseVersion) else LooseVersion(value)
 
 
 def strtobool(val: str) -> int:
