@@ -147,8 +147,9 @@ def complete() -> None:
         for name in names.split():
             if name not in vars(module):
                 setattr(module, name, _find(short, name))
-        if hasattr(module, "__all__"):
-            module.__all__ = list(dict.fromkeys([*module.__all__, *names.split()]))
+        if "__all__" in vars(module):
+            shown = dict.fromkeys([*vars(module)["__all__"], *names.split()])
+            vars(module)["__all__"] = list(shown)
 
 
 def _find(short: str, name: str) -> Any:

@@ -6,6 +6,7 @@ A negative ``clip_gradient`` does not clip.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,12 +38,14 @@ def step_adam_(
     ``w = (1 - shrink) w``;  ``g += wd w``;  ``m = b1 m + (1 - b1) g``;
     ``v = b2 v + (1 - b2) g^2``;  ``w -= lr m / (sqrt(v) + eps)``.
     """
-    lists, numbers = (weight, grad, mean, var), {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+    fuse = partial(
+        fuse_adam_, weight, grad, mean, var, lr=lr, beta1=beta1, beta2=beta2, epsilon=epsilon
+    )
     if shrink:
-        if lr and not wd and fuse_adam_(*lists, lr=lr, wd=shrink / lr, decoupled=True, **numbers):
+        if lr and not wd and fuse(wd=shrink / lr, decoupled=True):
             return
         weight.mul_(1.0 - shrink)
-    if fuse_adam_(*lists, lr=lr, wd=wd, **numbers):
+    if fuse(wd=wd):
         return
     if wd:
         grad = grad.add(weight, alpha=wd)

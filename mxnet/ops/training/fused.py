@@ -14,6 +14,9 @@ from torch.autograd.graph import increment_version
 
 from .tensor_list import TensorList, Tensors, as_list
 
+_kernels = torch._C._VariableFunctions  # type: ignore[attr-defined]
+fused_sgd_, fused_adam_ = _kernels._fused_sgd_, _kernels._fused_adam_
+fused_adamw_ = _kernels._fused_adamw_
 _SGD_DTYPES = (torch.float32, torch.float64)
 
 
@@ -36,7 +39,7 @@ def fuse_sgd_(
     states = () if moms is None else (as_list(moms),)
     if weights[0].dtype not in _SGD_DTYPES or not _can_fuse(weights, *states):
         return False
-    torch._fused_sgd_(
+    fused_sgd_(
         weights,
         _match_strides(grads, weights),
         *(states or ([],)),
@@ -72,7 +75,7 @@ def fuse_adam_(
     means, variances = as_list(means), as_list(variances)
     if not _can_fuse(weights, means, variances):
         return False
-    (torch._fused_adamw_ if decoupled else torch._fused_adam_)(
+    (fused_adamw_ if decoupled else fused_adam_)(
         weights,
         _match_strides(grads, weights),
         means,
@@ -118,7 +121,7 @@ def _can_fuse(weights: TensorList, *states: TensorList) -> bool:
     )
 
 
-def _match_strides(grads: TensorList, weights: TensorList) -> Tensors:
+def _match_strides(grads: TensorList, weights: TensorList) -> list[Tensor]:
     """Return the gradients with the strides of their weights."""
     if grads.is_contiguous() and weights.is_contiguous():
         return grads

@@ -19,8 +19,9 @@ from .tensor_list import TensorList, Tensors, as_list, scale_gradient
 
 __all__ = ["lamb", "layer_rates"]
 
+_norms = torch._C._VariableFunctions._foreach_norm  # type: ignore[attr-defined]
 
-@rule(returns_step=True)
+
 def lamb_direction(
     weight: TensorList,
     grad: TensorList,
@@ -76,7 +77,7 @@ def lamb(
     upper_bound: float = -1.0,
 ) -> None:
     """Step along `lamb_direction`, scaled by norms: ``w -= lr (|w| / |d|) d``."""
-    direction = lamb_direction.formula(
+    direction = lamb_direction(
         weight,
         grad,
         mean,
@@ -91,8 +92,9 @@ def lamb(
         clip_gradient=clip_gradient,
     )
     weight = as_list(weight)
-    norms = torch.stack(torch._foreach_norm([*weight, *direction]))
-    rates = trust_ratio(*norms.chunk(2), lower_bound, upper_bound).mul_(-lr)
+    norms = torch.stack(_norms([*weight, *direction]))
+    above, below = norms.chunk(2)
+    rates = trust_ratio(above, below, lower_bound, upper_bound).mul_(-lr)
     weight.add_(direction.mul_(rates.unbind()))
 
 
@@ -122,7 +124,7 @@ def layer_rates(
 
     Where a norm is 0 the factor is 1.
     """
-    norms = torch.stack([n.float() for n in torch._foreach_norm([*weights, *grads])]).tolist()
+    norms = torch.stack([n.float() for n in _norms([*weights, *grads])]).tolist()
     return [
         eta * w / (g * rescale_grad + wd * w + epsilon) if w > 0 and g > 0 else 1.0
         for w, g in zip(norms[: len(weights)], norms[len(weights) :], strict=True)
@@ -131,8 +133,9 @@ def layer_rates(
 
 # -- operators --------------------------------------------------------------------------------
 
-lamb_update_phase1 = lamb_direction.operator("lamb_update_phase1")
-mp_lamb_update_phase1 = lamb_direction.mixed(
+_phase1 = rule(returns_step=True)(lamb_direction)
+lamb_update_phase1 = _phase1.operator("lamb_update_phase1")
+mp_lamb_update_phase1 = _phase1.mixed(
     "mp_lamb_update_phase1",
     of="lamb_update_phase1",
     example="""

@@ -150,7 +150,8 @@ class Rule:
         if wide is not None:
             others = [[g.to(w.dtype) for g, w in zip(others[0], wide, strict=True)], *others[1:]]
         if self.returns_step:
-            return as_list(self.formula(*(t[0] for t in (wide or weights, *others)), **numbers))
+            step = self.formula(*(t[0] for t in (wide or weights, *others)), **numbers)
+            return [] if step is None else as_list(step)
         new = [w.clone() for w in weights] if wide is None else wide
         self(new, *others, **numbers)
         if wide is None:
