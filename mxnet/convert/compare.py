@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def test_inputs(
     """Return sets of inputs: random ones of three sizes, zeros, ones and an uneven edge."""
     rng = np.random.RandomState(seed)
 
-    def each(make: object) -> dict[str, np.ndarray]:
+    def each(make: Callable[[tuple[int, ...]], Any]) -> dict[str, np.ndarray]:
         return {n: np.asarray(make(tuple(s))).astype(dtypes[n]) for n, s in shapes.items()}
 
     return {

@@ -24,7 +24,7 @@ from .to_torch import to_torch
 
 __all__ = ["TARGETS", "convert"]
 
-Run = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
+Run = Callable[[dict[str, np.ndarray]], Sequence[Any]]
 SUFFIXES = {".onnx": "onnx", ".pt": "torch", ".pt2": "torch", ".safetensors": "safetensors"}
 TARGETS = ("onnx", "torch", "safetensors")
 
@@ -133,7 +133,8 @@ def _onnx_runner(proto: Any) -> Run:
     except ImportError:
         from onnx.reference import ReferenceEvaluator
 
-        return lambda feed: ReferenceEvaluator(proto).run(None, feed)
+        evaluator: Any = ReferenceEvaluator(proto)
+        return lambda feed: evaluator.run(None, feed)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors; parameters among the inputs are meant to be there
     session = onnxruntime.InferenceSession(
@@ -205,8 +206,9 @@ def _save_program(module: torch.fx.GraphModule, examples: tuple, path: Path) -> 
 
 
 def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
-    names = {n: source.names.get(n, n) for n in source.arrays}
-    tensors = {names[n]: a._data for n, a in source.arrays.items()}
+    if path is None:
+        raise InvalidValue("safetensors needs the name of a file.")
+    tensors = {source.names.get(n, n): t for n, t in source.tensors.items()}
     scratch = path.with_name(f".{path.name}.check.safetensors")
     try:
         safetensors_file.write(scratch, tensors)

@@ -69,7 +69,7 @@ def from_torch(
 
 
 def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
-    file = io.BytesIO()
+    file: Any = io.BytesIO()
     names = ["data"] if len(examples) == 1 else [f"data{i}" for i in range(len(examples))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces its newer exporter

@@ -48,7 +48,8 @@ def _part(path: str, part: str, table: dict[str, int]) -> tuple[int, int, str]:
         return int(part), 0, ""
     if part in LAST:
         return LAST[part], 0, ""
-    word, number = WORD.match(part).groups() if WORD.match(part) else (part, "")
+    found = WORD.match(part)
+    word, number = found.groups() if found else (part, "")
     if word in table:
         return int(number or 0), table[word], ""
     if word in SINGLE:

@@ -13,6 +13,7 @@ from .. import symbol as sym
 from ..error import InvalidType, InvalidValue
 from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
+from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..onnx.model_source import load_parameters, load_symbol
 from ..onnx.translate import Translator, ignored_variables
@@ -44,10 +45,15 @@ class Model:
         return self.symbol._graph
 
     @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All arrays as tensors."""
+        return {n: plain(a) for n, a in self.arrays.items()}
+
+    @property
     def params(self) -> dict[str, Tensor]:
-        """The parameters that the graph has."""
+        """The parameters that the graph has, as tensors."""
         known = {n.name for n in self.graph.variables}
-        return {n: a._data for n, a in self.arrays.items() if n in known}
+        return {n: t for n, t in self.tensors.items() if n in known}
 
     def constant(self, entry: Entry) -> Tensor | None:
         """Return the value of an entry that follows from parameters alone."""

@@ -15,6 +15,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..error import MXNetError
 from ..graph import Graph, Node, interpret
 from ..graph.passes.infer import infer_shapes, infer_types
+from ..onnx.builder import operator_of
+from ..ops.declare import Op
 from ..shape_mode import is_np_shape
 from .source import Model, as_model
 from .torch_rows import IGNORED_INPUTS, NoRow, torch_rows
@@ -35,6 +37,11 @@ class TorchCall:
     shapes: list[tuple[int, ...]] | None
     dtypes: list[torch.dtype]
     out_dtypes: list[torch.dtype]
+
+    @property
+    def op(self) -> Op:
+        """The operator of the node."""
+        return operator_of(self.node)
 
     @property
     def is_float(self) -> bool:
@@ -193,13 +200,13 @@ class TorchWriter:
 
     def _apply(self, node: Node, inputs: list[Any]) -> Sequence[Any]:
         call = self._call(node)
-        skipped = IGNORED_INPUTS.get(node.op.name, ())
+        skipped = IGNORED_INPUTS.get(call.op.name, ())
         pairs = zip(node.input_names, inputs, strict=False)
-        if node.op.variadic is None:
+        if call.op.variadic is None:
             inputs = [None if n in skipped else self._value(v) for n, v in pairs]
         else:
             inputs = [self._value(v) for v in inputs]
-        build = torch_rows().get(node.op.name)
+        build = torch_rows().get(call.op.name)
         last = len(self.graph.nodes)
         made: Any = None
         if build is not None:
@@ -233,7 +240,7 @@ class TorchWriter:
 
     def _plain(self, call: TorchCall, inputs: list[Any]) -> fx.Node | None:
         """Write an elementwise function of torch as that function."""
-        raw = call.node.op.raw
+        raw = call.op.raw
         if raw is None or call.attrs or not all(t.is_floating_point for t in call.dtypes):
             return None
         if not _is_torch(raw):
@@ -248,19 +255,19 @@ class TorchWriter:
         node = call.node
         if call.shapes is None:
             raise UnsupportedTorch(
-                f"to_torch: operator {node.op.name} (node {node.name!r}) is converted for the "
+                f"to_torch: operator {call.op.name} (node {node.name!r}) is converted for the "
                 "shapes of its inputs. Give shapes=..."
             )
         if node.subgraphs:
             raise UnsupportedTorch(
-                f"to_torch: operator {node.op.name} (node {node.name!r}) holds a graph: loops and "
+                f"to_torch: operator {call.op.name} (node {node.name!r}) holds a graph: loops and "
                 "branches are not converted."
             )
         examples = [torch.ones(s, dtype=t) for s, t in zip(call.shapes, call.dtypes, strict=True)]
-        extra = node.op.context_for(False, torch.device("cpu"))
+        extra = call.op.context_for(False, torch.device("cpu"))
 
         def run(*tensors: Tensor) -> Any:
-            made = node.op.function(*tensors, **call.attrs, **extra)
+            made = call.op.function(*tensors, **call.attrs, **extra)
             return tuple(made) if isinstance(made, list | tuple) else (made,)
 
         try:
@@ -268,7 +275,7 @@ class TorchWriter:
                 traced = make_fx(run)(*examples)
         except Exception as error:
             raise UnsupportedTorch(
-                f"to_torch: operator {node.op.name} (node {node.name!r}) cannot be traced: {error}"
+                f"to_torch: operator {call.op.name} (node {node.name!r}) cannot be traced: {error}"
             ) from error
         return self._inlined(traced, inputs, node)
 

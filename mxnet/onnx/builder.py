@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from ..error import MXNetError
-from ..graph import Graph, Node
+from ..graph import Node
+from ..ops.declare import Op
 from .library import load_onnx
 
 Shape = tuple[int, ...]
@@ -40,7 +41,12 @@ class Call:
     out_shapes: list[Shape]
     out_dtypes: list[torch.dtype]
     constant: Callable[[int], np.ndarray | None] = field(repr=False)
-    export_graph: Callable[[Graph, Builder, Sequence[str]], list[str]] | None = None
+    export_graph: Callable[..., tuple[list[str], list[torch.dtype]]] = field(repr=False)
+
+    @property
+    def op(self) -> Op:
+        """The operator of the node."""
+        return operator_of(self.node)
 
     @property
     def name(self) -> str:
@@ -64,9 +70,7 @@ class Call:
 
     def unsupported(self, why: str) -> UnsupportedExport:
         """Return the error that this node cannot be exported."""
-        return UnsupportedExport(
-            f"ONNX export: operator {self.node.op.name} (node {self.name!r}) {why}"
-        )
+        return UnsupportedExport(f"ONNX export: operator {self.op.name} (node {self.name!r}) {why}")
 
 
 class Builder:
@@ -225,6 +229,13 @@ class Builder:
             f"reshapes {source} to {target}, where several sizes are known only when the model "
             "runs. Give more of them as numbers in in_shapes or dynamic_input_shapes."
         )
+
+
+def operator_of(node: Node) -> Op:
+    """Return the operator of a node that is not a variable."""
+    if node.op is None:
+        raise ValueError(f"{node.name!r} is a variable")
+    return node.op
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype:

@@ -15,6 +15,7 @@ import torch
 from .. import dtypes
 from ..error import InvalidValue, MXNetError
 from ..graph import Graph, Node
+from ..imperative.handle import plain
 from ..libinfo import __version__
 from ..shape_mode import is_np_shape
 from ..symbol import Symbol
@@ -147,7 +148,7 @@ def build_model(
     params: Mapping[str, Any],
     in_shapes: Sequence[GivenShape] | Mapping[str, GivenShape],
     in_types: Any = np.float32,
-    dynamic_shapes: Sequence[GivenShape] | None = None,
+    dynamic_shapes: Sequence[GivenShape] | Mapping[str, GivenShape] | None = None,
     opset: int = DEFAULT_OPSET,
 ) -> Any:
     """Return the ONNX ModelProto of a symbol; nothing is written."""
@@ -156,7 +157,7 @@ def build_model(
     for node in graph.nodes:
         if node.op is not None:
             row_of(node, opset)
-    tensors = {n.name: params[n.name]._data for n in graph.variables if n.name in params}
+    tensors = {n.name: plain(params[n.name]) for n in graph.variables if n.name in params}
     inputs = _inputs(graph, tensors, in_shapes)
     shapes = _shapes_by_name(inputs, in_shapes)
     dynamic = shapes if dynamic_shapes is None else _shapes_by_name(inputs, dynamic_shapes)
@@ -246,7 +247,7 @@ def _facts(
         return {**known, **found}
 
     if not is_dynamic:
-        exact = {name: tuple(int(n) for n in s) for name, s in shapes.items()}
+        exact = {name: probe_sizes(s, None, 0) for name, s in shapes.items()}
         return infer_facts(graph, {**known, **exact}, None, kinds, default)
     return infer_facts(graph, probe(0), probe(2), kinds, default)
 
@@ -335,7 +336,7 @@ def _model(
 def _symbol(size: int | str | None, name: str, axis: int) -> int | str:
     if isinstance(size, str):
         return size
-    return f"{name}_{axis}" if _is_dynamic(size) else int(size)
+    return f"{name}_{axis}" if size is None or _is_dynamic(size) else int(size)
 
 
 def _tensor(name: str, tensor: torch.Tensor) -> Any:

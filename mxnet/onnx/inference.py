@@ -31,15 +31,17 @@ class Facts(NamedTuple):
 
 
 def probe_sizes(
-    shape: Sequence[int | str | None], example: Sequence[int] | None, add: int
+    shape: Sequence[int | str | None], example: Sequence[int | str | None] | None, add: int
 ) -> Shape:
     """Return a shape with numbers for its dynamic sizes: the example's, enlarged by `add`."""
     sizes = []
     for axis, size in enumerate(shape):
         if isinstance(size, int) and (size > 0 or (size == 0 and is_np_shape())):
             sizes.append(size)
-        elif example is not None and isinstance(example[axis], int) and example[axis] > 0:
-            sizes.append(example[axis] + (add if axis == 0 else 32 * add))
+            continue
+        given = None if example is None else example[axis]
+        if isinstance(given, int) and given > 0:
+            sizes.append(given + (add if axis == 0 else 32 * add))
         else:
             sizes.append(FIRST + add if axis == 0 else 64 + 32 * add)
     return tuple(sizes)

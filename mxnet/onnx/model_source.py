@@ -55,6 +55,7 @@ def _array(name: str, value: Any) -> NDArray:
     if isinstance(value, NDArray):
         return value
     data = getattr(value, "data", None)  # a gluon Parameter
-    if callable(data):
-        return data()
+    array = data() if callable(data) else None
+    if isinstance(array, NDArray):
+        return array
     raise InvalidType(f"parameter {name!r} must be an NDArray, got {type(value)}.")

@@ -10,7 +10,7 @@ import torch
 
 from ..error import MXNetError
 from ..graph import Entry, Graph, Node, interpret
-from .builder import Builder, Call, Shape, UnsupportedExport
+from .builder import Builder, Call, Shape, UnsupportedExport, operator_of
 from .inference import Facts, infer_facts
 from .table import Row, rows
 
@@ -19,15 +19,16 @@ __all__ = ["Translator", "ignored_variables", "row_of"]
 
 def row_of(node: Node, opset: int) -> Row:
     """Return the row of a node's operator; without one the error says what to do."""
-    found = rows().get(node.op.name)
+    name = operator_of(node).name
+    found = rows().get(name)
     if found is None:
         raise UnsupportedExport(
-            f"ONNX export: operator {node.op.name} (node {node.name!r}) has no ONNX row. "
+            f"ONNX export: operator {name} (node {node.name!r}) has no ONNX row. "
             "mx.onnx.get_operator_support() lists those that have."
         )
     if opset < found.since:
         raise UnsupportedExport(
-            f"ONNX export: operator {node.op.name} (node {node.name!r}) needs "
+            f"ONNX export: operator {name} (node {node.name!r}) needs "
             f"opset_version={found.since} or newer, the model is written for {opset}."
         )
     return found

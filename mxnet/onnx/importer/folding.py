@@ -39,7 +39,7 @@ def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarr
 
 def _output_size(node: Any, given: Sequence[Value]) -> float:
     """Return how many elements the result has, infinity if that is not clear beforehand."""
-    arrays = [v.constant for v in given]
+    arrays = [np.asarray(v.constant) for v in given]
     try:
         if node.op_type in BROADCASTING:
             return math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
@@ -63,7 +63,7 @@ def _evaluate(node: Any, given: Sequence[Value], opset: int) -> list[np.ndarray]
 
     helper = onnx.helper
     names = list(dict.fromkeys(n for n in node.input if n))
-    by_name = {v.name: v.constant for v in given}
+    by_name = {v.name: np.asarray(v.constant) for v in given}
     feed = {n: by_name[n] for n in names}
     infos = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)

@@ -32,22 +32,24 @@ class NeedsConstant(UnsupportedImport):
 class Value:
     """A tensor of the ONNX graph: a symbol, a constant, or both.
 
-    `shape` has None for sizes that are not known; it is None if not even the rank is.
+    `shape` is a tuple with None for sizes that are not known; it is None if not even the rank is.
+    `dtype` is NumPy's, or None.
     """
 
     name: str
     symbol_or_none: Symbol | None = None
     constant: np.ndarray | None = None
-    shape: tuple[int | None, ...] | None = None
-    dtype: np.dtype | None = None
-    importer: Importer | None = field(default=None, repr=False)
+    shape: Any = None
+    dtype: Any = None
+    importer: Any = field(default=None, repr=False)
 
     @property
     def symbol(self) -> Symbol:
         """The value as a symbol; a constant becomes a parameter."""
-        if self.symbol_or_none is None:
-            self.symbol_or_none = self.importer.parameter(self.name, self.constant)
-        return self.symbol_or_none
+        made = self.symbol_or_none
+        if made is None:
+            made = self.symbol_or_none = self.importer.parameter(self.name, self.constant)
+        return made
 
     @property
     def rank(self) -> int:
@@ -98,10 +100,8 @@ class OnnxNode:
         """Return the error that this node cannot be imported."""
         return UnsupportedImport(f"ONNX import: {self.op_type} (node {self.name!r}) {why}")
 
-    def constant(self, value: Value | None, what: str) -> np.ndarray | None:
-        """Return an input that must be known at import, None if it is absent."""
-        if value is None:
-            return None
+    def constant(self, value: Value, what: str) -> np.ndarray:
+        """Return an input that must be known at import."""
         if value.constant is None:
             raise NeedsConstant(
                 f"ONNX import: {self.op_type} (node {self.name!r}) needs its {what} "
@@ -116,6 +116,13 @@ class OnnxNode:
             return [int(n) for n in self.constant(value, key).ravel()]
         found = self.get(key)
         return None if found is None else [int(n) for n in found]
+
+    def required_ints(self, key: str, value: Value | None = None) -> list[int]:
+        """Return whole numbers that must be given."""
+        found = self.ints(key, value)
+        if found is None:
+            raise self.unsupported(f"has no {key}.")
+        return found
 
     def output_shape(self, index: int = 0) -> tuple[int | None, ...] | None:
         """Return the inferred shape of an output."""

@@ -108,7 +108,7 @@ class Importer:
             shape, dtype = constant.shape, constant.dtype
         else:
             shape, dtype = self.shapes.get(name), self.dtypes.get(name)
-            if shape is None or None in shape or dtype is None:
+            if made is not None and (shape is None or None in shape or dtype is None):
                 shape, dtype = self._inferred(made, shape, dtype)
         self.values[name] = Value(name, made, constant, shape, dtype, self)
 

@@ -174,7 +174,7 @@ def multibox_prior(g: Builder, call: Call, x: str) -> str:
     """Anchors, which depend on the shape of the image only."""
     if UNKNOWN in call.shape[2:]:
         raise call.unsupported("needs height and width as numbers.")
-    made = call.node.op.kernel(torch.empty(1, 1, *call.shape[2:]), **call.attrs)
+    made = call.op.kernel(torch.empty(1, 1, *call.shape[2:]), **call.attrs)
     return g.Identity(g.array(made.numpy()))
 
 

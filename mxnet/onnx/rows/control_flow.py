@@ -95,13 +95,14 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
 
     def holds(b: Builder, values: Sequence[str]) -> str:
         at = a["cond_input_locs"]
-        made, dtypes = _run(b, call, test, [values[i] for i in at], [facts[i] for i in at])
+        chosen: list[str] = [values[i] for i in at]
+        made, dtypes = _run(b, call, test, chosen, [facts[i] for i in at])
         return _truth(b, made[0], dtypes[0])
 
     body = _child(g)
     step, going = body.unique("step"), body.unique("going")
     carried = [body.unique("state") for _ in places]
-    values = list(xs)
+    values: list[str] = list(xs)
     for place, name in zip(places, carried, strict=True):
         values[place] = name
     at = a["func_input_locs"]

@@ -29,15 +29,15 @@ def swap_last(g: Builder, x: str, rank: int) -> str:
 @row("dot")
 def dot(g: Builder, call: Call, a: str, b: str) -> str:
     """Sum over the last axis of one and the first of the other."""
-    left, right = call.shapes
+    left, right = list(call.shapes[0]), list(call.shapes[1])
     turn_a = call.attrs["transpose_a"] and len(left) > 1
     turn_b = call.attrs["transpose_b"] and len(right) > 1
     if turn_a:
         a = g.Transpose(a, perm=[*range(1, len(left)), 0])
-        left = (*left[1:], left[0])
+        left = [*left[1:], left[0]]
     if turn_b:
         b = g.Transpose(b, perm=[len(right) - 1, *range(len(right) - 1)])
-        right = (right[-1], *right[:-1])
+        right = [right[-1], *right[:-1]]
     if len(right) > 2:
         b = g.reshape(b, [right[0] if right[0] != UNKNOWN else 0, -1])
     if len(right) == 1 and len(left) > 1:  # runtimes fuse a transposition with vectors wrongly

@@ -181,7 +181,7 @@ def trunc(g: Builder, call: Call, x: str) -> str:
     return _truncated(g, x) if is_float(call.dtype) else x
 
 
-@row("round")
+@row("round", "_contrib_round_ste")
 def round_half_away(g: Builder, call: Call, x: str) -> str:
     """Round halves away from 0; ONNX's Round takes them to even numbers."""
     if not is_float(call.dtype):
@@ -199,12 +199,6 @@ def rint(g: Builder, call: Call, x: str) -> str:
     if not is_float(call.dtype):
         return x
     return g.Ceil(g.Sub(x, g.scalar(0.5, call.dtype)))
-
-
-@row("_contrib_round_ste")
-def round_ste(g: Builder, call: Call, x: str) -> str:
-    """Round; the gradient it is named for is not exported."""
-    return round_half_away(g, call, x)
 
 
 @row("logical_not")

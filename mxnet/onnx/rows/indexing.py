@@ -161,7 +161,7 @@ def index_array(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in call.shape:
         raise call.unsupported("needs all sizes as numbers.")
     axes = call.attrs["axes"] or range(call.ndim)
-    grid = np.stack(np.indices(call.shape), -1)[..., list(axes)]
+    grid = np.moveaxis(np.indices(call.shape), 0, -1)[..., list(axes)]
     return g.Identity(g.array(grid.astype(np.int64)))
 
 

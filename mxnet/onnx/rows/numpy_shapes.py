@@ -47,9 +47,9 @@ def moveaxis(g: Builder, call: Call, x: str) -> str:
 
 
 def _moved(rank: int, source: tuple[int, ...], target: tuple[int, ...]) -> list[int]:
-    source, target = ([a % rank for a in axes] for axes in (source, target))
-    order = [a for a in range(rank) if a not in source]
-    for at, axis in sorted(zip(target, source, strict=True)):
+    moved, places = ([a % rank for a in axes] for axes in (source, target))
+    order = [a for a in range(rank) if a not in moved]
+    for at, axis in sorted(zip(places, moved, strict=True)):
         order.insert(at, axis)
     return order
 
@@ -212,7 +212,8 @@ def tril(g: Builder, call: Call, x: str) -> str:
         raise call.unsupported("needs the last two sizes as numbers.")
     if call.ndim < 2:
         raise call.unsupported("of a vector has no row.")
-    mask = np.tri(*call.shape[-2:], call.attrs["k"], dtype=bool)
+    rows, columns = call.shape[-2:]
+    mask = np.tri(rows, columns, call.attrs["k"]) > 0
     return g.Where(g.array(mask), x, g.scalar(0, call.dtype))
 
 
@@ -236,8 +237,8 @@ def full_like(g: Builder, call: Call, x: str) -> str:
 @row("_npi_arange", "_npi_eye", "_npi_identity", "_npi_indices", "_npi_logspace")
 def constant(g: Builder, call: Call) -> str:
     """An array that attributes say: computed at export."""
-    extra = call.node.op.context_for(False, torch.device("cpu"))
-    made = call.node.op.kernel(**call.attrs, **extra)
+    extra = call.op.context_for(False, torch.device("cpu"))
+    made = call.op.kernel(**call.attrs, **extra)
     return g.Identity(g.array(made.numpy().astype(numpy_dtype(call.out_dtypes[0]))))
 
 

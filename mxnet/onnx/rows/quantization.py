@@ -55,7 +55,8 @@ def quantize_by_inputs(g: Builder, call: Call, x: str, low: str, high: str) -> l
 def quantize_v2(g: Builder, call: Call, x: str) -> list[str]:
     """Quantize to a range that calibration found, or to that of the array itself."""
     dtype = call.out_dtypes[0]
-    return quantize(g, x, *_ends(g, call, x), dtype, HALF_STEPS[dtype])
+    low, high = _ends(g, call, x)
+    return quantize(g, x, low, high, dtype, HALF_STEPS[dtype])
 
 
 @row("_contrib_dequantize")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from ..builder import UNKNOWN, Builder, Call
@@ -236,11 +237,11 @@ def diag(g: Builder, call: Call, x: str) -> str:
     return g.transpose(picked, *range(1, len(rest) + 1), 0)
 
 
-def _int64(values: list) -> object:
+def _int64(values: list) -> np.ndarray:
     return torch.tensor(values, dtype=torch.int64).numpy()
 
 
-def _eye(size: int, k: int) -> object:
+def _eye(size: int, k: int) -> np.ndarray:
     return torch.diag_embed(torch.ones(size - abs(k)), k).bool().numpy()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 

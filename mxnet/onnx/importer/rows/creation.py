@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
 from ...library import load_onnx
+from ..functions import F
 from ..reading import tensor_to_numpy
 from ..table import imports
 from ..value import OnnxNode, Value

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
 from ....shape_mode import is_np_shape
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 

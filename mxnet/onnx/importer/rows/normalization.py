@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import symbol as F
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 from .axes import wide

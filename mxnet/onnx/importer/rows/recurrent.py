@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 
@@ -38,10 +38,10 @@ def _mode(node: OnnxNode, directions: int) -> str:
     raise node.unsupported(f"with the functions {chosen} has no operator.")
 
 
-def _check(node: OnnxNode, rest: tuple) -> None:
+def _check(node: OnnxNode, rest: tuple[Value | None, ...]) -> None:
     if node.get("clip"):
         raise node.unsupported("with clip has no operator.")
-    if len(rest) > 3 and rest[3] is not None:
+    if node.op_type == "LSTM" and len(rest) > 4 and rest[4] is not None:
         raise node.unsupported("with peepholes has no operator.")
     if node.op_type == "GRU" and not node.get("linear_before_reset", 0):
         raise node.unsupported("with linear_before_reset=0 has no operator.")
@@ -74,13 +74,12 @@ def _zeros(x: Any, directions: int, size: int) -> Any:
 def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
     """A recurrent layer in one or both directions."""
     bias, lengths, state, cell = [*rest, *[None] * 4][:4]
-    _check(node, [bias, lengths, state, *rest[4:]] if node.op_type == "LSTM" else ())
-    if node.op_type == "LSTM" and len(rest) > 4 and rest[4] is not None:
-        raise node.unsupported("with peepholes has no operator.")
+    _check(node, rest)
     direction, size = node.get("direction", "forward"), node.get("hidden_size")
     directions = 2 if direction == "bidirectional" else 1
-    weights = [node.constant(v, k) for v, k in ((w, "W"), (r, "R"), (bias, "B"))]
-    packed = node.importer.constant(_packed(node, *weights), f"{node.name}_parameters")
+    biases = None if bias is None else node.constant(bias, "B")
+    weights = _packed(node, node.constant(w, "W"), node.constant(r, "R"), biases)
+    packed = node.importer.constant(weights, f"{node.name}_parameters")
     data = F.swapaxes(x.symbol, dim1=0, dim2=1) if node.get("layout", 0) else x.symbol
     if direction == "reverse":
         data = F.reverse(data, axis=0)

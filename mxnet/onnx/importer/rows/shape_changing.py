@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
 from ....shape_mode import is_np_shape
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 from .axes import wide
@@ -17,7 +17,7 @@ from .axes import wide
 @imports("Reshape")
 def reshape(node: OnnxNode, x: Value, shape: Value | None = None) -> Any:
     """Reshape; 0 copies a size and -1 is the rest, as in MXNet."""
-    sizes = node.ints("shape", shape)
+    sizes = node.required_ints("shape", shape)
     if node.get("allowzero", 0) and 0 in sizes:
         raise node.unsupported("makes an empty array (allowzero=1).")
     if not sizes:
@@ -54,7 +54,7 @@ def squeeze(node: OnnxNode, x: Value, axes: Value | None = None) -> Any:
 @imports("Unsqueeze")
 def unsqueeze(node: OnnxNode, x: Value, axes: Value | None = None) -> Any:
     """Insert axes of size 1."""
-    chosen = node.ints("axes", axes)
+    chosen = node.required_ints("axes", axes)
     rank = x.rank + len(chosen)
     made = x.symbol
     if x.rank == 0:
@@ -96,7 +96,7 @@ def slice_ranges(
     steps: Value | None = None,
 ) -> Any:
     """Ranges of some axes."""
-    begin, end = node.ints("starts", starts), node.ints("ends", ends)
+    begin, end = node.required_ints("starts", starts), node.required_ints("ends", ends)
     chosen = node.ints("axes", axes) or list(range(len(begin)))
     by = node.ints("steps", steps) or [1] * len(begin)
     rank = max(a % x.rank for a in chosen) + 1
@@ -195,7 +195,7 @@ def pad(
     axes: Value | None = None,
 ) -> Any:
     """Pad with a constant, the edge, a reflection, or around."""
-    widths = node.ints("pads", pads)
+    widths = node.required_ints("pads", pads)
     chosen = node.ints("axes", axes)
     rank = x.rank
     chosen = list(range(rank)) if chosen is None else [a % rank for a in chosen]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import symbol as F
+from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 
@@ -127,7 +127,7 @@ def _resize_inputs(node: OnnxNode, rest: tuple) -> tuple:
         for v, k in ((scales, "scales"), (sizes, "sizes"))
     ]
     found = [None if f is None or not f.size else f for f in found]
-    use_roi = node.constant(roi, "roi") if _crops(node) else None
+    use_roi = node.constant(roi, "roi") if _crops(node) and roi is not None else None
     return use_roi, *found
 
 
