@@ -18,6 +18,7 @@ from ..graph.node import Node
 from ..graph.optimize import enabled_passes, optimize, select_passes
 from ..graph.passes.resolve_sources import resolve_sources
 from ..graph.typed import Inputs, Mode, TypedGraph
+from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS
 from ..ops.fused.fallback import Fallback
@@ -35,6 +36,18 @@ class Watching(Protocol):
 
     def after(self, node: Node, results: Sequence[Tensor]) -> None:
         """See what it made."""
+
+
+def _call(step: Step, node: Node, arguments: list[Any], attrs: Mapping[str, Any]) -> Any:
+    """Run one step, through the active interpreters if there are any."""
+    if not interpreters.graphs:
+        return step.call(arguments, attrs)
+    assert node.op is not None
+
+    def kernel(*tensors: Any, **attributes: Any) -> Any:
+        return step.call(list(tensors), attributes)
+
+    return interpreters.run_step(node.op, kernel, arguments, attrs)
 
 
 class Program:
@@ -102,7 +115,7 @@ class Program:
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
         """Return the heads' values for one tensor per variable, in the order of `variables`."""
         function = self._function
-        if function is None:
+        if function is None or interpreters.graphs:
             return self._run_steps(feed)
         try:
             heads = function(feed)
@@ -117,8 +130,8 @@ class Program:
         values = self._start(feed)
         position = -1
         try:
-            for position, step in enumerate(self._steps):  # noqa: B007 (read when it fails)
-                self._do(step, values)
+            for position, step in enumerate(self._steps):
+                self._do(step, self.nodes[position], values)
         except Fallback:
             return self._unoptimized().run(feed)
         except KERNEL_ERRORS as error:
@@ -135,7 +148,7 @@ class Program:
         for position, (step, node) in enumerate(zip(self.steps, self.nodes, strict=True)):
             arguments, attrs = watcher.before(node, step, [values[i] for i in step.inputs])
             try:
-                made = step.call(arguments, attrs)
+                made = _call(step, node, arguments, attrs)
             except KERNEL_ERRORS as error:
                 raise self._explain(position, feed, values, error) from error
             results = made if isinstance(made, tuple) else (made,)
@@ -165,9 +178,9 @@ class Program:
         return values
 
     @staticmethod
-    def _do(step: Step, values: list[Tensor | None]) -> None:
+    def _do(step: Step, node: Node, values: list[Tensor | None]) -> None:
         first, count = step.first, step.count
-        made = step.call([values[i] for i in step.inputs], step.attrs)
+        made = _call(step, node, [values[i] for i in step.inputs], step.attrs)
         if count == 1 and not isinstance(made, tuple):
             values[first] = made
         else:

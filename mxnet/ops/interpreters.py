@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -43,8 +43,8 @@ _lock = threading.Lock()
 class Interpreter:
     """Base class; a context manager that is active in all threads between enter and exit."""
 
-    covers_eager: ClassVar[bool] = True
-    covers_graphs: ClassVar[bool] = True
+    covers_eager: bool = True
+    covers_graphs: bool = True
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
         """Run one operator; subclasses look at or change what goes in and comes out."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
 from . import statistics
-from .hooks import Hooks
+from .operator_names import OperatorNames
 from .session import Event, Recording
 
 CONFIG: dict[str, Any] = {
@@ -27,7 +27,7 @@ CONFIG: dict[str, Any] = {
     "aggregate_stats": False,
 }
 recording = Recording()
-_hooks = Hooks()
+_active: list[OperatorNames] = []
 _STATES = {"run": True, "stop": False}
 
 
@@ -90,16 +90,18 @@ def _start() -> None:
     everything = CONFIG["profile_all"]
     atexit.register(_stop)  # torch's profiler must not outlive the interpreter
     recording.start(memory=everything or CONFIG["profile_memory"])
-    _hooks.install(
-        eager=everything or CONFIG["profile_imperative"],
-        graphs=everything or CONFIG["profile_symbolic"],
+    names = OperatorNames(
+        eager=bool(everything or CONFIG["profile_imperative"]),
+        graphs=bool(everything or CONFIG["profile_symbolic"]),
     )
+    _active.append(names.__enter__())
 
 
 def _stop() -> None:
     if not recording.running:
         return
-    _hooks.remove()
+    while _active:
+        _active.pop().__exit__()
     recording.stop()
     if CONFIG["continuous_dump"]:
         _write()
