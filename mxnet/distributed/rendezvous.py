@@ -54,8 +54,17 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
+def choose_interface() -> None:
+    """Let torch's libraries use the network interface that MXNet's DMLC_INTERFACE names."""
+    name = os.environ.get("DMLC_INTERFACE")
+    if name:
+        for library in ("GLOO", "NCCL", "TP"):
+            os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
+
+
 def join(job: Job) -> Members:
     """Arrive as a worker, wait for all others, and return who they are."""
+    choose_interface()
     timeout = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     serves = not job.has_scheduler and job.rank == 0
     store = open_store(job, serves, timeout)

@@ -66,9 +66,10 @@ def _run_scheduler(job: Any) -> int:
 
 def _run_server(job: Any) -> int:
     """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
-    from ..distributed.rendezvous import open_store
+    from ..distributed.rendezvous import choose_interface, open_store
     from . import async_server
 
+    choose_interface()
     store = open_store(job, False, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     number = store.add("server arrivals", 1) - 1
     joined = False

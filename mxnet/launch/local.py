@@ -24,6 +24,7 @@ def run_local(
 ) -> Outcome:
     """Run a command as all workers; when one fails the others are ended."""
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -50,6 +51,8 @@ def run_local(
             elastic_launch(config, command[0])(*command[1:])
         except ChildFailedError as error:
             return _outcome(error)
+        except SignalException as error:  # Ctrl-C or kill: the agent has ended the workers
+            raise SystemExit(128 + int(error.sigval)) from None
     return Outcome(0, {})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
@@ -25,6 +26,12 @@ if os.environ["RANK"] == "1" and os.environ["MXNET_LAUNCH_ATTEMPT"] == "0":
     sys.exit(7)
 if os.environ["MXNET_LAUNCH_ATTEMPT"] == "0":
     time.sleep(60)
+"""
+INTERRUPT = """
+import os, signal, time
+if os.environ["RANK"] == "0":
+    os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
 """
 
 
@@ -99,3 +106,9 @@ def test_wrong_options_are_errors(tmp_path):
     hosts.write_text("a slots=2\n\n# none\nb\n")
     assert read_hosts(str(hosts)) == ["a", "a", "b"]
     assert parse_assignments(["NOT_SET"], {}) == {}
+
+
+def test_an_interrupted_launcher_ends_its_workers():
+    ended = launched("-n", "2", sys.executable, "-c", INTERRUPT)
+    assert ended.status == 128 + signal.SIGTERM, ended.err
+    assert ended.seconds < 40

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+
+import pytest
 
 from tests.distributed import stories
 from tests.distributed.forked import run_forked
@@ -24,6 +27,27 @@ def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
     again = run_forked(stories.fit_and_print, 2, str(tmp_path))
     assert weights(again) == wanted
     assert all(p.out.endswith(" 10\n") for p in again)  # of 18 batches, 8 were done
+
+
+PROGRAM = """
+import os, sys
+from tests.distributed import stories
+first = os.environ["MXNET_LAUNCH_ATTEMPT"] == "0"
+stories.fit_and_print(sys.argv[1], 9 if first else None)
+"""
+
+
+@pytest.mark.slow
+def test_the_launcher_restarts_a_killed_job_to_the_same_result(tmp_path):
+    wanted = weights(run_forked(stories.fit_and_print, 2, None))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    options = ["-n", "2", "--max-restarts", "1"]
+    settings = {"PYTHONPATH": stories.ROOT, "OMP_NUM_THREADS": 1, **QUICK}
+    (launcher,) = run_forked(stories.launch, 1, [*options, *command], timeout=240, **settings)
+    assert launcher.status == 0, launcher.err
+    assert "rank 1" in launcher.err and "restart 1 of 1" in launcher.err
+    for rank in (0, 1):
+        assert f"[rank {rank}] {[wanted]} 10\n" in launcher.out
 
 
 def test_a_job_goes_on_with_fewer_workers(tmp_path):

@@ -20,6 +20,7 @@ def test_a_job_may_have_one_worker():
     assert process.out == "done\n"
 
 
+@pytest.mark.slow
 def test_the_example_learns():
     pytest.importorskip("sklearn")
     first, second = succeeded(run_forked(stories.train_the_example, 2))
