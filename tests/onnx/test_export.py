@@ -234,3 +234,65 @@ def test_what_cannot_be_exported_leaves_no_file(tmp_path: pathlib.Path) -> None:
             mx.sym.relu(mx.sym.var("data")), {}, [(2,)], onnx_file_path=target, opset_version=5
         )
     assert list(tmp_path.iterdir()) == []
+
+
+class _Attention(mx.gluon.HybridBlock):
+    """A layer of BERT as GluonNLP writes it: positions, masked self-attention, normalization."""
+
+    def __init__(self, heads: int, units: int) -> None:
+        super().__init__(prefix="bert_")
+        self.heads = heads
+        with self.name_scope():
+            self.words = mx.gluon.nn.Embedding(20, units)
+            self.places = mx.gluon.nn.Embedding(32, units)
+            self.project = mx.gluon.nn.Dense(3 * units, flatten=False)
+            self.out = mx.gluon.nn.Dense(units, flatten=False)
+            self.norm = mx.gluon.nn.LayerNorm()
+
+    def hybrid_forward(self, F, tokens, lengths):
+        steps = F.contrib.arange_like(tokens, axis=1)
+        x = F.broadcast_add(self.words(tokens), F.expand_dims(self.places(steps), axis=0))
+        inner = F.transpose(x, axes=(1, 0, 2))
+        qkv = self.project(inner)
+        scores = F.contrib.interleaved_matmul_selfatt_qk(qkv, heads=self.heads)
+        mask = F.broadcast_lesser(
+            F.reshape(steps, shape=(1, -1)), F.reshape(lengths, shape=(-1, 1))
+        )
+        mask = F.expand_dims(F.repeat(mask, repeats=self.heads, axis=0), axis=1)
+        scores = F.broadcast_add(scores, (mask - 1) * 1e4)
+        made = F.contrib.interleaved_matmul_selfatt_valatt(
+            qkv, F.softmax(scores, axis=-1), heads=self.heads
+        )
+        return self.norm(self.out(F.transpose(made, axes=(1, 0, 2))) + x)
+
+
+def test_attention_runs_with_any_batch_and_length() -> None:
+    """Batch and sequence length are names in the file, and both may change."""
+    net = _Attention(2, 8)
+    net.initialize(mx.init.Normal(0.5))
+    net.hybridize()
+
+    def data(batch: int, length: int) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:
+        tokens = mx.nd.array(RNG.randint(0, 20, (batch, length)))
+        return tokens, mx.nd.array(RNG.randint(1, length + 1, (batch,)))
+
+    net(*data(2, 5))
+    symbol = net(mx.sym.var("tokens"), mx.sym.var("lengths"))
+    params = {p.name: p.data() for p in net.collect_params().values()}
+    dynamic = [("batch", "length"), ("batch",)]
+    model = build_model(symbol, params, [(2, 5), (2,)], dynamic_shapes=dynamic)
+    for sizes in ((2, 5), (3, 7), (1, 1)):
+        tokens, lengths = data(*sizes)
+        feed = {"tokens": tokens.asnumpy(), "lengths": lengths.asnumpy()}
+        assert_equal_outputs(run(model, feed), [net(tokens, lengths).asnumpy()])
+
+
+@pytest.mark.parametrize("codes", [(0, -3, -2), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -1)])
+def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
+    """Copied, merged and split sizes are computed when the model runs."""
+    symbol = mx.sym.reshape(mx.sym.var("data"), shape=codes)
+    model = build_model(symbol, {}, [(None, None, 6)])
+    for shape in ((4, 3, 6), (2, 5, 6)):
+        data = _normal(*shape)
+        wanted = mx.nd.reshape(data, shape=codes).asnumpy()
+        assert_equal_outputs(run(model, {"data": data.asnumpy()}), [wanted])

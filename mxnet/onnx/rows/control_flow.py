@@ -93,7 +93,7 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
     n_out, places = a["num_out_data"], [a["func_input_locs"][i] for i in a["func_var_locs"]]
     facts = list(zip(call.shapes, call.dtypes, strict=True))
 
-    def holds(b: Builder, values: Sequence[str]) -> str:
+    def holds(b: Builder, values: list[str]) -> str:
         at = a["cond_input_locs"]
         chosen: list[str] = [values[i] for i in at]
         made, dtypes = _run(b, call, test, chosen, [facts[i] for i in at])
@@ -119,7 +119,7 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
     found = g.add(
         "Loop",
         limit,
-        holds(g, xs),
+        holds(g, list(xs)),
         *(xs[p] for p in places),
         outputs=[g.unique(f"{g.scope}_loop") for _ in range(len(states) + len(outs))],
         body=loop,

@@ -13,8 +13,34 @@ from ..table import row
 
 @row("Reshape")
 def reshape(g: Builder, call: Call, x: str) -> str:
-    """Reshape; MXNet's codes were resolved when shapes were inferred."""
-    return g.reshape_to(call, x, call.shape, call.out_shapes[0])
+    """Reshape; MXNet's codes were resolved when shapes were inferred, unless sizes are dynamic."""
+    target = call.out_shapes[0]
+    if target.count(UNKNOWN) > 1 and call.attrs["shape"] and not call.attrs["reverse"]:
+        return g.Reshape(x, g.Concat(*_sizes_by_codes(g, call, x), axis=0))
+    return g.reshape_to(call, x, call.shape, target)
+
+
+def _sizes_by_codes(g: Builder, call: Call, x: str) -> list[str]:
+    """Return the target of a Reshape as vectors that are computed when the model runs."""
+    codes, made, at = list(call.attrs["shape"]), [], 0
+    while codes:
+        code = codes.pop(0)
+        if code == -2:
+            made += [g.size_of(x, i) for i in range(at, call.ndim)]
+            at = call.ndim
+        elif code == -3:
+            made.append(g.Mul(g.size_of(x, at), g.size_of(x, at + 1)))
+            at += 2
+        elif code == -4:
+            first, second = codes.pop(0), codes.pop(0)
+            whole = g.size_of(x, at)
+            made.append(g.Div(whole, g.ints(second)) if first == -1 else g.ints(first))
+            made.append(g.Div(whole, g.ints(first)) if second == -1 else g.ints(second))
+            at += 1
+        else:
+            made.append(g.size_of(x, at) if code == 0 else g.ints(code))
+            at += 1
+    return made
 
 
 @row("Flatten")
@@ -136,9 +162,8 @@ def repeat(g: Builder, call: Call, x: str) -> str:
     wide = g.Tile(wide, g.ints(*[1] * (axis + 1), times, *[1] * (len(shape) - axis - 1)))
     if sum(n == UNKNOWN for i, n in enumerate(shape) if i != axis) == 0:
         return g.reshape(wide, [*shape[:axis], -1, *shape[axis + 1 :]])
-    if axis == 1 and shape[0] == UNKNOWN and UNKNOWN not in shape[2:]:
-        return g.reshape(wide, [0, -1, *shape[2:]])
-    raise call.unsupported(f"repeats {shape}, of which too much is known only when it runs.")
+    factors = [times if i == axis else 1 for i in range(len(shape))]
+    return g.Reshape(wide, g.Mul(g.Shape(x), g.ints(*factors)))
 
 
 @row("broadcast_to")
