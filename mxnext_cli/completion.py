@@ -114,12 +114,12 @@ def fish_script() -> str:
         lines.append(f"complete -c mx -n __fish_use_subcommand -f -a {name} -d '{summary}'")
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         for action in parser._actions:
-            told = _quoted((action.help or "").split(";")[0])
+            about = _quoted((action.help or "").split(";")[0])
             for option in action.option_strings:
                 if option.startswith("--"):
                     values = " ".join(map(str, action.choices)) if action.choices else ""
                     listed = f" -x -a '{values}'" if values else ""
-                    lines.append(f"complete -c mx {seen} -l {option[2:]}{listed} -d '{told}'")
+                    lines.append(f"complete -c mx {seen} -l {option[2:]}{listed} -d '{about}'")
             if not action.option_strings and action.choices:
                 lines.append(f"complete -c mx {seen} -a '{' '.join(map(str, action.choices))}'")
     return "\n".join(lines) + "\n"

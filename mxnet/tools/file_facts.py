@@ -48,7 +48,7 @@ def read_facts(path: Path) -> Facts:
     read = READERS.get(path.suffix) or _by_content(path)
     if read is None:
         known = ", ".join(READERS)
-        raise CommandError(f"{path}: it is none of {known}, nor do its first bytes tell")
+        raise CommandError(f"{path}: it is none of {known}, by its name or its first bytes")
     try:
         facts = read(path)
     except MXNetError as error:

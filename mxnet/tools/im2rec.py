@@ -44,7 +44,7 @@ WAITING = 64  # packed records for each thread that wait to be written
 def list_images(
     root: str | os.PathLike[str], recursive: bool, exts: Iterable[str]
 ) -> Iterator[tuple[int, str, int]]:
-    """Give (number, path below the root, label): each folder with pictures is a class."""
+    """Give (number, path below the root, label): each folder with images is a class."""
     exts = {extension.lower() for extension in exts}
     classes: dict[str, int] = {}
     number = 0
@@ -121,7 +121,7 @@ def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> s
 
 
 class Packing(NamedTuple):
-    """How pictures are packed."""
+    """How images are packed."""
 
     root: Path
     resize: int = 0
@@ -133,7 +133,7 @@ class Packing(NamedTuple):
     pass_through: bool = False
 
     def packed(self, image: ListedImage) -> bytes:
-        """Return the record of a listed picture."""
+        """Return the record of a listed image."""
         labels: float | np.ndarray = image.labels[0]
         if self.pack_label and len(image.labels) > 1:
             labels = np.array(image.labels, np.float32)
@@ -173,7 +173,7 @@ def lists_of(prefix: str) -> list[Path]:
 
 
 def make_records(args: argparse.Namespace) -> int:
-    """Pack the pictures of all lists of the prefix; return 1 if some were left out."""
+    """Pack the images of all lists of the prefix; return 1 if some were left out."""
     files = lists_of(args.prefix) or _lists_of_folder(args)
     if not files:
         return 1
@@ -190,7 +190,7 @@ def make_records(args: argparse.Namespace) -> int:
         print(f"Creating {path.with_suffix('.rec')} from {path}")
         left_out += pack_list(path, packing, args.num_thread)
     if left_out:
-        print(f"{left_out} lines or pictures were left out", file=sys.stderr)
+        print(f"{left_out} lines or images were left out", file=sys.stderr)
     return 1 if left_out else 0
 
 
@@ -222,7 +222,7 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
                 file.write_idx(image.index, record)
         if not file.keys:
             file.discard()
-            print(f"{path}: there is no picture to pack; {rec} is not written", file=sys.stderr)
+            print(f"{path}: there is no image to pack; {rec} is not written", file=sys.stderr)
             return max(1, left_out)
     return left_out
 
@@ -256,7 +256,7 @@ def _truth(text: str) -> bool:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options, which are those of MXNet's im2rec.py."""
     parser.add_argument("prefix", help="beginning of the names of the .lst and .rec files")
-    parser.add_argument("root", nargs="?", help="folder of the pictures")
+    parser.add_argument("root", nargs="?", help="folder of the images")
     parser.add_argument("--root", dest="root_option", help="the same as an option")
     lists = parser.add_argument_group("lists")
     lists.add_argument("--list", action="store_true", help="make lists, not records")
@@ -282,7 +282,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     records.add_argument("--num-thread", type=int, default=1, help="threads; the order is kept")
     records.add_argument(
-        "--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as stored"
+        "--color", type=int, default=1, choices=[-1, 0, 1], help="1 color, 0 gray, -1 as stored"
     )
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"])
     records.add_argument("--pack-label", action="store_true", help="pack all labels of a line")

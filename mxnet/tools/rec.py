@@ -34,7 +34,7 @@ KINDS = {
 
 
 def kind_of(content: bytes) -> str:
-    """Return the extension that the first bytes of a picture tell, or '.bin'.
+    """Return the extension that fits the first bytes of an image, or '.bin'.
 
     >>> kind_of(bytes.fromhex("ffd8ffe0"))
     '.jpg'
@@ -206,7 +206,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made.add_argument("--whole", action="store_true", help="with the header of the image record")
     command("extract", extract).add_argument("folder")
     made = command("check", check)
-    made.add_argument("--decode", action="store_true", help="decode every picture too")
+    made.add_argument("--decode", action="store_true", help="decode every image too")
     made.add_argument("--index", help="the index, if it is not beside the file")
     made = command("index", index)
     made.add_argument("--out", help="where to write it, if not beside the file")

@@ -14,7 +14,7 @@ from ..symbol import Symbol
 Shapes = Mapping[str, tuple[int, ...]]
 
 HEADINGS = ("Layer (type)", "Output Shape", "Param #", "Previous Layer")
-# Operators call the inputs that are learned by these names.
+# Operators call the inputs that are trained by these names.
 PARAMETERS = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 
 
@@ -35,9 +35,9 @@ class Table:
             line = (line + str(field))[:end].ljust(end)
         self.lines.append(line)
 
-    def rule(self, sign: str = "_") -> None:
+    def rule(self, character: str = "_") -> None:
         """Add a line across."""
-        self.lines.append(sign * self.length)
+        self.lines.append(character * self.length)
 
 
 def print_summary(
@@ -58,7 +58,7 @@ def print_summary(
 
     Notes
     -----
-    Counts all learned inputs of every operator; MXNet 1.9.1 knew those of Convolution,
+    Counts all trained inputs of every operator; MXNet 1.9.1 knew those of Convolution,
     FullyConnected, BatchNorm and Embedding, and showed 0 for the others.
     """
     if not isinstance(symbol, Symbol):
@@ -127,16 +127,16 @@ def _output_shape(node: Node, known: Shapes | None) -> str:
 
 
 def _parameters(node: Node, known: Shapes | None) -> int:
-    """Return how many numbers a layer learns; without shapes, those its attributes tell of."""
+    """Return how many numbers of a layer are trained, as far as shapes or attributes say."""
     if node.op is None:
         return 0
     names = node.input_names
-    learned = [i for i, n in enumerate(names) if n in PARAMETERS and node.inputs[i].node.op is None]
+    trained = [i for i, n in enumerate(names) if n in PARAMETERS and node.inputs[i].node.op is None]
     if known is None:
         shapes = _shapes_from_attributes(node)
-        found = [shapes[i] for i in learned]
+        found = [shapes[i] for i in trained]
     else:
-        found = [known.get(node.inputs[i].node.name) for i in learned]
+        found = [known.get(node.inputs[i].node.name) for i in trained]
     return sum(math.prod(s) for s in found if s is not None and min(s, default=1) > 0)
 
 

@@ -64,7 +64,7 @@ def random_integers(low: int, high: int | None = None, size: Any = None) -> Any:
 
 
 def _to_uint8(a: Any) -> Any:
-    """Return pixels as `scipy.misc` made them: values that are not bytes are stretched."""
+    """Return pixels as `scipy.misc` made them: values that are not bytes are scaled to 0 to 255."""
     import numpy as np
 
     a = np.asarray(a)

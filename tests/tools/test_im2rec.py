@@ -69,7 +69,7 @@ def test_what_cannot_be_packed_is_left_out_and_told(folder, capsys):
     said = capsys.readouterr().err
     assert "missing.jpg" in said
     assert "bad.jpg" in said
-    assert "3 lines or pictures were left out" in said
+    assert "3 lines or images were left out" in said
     file = mx.recordio.MXIndexedRecordIO("p.idx", "p.rec", "r")
     assert file.keys == [0, 5]
 
@@ -124,7 +124,7 @@ def test_without_opencv_older_records_stay(packed, monkeypatch, capsys):
 def test_an_empty_result_is_an_error(folder, packed, capsys):
     (folder / "p.lst").write_text("0\t1\tnone.jpg\n")
     assert im2rec.main(["p", "root"]) == 1
-    assert "no picture to pack" in capsys.readouterr().err
+    assert "no image to pack" in capsys.readouterr().err
     assert unchanged(packed)
 
 
