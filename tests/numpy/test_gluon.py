@@ -172,3 +172,15 @@ def test_custom_operators_get_arrays_of_np() -> None:
     y.backward()
     assert type(y) is np.ndarray
     assert x.grad.tolist() == [1, 1]
+
+
+def test_initializers_get_arrays_of_np() -> None:
+    class Sparse(mx.init.Initializer):
+        def _init_weight(self, name, data):
+            data[:] = np.arange(data.size).reshape(data.shape)
+            data *= np.abs(data) >= 2
+
+    net = nn.Dense(2)
+    net.initialize(Sparse())
+    net(np.ones((1, 2)))
+    assert net.weight.data().tolist() == [[0, 0], [2, 3]]

@@ -10,6 +10,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import gluon, np
+from tests.golden import HERE
 
 x = mx.sym.var("x").as_np_ndarray()
 y = mx.sym.var("y").as_np_ndarray()
@@ -121,3 +122,16 @@ def test_loops_in_hybridized_blocks() -> None:
     out = net(np.ones((3, 2)))
     assert type(out) is np.ndarray
     assert out.tolist() == [[1, 1], [2, 2], [3, 3]]
+
+
+def test_models_of_mxnet_run() -> None:
+    folder = HERE / "numpy_model"
+    net = gluon.SymbolBlock.imports(
+        str(folder / "net-symbol.json"), ["data"], str(folder / "net-0000.params")
+    )
+    data = onp.sin(onp.arange(50)).reshape(2, 1, 5, 5).astype("float32")
+    total, products = net(np.array(data))
+    wanted = json.loads((folder / "answer.json").read_text())
+    assert total.shape == ()
+    assert float(total) == pytest.approx(wanted["total"], rel=1e-5)
+    onp.testing.assert_allclose(products.asnumpy(), wanted["products"], rtol=1e-4, atol=1e-5)

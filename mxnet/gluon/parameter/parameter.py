@@ -195,6 +195,8 @@ class Parameter(ParameterArrays):
         with autograd.pause():
             if data is None:
                 data = ndarray.zeros(self._shape, ctx=cpu(), dtype=self._dtype)
+                if is_np_array():
+                    data = data.as_np_ndarray()
                 _fill(self.name, data, init, default_init)
                 if self._stype != "default":
                     data = data.tostype(self._stype)

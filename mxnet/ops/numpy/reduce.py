@@ -315,7 +315,7 @@ def any_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> 
 def _locate(name: str, find: Callable, data: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if data.dtype is BOOL:
         raise refuse_bool(name)
-    if not data.numel():
+    if not data.numel() and (axis is None or not data.shape[axis]):
         raise MXNetError(f"{name}: attempt to search an empty sequence, {list(data.shape)}.")
     if axis is None:
         return find(data).reshape([1] * data.ndim if keepdims else [])
