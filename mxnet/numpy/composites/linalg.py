@@ -150,8 +150,6 @@ def tensorsolve(F, a, b, axes=None):
 
 # -- norms ------------------------------------------------------------------------------------
 
-_BY_SINGULAR_VALUES = (2, -2, "nuc")
-
 
 def norm(F, x, ord=None, axis=None, keepdims=False):
     """Return a norm of vectors or matrices; by default that of all elements as one vector.
@@ -159,70 +157,40 @@ def norm(F, x, ord=None, axis=None, keepdims=False):
     >>> mx.np.linalg.norm(mx.np.array([3.0, 4.0]))
     array(5.)
     """
-    if axis is None and ord is None:
-        return _root_of_squares(F, x, None, keepdims)
     if isinstance(axis, list):
         axis = tuple(axis)
-    if axis is None:
-        ndim = x.ndim
-        if ndim not in (1, 2):
-            raise ValueError("Improper number of dimensions to norm.")
-        axis = tuple(range(ndim))
     elif isinstance(axis, Integral):
         axis = (int(axis),)
-    if len(axis) == 1:
-        return _vector_norm(F, x, ord, axis, keepdims)
-    if len(axis) == 2:
-        return _matrix_norm(F, x, ord, axis, keepdims)
+    if axis is not None and len(axis) > 2 and ord is not None:
+        raise ValueError("Improper number of dimensions to norm.")
+    if ord in ("inf", "-inf") or (axis is not None and len(axis) == 1 and ord in (INF, -INF)):
+        return _infinite_norm(F, x, float(ord), axis, keepdims)
+    flag, ord = _norm_flag(ord, axis)
+    return F._npi_norm(x, ord=ord, axis=axis, keepdims=keepdims, flag=flag)
+
+
+INF = float("inf")
+
+
+def _norm_flag(ord, axis):
+    """Return what MXNet's operator takes for an order of norm: a flag and a number."""
     if ord is None:
-        return _root_of_squares(F, x, axis, keepdims)
-    raise ValueError("Improper number of dimensions to norm.")
-
-
-def _root_of_squares(F, x, axis, keepdims):
-    return F._npi_sqrt(F._np_sum(F._npi_square(x), axis=axis, keepdims=keepdims))
-
-
-def _vector_norm(F, x, ord, axis, keepdims):
-    if ord is None or ord == 2:
-        return _root_of_squares(F, x, axis, keepdims)
-    size = F._npi_absolute(x)
-    if ord == float("inf"):
-        return F._np_max(size, axis=axis, keepdims=keepdims)
-    if ord == float("-inf"):
-        return F._np_min(size, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        is_something = F._npi_cast(F._npi_not_equal_scalar(x, scalar=0.0), dtype="float32")
-        return F._np_sum(is_something, axis=axis, keepdims=keepdims)
-    if ord == 1:
-        return F._np_sum(size, axis=axis, keepdims=keepdims)
+        return (-2 if axis is None else 1), 2
     if isinstance(ord, str):
-        raise ValueError("Invalid norm order for vectors.")
-    powers = F._np_sum(F._npi_power_scalar(size, scalar=float(ord)), axis=axis, keepdims=keepdims)
-    return F._npi_power_scalar(powers, scalar=1.0 / ord)
-
-
-def _matrix_norm(F, x, ord, axis, keepdims):
-    if ord is None or ord == "fro":
-        return _root_of_squares(F, x, axis, keepdims)
-    if ord in _BY_SINGULAR_VALUES:
-        return _singular_norm(F, x, ord, axis, keepdims)
-    if ord not in (1, -1, float("inf"), float("-inf")):
+        if ord not in ("fro", "nuc") or (axis is not None and len(axis) != 2):
+            raise ValueError("Invalid norm order for vectors.")
+        return (1 if ord == "fro" else 2), 2
+    is_matrix = axis is not None and len(axis) == 2
+    if is_matrix and ord not in (1, -1, 2, -2, INF, -INF):
         raise ValueError("Invalid norm order for matrices.")
+    return (0 if is_matrix and abs(ord) == 2 else -1), ord
+
+
+def _infinite_norm(F, x, ord, axis, keepdims):
+    """Return the largest or smallest element of vectors, or sum over the rows of matrices."""
+    size, extreme = F._npi_absolute(x), F._np_max if ord > 0 else F._np_min
+    if axis is None or len(axis) == 1:
+        return extreme(size, axis=axis, keepdims=keepdims)
     rows, columns = axis
-    summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = F._np_sum(F._npi_absolute(x), axis=summed, keepdims=True)
-    extreme = F._np_max if ord > 0 else F._np_min
-    made = extreme(sums, axis=kept, keepdims=True)
+    made = extreme(F._np_sum(size, axis=columns, keepdims=True), axis=rows, keepdims=True)
     return made if keepdims else F._np_squeeze(made, axis=axis)
-
-
-def _singular_norm(F, x, ord, axis, keepdims):
-    matrices = F._np_moveaxis(x, source=axis, destination=(-2, -1))
-    values = F._npi_svd(matrices)[1]
-    reduce = {2: F._np_max, -2: F._np_min, "nuc": F._np_sum}[ord]
-    made = reduce(values, axis=-1)
-    if keepdims:
-        for place in sorted(a % x.ndim for a in axis):
-            made = F._npi_expand_dims(made, axis=place)
-    return made

@@ -15,6 +15,7 @@ from torch import Tensor
 from ...error import DTypeError, MXNetError, ShapeError
 from ..attributes import Shape
 from ..declare import Op, op
+from ..families import cut
 from ..shapes import UNKNOWN, Shapes, TypePattern, unify
 from ..tensor.shape_changing import axis_within
 from .reduce import axes_over, reduced_shape
@@ -373,10 +374,12 @@ def norm(
     >>> mx.nd._internal._npi_norm(mx.nd.array([[3, 4], [6, 8]]), ord=2, axis=(1,)).asnumpy()
     array([ 5., 10.], dtype=float32)
     """
-    _floating("_npi_norm", data)
     axes = _norm_axes(axis, data.ndim, flag)
     if flag in (SPECTRAL, NUCLEAR) or (flag == VECTOR and len(axes) == 2):
-        return _matrix_norm(data, axes, ord, flag, keepdims)
+        return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
+    if not data.dtype.is_floating_point:
+        whole = norm(data.double(), ord=ord, axis=axis, keepdims=keepdims, flag=flag)
+        return cut(whole, data.dtype)
     if not data.ndim:
         return data.abs()
     return torch.linalg.vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)
