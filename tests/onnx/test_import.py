@@ -171,6 +171,27 @@ def test_cut_files_are_refused() -> None:
             contrib_onnx.import_model(whole[:length])
 
 
+def test_damaged_files_never_escape_as_other_errors() -> None:
+    """Whatever bytes are changed, the file is read or refused with an MXNetError."""
+    weight = numpy_helper.from_array(np.ones((2, 2), np.float32), "weight")
+    nodes = [
+        helper.make_node("Gemm", ["x", "weight"], ["h"], transB=1, name="dense"),
+        helper.make_node("Softmax", ["h"], ["y"], axis=1),
+    ]
+    whole = _model(nodes, [weight]).SerializeToString()
+    rng = np.random.RandomState(0)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for place in rng.randint(0, len(whole), 2):
+            damaged[place] = rng.randint(256)
+        try:
+            contrib_onnx.import_model(bytes(damaged))
+        except MXNetError:
+            refused += 1
+    assert refused > 50
+
+
 def test_constants_that_would_fill_the_memory_are_refused() -> None:
     """A tiny file may ask for a terabyte."""
     shape = numpy_helper.from_array(np.array([2**20, 2**20], np.int64), "shape")

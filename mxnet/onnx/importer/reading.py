@@ -37,7 +37,7 @@ def read_model(source: Any) -> Any:
     _check_graph(model.graph, name, 0)
     try:
         onnx.checker.check_model(model)
-    except onnx.checker.ValidationError as error:
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:  # bad text too
         raise FormatError(f"{name} is not a valid ONNX model: {_first_line(error)}") from None
     return model
 
@@ -95,12 +95,13 @@ def _check_tensor(tensor: Any, name: str) -> None:
         found = len(tensor.string_data)
     elif tensor.HasField("raw_data"):
         bits = _bits(tensor.data_type)
-        found = len(tensor.raw_data) * 8 // bits
-        count = count if bits >= 8 else min(count, found)
+        found = len(tensor.raw_data) * 8 / bits  # a part of an element is damage as well
+        if bits < 8:  # several elements share a byte, the last of which may be half empty
+            found = count if -(-count * bits // 8) == len(tensor.raw_data) else found
     else:
         found = _listed(tensor)
-    if found < count or (found > count and not tensor.HasField("raw_data")):
-        raise FormatError(f"{what} claims {list(tensor.dims)}, but holds {found} elements.")
+    if found != count:
+        raise FormatError(f"{what} claims {list(tensor.dims)}, but holds {found:g} elements.")
 
 
 def _known_types() -> set[int]:
