@@ -345,7 +345,10 @@ class Block:
             described = next(iter(json.loads(path.read_bytes()).values()))
         except (ValueError, AttributeError, StopIteration, RecursionError) as error:
             raise FormatError(f"{str(path)!r} does not describe a block: {error}.") from error
-        self._restore(described)
+        try:
+            self._restore(described)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"{str(path)!r} does not describe a block: {error!r}.") from error
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe(self, counts: dict[str, int]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import string
 import sys
 import warnings
@@ -33,6 +34,7 @@ from .event_handler import (
     TrainEnd,
     ValidationHandler,
 )
+from .resuming import Resuming
 from .utils import _check_handler_metric_ref, _check_metrics, _suggest_metric_for_loss
 
 __all__ = ["Estimator"]
@@ -225,6 +227,9 @@ class Estimator:
         event_handlers: Any = None,
         batches: int | None = None,
         batch_axis: int = 0,
+        *,
+        resume: str | os.PathLike[str] | None = None,
+        resume_every: int | None = None,
     ) -> None:
         """Train for a number of epochs or of batches.
 
@@ -237,6 +242,9 @@ class Estimator:
             MetricHandler, LoggingHandler and, with val_data, a ValidationHandler are added
             unless they are among them.
         batch_axis : int, the axis along which a batch is split over devices.
+        resume : str, a folder for checkpoints. They are written after every epoch; if there are
+            some already, training continues from the newest one, to the same result.
+        resume_every : int, the number of batches after which one is written inside epochs, too.
         """
         _check_loader(train_data)
         if bool(epochs) == bool(batches):
@@ -251,14 +259,16 @@ class Estimator:
         train_begin, *during, train_end = self._categorize_handlers(handlers)
         for handler in train_begin:
             handler.train_begin(self)
-        while not self._fit_epoch(train_data, batch_axis, *during):
-            pass
+        resuming = Resuming(self, train_data, handlers, resume, resume_every)
+        is_over = resuming.restore()
+        while not is_over:
+            is_over = self._fit_epoch(resuming, batch_axis, *during)
         for handler in train_end:
             handler.train_end(self)
 
     def _fit_epoch(
         self,
-        train_data: DataLoader,
+        resuming: Resuming,
         batch_axis: int,
         epoch_begin: list,
         batch_begin: list,
@@ -266,22 +276,25 @@ class Estimator:
         epoch_end: list,
     ) -> bool:
         """Train one epoch; return whether a handler wants the training to end."""
-        for handler in epoch_begin:
+        is_continued = resuming.is_inside_epoch
+        for handler in [] if is_continued else epoch_begin:
             handler.epoch_begin(self)
         batch = None
-        for batch in train_data:
+        for batch in resuming.batches():
             for handler in batch_begin:
                 handler.batch_begin(self, batch=batch)
             _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
-            told = {"batch": batch, "pred": pred, "label": label, "loss": loss}
-            # A list: every handler hears of the batch, also after one of them asked to stop.
-            answers = [handler.batch_end(self, **told) for handler in batch_end]
+            results = {"batch": batch, "pred": pred, "label": label, "loss": loss}
+            # A list: every handler is called, also after one of them asked to stop.
+            answers = [handler.batch_end(self, **results) for handler in batch_end]
+            resuming.after_batch()
             if any(answers):
                 break
-        if batch is None and self.max_batch:
+        if batch is None and self.max_batch and not is_continued:
             raise ValueError("Estimator.fit: train_data has no batches to count.")
         answers = [handler.epoch_end(self) for handler in epoch_end]
-        return any(answers)
+        resuming.after_epoch()
+        return any(answers) or resuming.has_stopped
 
     # -- handlers -----------------------------------------------------------------------------
 

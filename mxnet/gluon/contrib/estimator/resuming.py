@@ -1,0 +1,113 @@
+"""`Estimator.fit(resume=...)`: checkpoints of a training, and its continuation after a crash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .... import checkpoint
+from ....checkpoint.fields import get_fields, set_fields
+from ....error import MXNetError
+from .event_handler import StoppingHandler
+from .events import EventHandler
+
+__all__ = ["Resuming"]
+
+# What `fit` was called with this time counts, not what the checkpoint was made with.
+OF_THIS_CALL = {"train_start", "max_epoch", "max_batch", "stop_training"}
+
+
+class Resuming:
+    """Saves checkpoints while an estimator trains; without a folder it only passes batches on.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    train_data : DataLoader
+    handlers : the event handlers of this training.
+    folder : where checkpoints are, or None.
+    every : the number of batches between checkpoints inside an epoch, or None.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        train_data: Any,
+        handlers: Sequence[EventHandler],
+        folder: str | os.PathLike[str] | None,
+        every: int | None,
+    ) -> None:
+        if every is not None and (folder is None or every < 1):
+            raise ValueError(
+                "resume_every is a positive number of batches, and needs resume=folder."
+            )
+        self.estimator, self.handlers, self.folder, self.every = estimator, handlers, folder, every
+        self.data = train_data if folder is None else checkpoint.track(train_data)
+        self.step = 0
+        self.is_inside_epoch = False  # whether the next epoch is one that was begun before
+        self.has_stopped = False
+
+    @property
+    def _metrics(self) -> list:
+        return [*self.estimator.train_metrics, *self.estimator.val_metrics]
+
+    def restore(self) -> bool:
+        """Continue from the newest checkpoint, if there is one; return whether all is done."""
+        if self.folder is None:
+            return False
+        net, trainer = self.estimator.net, self.estimator.trainer
+        found = checkpoint.load(self.folder, net=net, trainer=trainer, data=self.data)
+        if found is None:
+            return False
+        kinds = [type(handler).__name__ for handler in self.handlers]
+        if found.extra["kinds"] != kinds:
+            raise MXNetError(
+                f"{str(found.path)!r} was made with the event handlers {found.extra['kinds']}, and "
+                f"these are {kinds}. Give the same ones, or another folder."
+            )
+        for handler, fields in zip(self.handlers, found.extra["handlers"], strict=True):
+            kept = {name: value for name, value in fields.items() if name not in OF_THIS_CALL}
+            set_fields(handler, kept)
+        for metric, fields in zip(self._metrics, found.extra["metrics"], strict=True):
+            set_fields(metric, fields)
+        self.step = found.step
+        self.is_inside_epoch = found.extra["is_inside_epoch"]
+        self.has_stopped = any(_is_over(h) for h in self.handlers if isinstance(h, StoppingHandler))
+        return self.has_stopped and not self.is_inside_epoch
+
+    def batches(self) -> Iterator[Any]:
+        """Iterate over an epoch of the data, or the rest of one."""
+        self.is_inside_epoch = False
+        return iter(()) if self.has_stopped else iter(self.data)
+
+    def after_batch(self) -> None:
+        """Save if it is time."""
+        self.step += 1
+        if self.every is not None and self.step % self.every == 0:
+            self._save(is_inside_epoch=True)
+
+    def after_epoch(self) -> None:
+        """Save at the end of an epoch."""
+        if self.folder is not None:
+            self._save(is_inside_epoch=False)
+
+    def _save(self, is_inside_epoch: bool) -> None:
+        extra = {
+            "is_inside_epoch": is_inside_epoch,
+            "kinds": [type(handler).__name__ for handler in self.handlers],
+            "handlers": [get_fields(handler) for handler in self.handlers],
+            "metrics": [get_fields(metric) for metric in self._metrics],
+        }
+        net, trainer = self.estimator.net, self.estimator.trainer
+        checkpoint.save(
+            self.folder, self.step, net=net, trainer=trainer, data=self.data, extra=extra
+        )
+
+
+def _is_over(handler: StoppingHandler) -> bool:
+    limits = (
+        (handler.current_epoch, handler.max_epoch),
+        (handler.current_batch, handler.max_batch),
+    )
+    return any(limit is not None and count >= limit for count, limit in limits)
