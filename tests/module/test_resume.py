@@ -170,7 +170,7 @@ def test_a_damaged_state_is_refused(tmp_path):
         with pytest.raises(MXNetError):
             train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     mx.nd.save(str(place), {"fc_weight": mx.nd.ones(2)})
-    with pytest.raises(FormatError, match="no tree"):
+    with pytest.raises(FormatError, match="no description of a tree"):
         train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
 
 
