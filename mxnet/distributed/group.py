@@ -47,7 +47,7 @@ class Group:
     def __init__(self, job: Job | None = None) -> None:
         self.job = job
         self.rank, self.size, self.hosts = 0, 1, [""]
-        self.watch: Watch | None = None
+        self.watch: Any = None  # a Watch, unless the program was started alone
         self.store: Any = None
         self._side: Any = None  # a second process group, for small facts between large exchanges
         self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
@@ -198,7 +198,7 @@ class Group:
         if watch.failure is None:
             self._report_late_rank(watch, what)
         self._unfinished = watch.has_failed = True
-        return WorkerFailed(describe_failure(watch.failure, self.rank, what, waited))
+        return WorkerFailed(describe_failure(watch.failure or {}, self.rank, what, waited))
 
     def _report_late_rank(self, watch: Watch, what: str) -> None:
         """Blame the rank that has taken part in the fewest exchanges."""

@@ -37,7 +37,7 @@ class OverlappedSums:
         self._weights = list(reversed(weights))
         self._buckets = reducer.plan(self.keys, [plain(w) for w in self._weights])
         self._bucket_of = {i: b for b, bucket in enumerate(self._buckets) for i in bucket.places}
-        self._leaves = [w._tracked for w in self._weights]
+        self._leaves: list[Any] = [w._tracked for w in self._weights]
         self._handles = [
             leaf.register_post_accumulate_grad_hook(functools.partial(self._ready, i))
             for i, leaf in enumerate(self._leaves)

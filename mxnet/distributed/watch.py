@@ -116,8 +116,9 @@ class Watch:
     def report_failure(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
         """Write the failure, unless there is one; return the one that counts."""
         mine = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
-        self.failure = json.loads(self.store.compare_set("failure", "", mine))
-        return self.failure
+        counted = json.loads(self.store.compare_set("failure", "", mine))
+        self.failure = counted
+        return counted
 
     def suspect(self) -> None:
         """Let all watches know that a connection broke: silence counts sooner now."""

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from .. import env
-from .. import optimizer as opt
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray
@@ -41,7 +40,7 @@ class Payload:
     shape: tuple[int, ...] = ()
 
     @staticmethod
-    def of(array: NDArray) -> Payload:
+    def of(array: Any) -> Payload:
         """Pack a copy of an array."""
         if array.stype == "default":
             return Payload(plain(array).detach().cpu().clone())
@@ -77,7 +76,8 @@ def pull(keys: Sequence[Key]) -> list[Payload]:
 def pull_rows(key: Key, rows: Tensor) -> Payload:
     """Return some rows of a row_sparse array."""
     with _lock:
-        return Payload.of(_held._stored[key].retain(wrap_plain(NDArray, rows)))
+        stored: Any = _held._stored[key]
+        return Payload.of(stored.retain(wrap_plain(NDArray, rows)))
 
 
 def set_optimizer(pickled: bytes) -> None:
@@ -90,7 +90,7 @@ def change_settings(settings: tuple) -> None:
     """Follow rank 0's learning rate, weight decay and gradient scale."""
     rate, decay, scale = settings
     with _lock:
-        optimizer = _held._updater.optimizer
+        optimizer = _held._states_of("change").optimizer
         optimizer.wd, optimizer.rescale_grad = decay, scale
         if rate is not None:
             optimizer.lr = rate
@@ -99,14 +99,13 @@ def change_settings(settings: tuple) -> None:
 def states() -> bytes:
     """Return the states of the optimizer."""
     with _lock:
-        return _held._updater.get_states()
+        return _held._states_of("save").get_states()
 
 
 def load_states(data: bytes) -> None:
     """Take over states; those of other servers' keys do no harm."""
     with _lock:
-        held: opt.Updater = _held._updater
-        held.set_states(data)
+        _held._states_of("load").set_states(data)
 
 
 # -- joining -----------------------------------------------------------------------------------
@@ -142,9 +141,11 @@ def disconnect() -> None:
     """Leave, after all calls of this job are done."""
     global _connected
     if _connected:
+        from torch.distributed import rpc
+
         _connected = False
         with contextlib.suppress(RuntimeError):  # a peer is gone: so are we
-            torch.distributed.rpc.shutdown(graceful=True, timeout=10)
+            rpc.shutdown(graceful=True, timeout=10)
 
 
 def is_connection_error(error: RuntimeError) -> bool:

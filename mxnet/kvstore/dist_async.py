@@ -62,8 +62,10 @@ class DistAsyncStore(KVStore):
 
     def _call(self, owner: str, function: Callable, *arguments: Any) -> Any:
         """Start a call on a server and return its future."""
+        from torch.distributed import rpc
+
         try:
-            return torch.distributed.rpc.rpc_async(owner, function, args=arguments)
+            return rpc.rpc_async(owner, function, args=arguments)
         except RuntimeError as error:
             raise self._lost(owner, error) from None
 

@@ -58,7 +58,7 @@ class DistSyncStore(KVStore):
         for one, values in entries:
             self._stored[one] = self._first_value(one, values[0].copy())
 
-    def _first_value(self, key: Key, value: NDArray) -> NDArray:
+    def _first_value(self, key: Key, value: Any) -> NDArray:
         """Return rank 0's value of a key."""
         what = f"init of key {key}"
         if value.stype == "default":
@@ -141,14 +141,14 @@ class DistSyncStore(KVStore):
             for k, t in zip(keys, tensors, strict=True)
         }
 
-    def _sum_rows(self, key: Key, value: NDArray) -> NDArray:
+    def _sum_rows(self, key: Key, value: Any) -> NDArray:
         """Return the sum over workers of a row_sparse array, as one."""
         what = f"the sum of rows of key {key}"
         rows = self._group.gather_ragged(value._indices, what)
         values = self._group.gather_ragged(value._values, what)
         return _row_sparse(values, rows, value)
 
-    def _apply_rows(self, key: Key, stored: NDArray, total: NDArray) -> None:
+    def _apply_rows(self, key: Key, stored: Any, total: Any) -> None:
         """Apply a row_sparse sum; without an optimizer it replaces only the rows that it has."""
         if self._updater is None and stored.stype == "row_sparse":
             kept = ~torch.isin(stored._indices, total._indices)
@@ -237,7 +237,7 @@ class DistSyncStore(KVStore):
     _barrier = barrier
 
 
-def _dtype_of(array: NDArray) -> torch.dtype:
+def _dtype_of(array: Any) -> torch.dtype:
     return array._dtype if array._dtype is not None else array._values.dtype
 
 

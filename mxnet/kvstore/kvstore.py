@@ -165,7 +165,7 @@ class KVStore(KVStoreBase):
                 f"row_sparse_pull of key {key}: {len(places)} outputs need as many row_ids, "
                 f"got {len(row_ids)}."
             )
-        stored = self._known(key, places)
+        stored: Any = self._known(key, places)
         if stored.stype != "row_sparse":
             raise MXNetError(
                 f"row_sparse_pull expects a row_sparse array, but key {key} is {stored.stype}; "

@@ -80,7 +80,7 @@ class SnapshotFiles:
 
     def batches_done(self, state: dict[str, Any]) -> int:
         """Return how many batches of its epoch a state is past, for the present workers."""
-        if not self.was_resized(state):
+        if self._group is None or not self.was_resized(state):
             return state["nbatch"]
         return state["nbatch"] * state["workers"] // self._group.size
 
