@@ -5,7 +5,6 @@ import pathlib
 
 import numpy as onp
 
-import mxnet as mx
 from mxnet import gluon, np, npx
 
 HERE = pathlib.Path(__file__).parent / "numpy_model"
