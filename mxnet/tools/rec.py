@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mxnext_cli.output import print_json
+
 from ..error import FormatError, MXNetError
 from ..formats import pictures
 from ..formats.atomic import replacing
@@ -59,6 +61,11 @@ def _labels(header: IRHeader) -> list[float]:
 
 def info(args: argparse.Namespace) -> int:
     """Print how many records there are, of which kinds and sizes."""
+    if args.json:
+        from .file_facts import record_facts  # which uses this module
+
+        print_json({"file": args.file, **record_facts(Path(args.file))})
+        return 0
     problems: list[Damage] = []
     kinds: collections.Counter = collections.Counter()
     widths: collections.Counter = collections.Counter()
@@ -200,7 +207,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         made.set_defaults(does=does)
         return made
 
-    command("info", info)
+    command("info", info).add_argument("--json", action="store_true", help="print JSON")
     made = command("cat", cat)
     made.add_argument("number", nargs="?", type=int, help="write the bytes of this record only")
     made.add_argument("--whole", action="store_true", help="with the header of the image record")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 
@@ -125,3 +126,8 @@ def test_an_empty_file_does_not_pass_the_check(tmp_path, capsys):
 def test_info_of_what_is_no_record_file(tmp_path, capsys):
     (tmp_path / "photo.jpg").write_bytes(bytes.fromhex("ffd8ffe0") * 20)
     assert "not a record file" in said(capsys, "rec", "info", tmp_path / "photo.jpg", code=1).err
+
+
+def test_info_as_json(images, capsys):
+    facts = json.loads(said(capsys, "rec", "info", "--json", images).out)
+    assert (facts["records"], facts["contents"]) == (7, {".png": 7})
