@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import Context
-from ..error import MXNetError
+from ..error import MXNetError, memory_error, reporting_memory
 from ..ndarray import NDArray
 from .base import Index, Optimizer
 from .lists import ListOptimizer
@@ -51,9 +51,16 @@ class Updater:
         if not all(map(self.states_synced.get, index)):
             # keys of MXNet's stores may be bytes
             index = [i.decode() if isinstance(i, bytes) else i for i in index]
-            self._prepare(index, weight)
+            with reporting_memory("creating optimizer states"):
+                self._prepare(index, weight)
         states = self.states
-        self._update(index, weight, grad, [states[i] for i in index])
+        try:
+            self._update(index, weight, grad, [states[i] for i in index])
+        except RuntimeError as error:
+            memory = memory_error(error, "an optimizer's update")
+            if memory is None:
+                raise
+            raise memory from error
 
     def _prepare(self, indices: Sequence[Index], weights: Sequence[NDArray]) -> None:
         """Create missing states, and move those from a file to the devices of their weights."""
