@@ -13,7 +13,8 @@ import torch
 from mxnet.dtypes import BY_TORCH, TABLE
 from mxnet.error import DTypeError, FormatError, MXNetError
 from mxnet.formats import params_file
-from mxnet.formats.params_file import CSR, V1, V2, V3, RowSparse, dumps, loads, read, write
+from mxnet.formats.params_file import CSR, V2, V3, RowSparse, dumps, loads, read, write
+from mxnet.formats.params_reader import V1, ParamsReader
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "params"
 READABLE = sorted(p.stem for p in GOLDEN.glob("*.params") if p.stem != "scalar_legacy")
@@ -285,7 +286,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_an_error(tmp_path):
         size = path.stat().st_size
         path.write_bytes(path.read_bytes()[:200_000])
         with pytest.raises(FormatError, match="became shorter"):
-            params_file._Parser(file, size, "x").arrays()
+            ParamsReader(file, size, "x").arrays()
 
 
 # Places and wrong use
