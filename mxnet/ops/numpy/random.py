@@ -162,9 +162,22 @@ def _check_nonnegative(name: str, key: str, value: Any) -> None:
         raise InvalidValue(f"{name}: expect {key} >= 0, but got {smallest}.")
 
 
+def _parameters(name: str, row: Distribution, given: tuple, numbers: dict) -> dict[str, Any]:
+    """Return the parameters by name; the arrays go in order to those without a number."""
+    arrays = iter([x for x in given if x is not None])
+    default = None if row.default is inspect.Parameter.empty else row.default
+    values = {k: numbers.get(k, default) for k in row.parameters}
+    values = {k: next(arrays, None) if v is None else v for k, v in values.items()}
+    for key, value in values.items():
+        if value is None:
+            raise MXNetError(f"{name}: give {key} as a number or as an array.")
+        if key in row.nonnegative:
+            _check_nonnegative(name, key, value)
+    return values
+
+
 def _sampler(row: Distribution) -> Callable:
-    name, kinds = f"_npi_{row.name}", inspect.Parameter
-    inputs = [f"input{i + 1}" for i in range(len(row.parameters))]
+    name = f"_npi_{row.name}"
 
     def function(
         *given: Tensor | None,
@@ -174,15 +187,7 @@ def _sampler(row: Distribution) -> Callable:
         run: OpContext,
         **numbers: float | None,
     ) -> Tensor:
-        arrays = iter([x for x in given if x is not None])
-        default = None if row.default is kinds.empty else row.default
-        values = {k: numbers.get(k, default) for k in row.parameters}
-        values = {k: next(arrays, None) if v is None else v for k, v in values.items()}
-        for key, value in values.items():
-            if value is None:
-                raise MXNetError(f"{name}: give {key} as a number or as an array.")
-            if key in row.nonnegative:
-                _check_nonnegative(name, key, value)
+        values = _parameters(name, row, given, numbers)
         shapes = [tuple(v.shape) for v in values.values() if isinstance(v, Tensor)]
         shape = drawn_shape(name, shapes, size, row.repeats)
         wide = dtype if dtype is torch.float64 else _F32
@@ -194,14 +199,27 @@ def _sampler(row: Distribution) -> Callable:
         )
         return row.draw(*ready).to(dtype)
 
-    parameters = [kinds(i, kinds.POSITIONAL_OR_KEYWORD, default=None) for i in inputs]
-    attributes: dict[str, tuple] = dict.fromkeys(row.parameters, (float | None, row.default))
+    call = ", ".join(f"{k}=1.0" for k in row.parameters)
+    function.__doc__ = f"""Draw {row.text}; an array stands where a number is None.
+
+    >>> mx.nd._internal.{name}({call}, size=(2, 3)).shape
+    (2, 3)
+    """
+    return _with_signature(function, row)
+
+
+def _with_signature(function: Callable, row: Distribution) -> Callable:
+    """Give a sampler the name, inputs and attributes that MXNet's has."""
+    kinds = inspect.Parameter
+    inputs = [f"input{i + 1}" for i in range(len(row.parameters))]
+    attributes: dict[str, tuple] = {k: (float | None, row.default) for k in row.parameters}
     attributes["size"] = (Shape | None, None)
     if row.has_ctx:
         attributes["ctx"] = (str, "cpu")
     if row.has_dtype:
         attributes["dtype"] = (DType, _F32)
     attributes["run"] = (OpContext, kinds.empty)
+    parameters = [kinds(i, kinds.POSITIONAL_OR_KEYWORD, default=None) for i in inputs]
     parameters += [kinds(k, kinds.KEYWORD_ONLY, default=d) for k, (_, d) in attributes.items()]
     function.__signature__ = inspect.Signature(parameters)
     function.__annotations__ = {
@@ -210,12 +228,6 @@ def _sampler(row: Distribution) -> Callable:
         "return": Tensor,
     }
     function.__name__ = function.__qualname__ = row.name
-    call = ", ".join(f"{k}=1.0" for k in row.parameters)
-    function.__doc__ = f"""Draw {row.text}; an array stands where a number is None.
-
-    >>> mx.nd._internal.{name}({call}, size=(2, 3)).shape
-    (2, 3)
-    """
     return function
 
 
