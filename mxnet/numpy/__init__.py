@@ -8,6 +8,7 @@ array(4.)
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as onp
 
@@ -24,6 +25,9 @@ from .operator_overloads import add_operator_overloads
 from .symbol_overloads import add_symbol_overloads
 from .utils import *  # noqa: F403 (constants and dtypes)
 from .utils import __all__ as _constants
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
 
 __all__ = [
     "array",

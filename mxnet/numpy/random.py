@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
+
 __all__: list[str] = []

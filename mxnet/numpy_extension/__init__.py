@@ -8,6 +8,7 @@ array([0., 2.])
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from ..base import check_call, classproperty, with_metaclass
 from ..context import (
@@ -32,6 +33,9 @@ from ..util import (
 from . import image, random, utils
 from .namespaces import fill_all
 from .utils import load, save
+
+if TYPE_CHECKING:
+    from ._stubs.functions import *  # noqa: F403
 
 __all__ = [
     "Context",

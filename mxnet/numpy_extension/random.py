@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import random as _random
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
 
 __all__ = ["seed"]
 
