@@ -124,7 +124,7 @@ def _onnx_model(source: Model, dynamic_shapes: Any, opset: int) -> Any:
     dynamic = dynamic_shapes
     if dynamic is not None and not isinstance(dynamic, Mapping):
         dynamic = dict(zip(shapes, dynamic, strict=True))
-    return build_model(source.symbol, source.arrays, shapes, types, dynamic, opset)
+    return build_model(source.symbol, source.arrays, shapes, types, dynamic, opset, False)
 
 
 def _onnx_runner(proto: Any) -> Run:

@@ -150,8 +150,12 @@ def build_model(
     in_types: Any = np.float32,
     dynamic_shapes: Sequence[GivenShape] | Mapping[str, GivenShape] | None = None,
     opset: int = DEFAULT_OPSET,
+    parameters_as_inputs: bool = True,
 ) -> Any:
-    """Return the ONNX ModelProto of a symbol; nothing is written."""
+    """Return the ONNX ModelProto of a symbol; nothing is written.
+
+    MXNet lists parameters as graph inputs too. Without that, runtimes may fold them.
+    """
     opset = _checked_opset(opset)
     graph = symbol._graph
     for node in graph.nodes:
@@ -168,7 +172,12 @@ def build_model(
     translator = Translator(tensors, next(iter(types.values()), torch.float32))
     names = translator.run(graph, facts, g, {n: n.name for n in graph.variables})
     outputs = _outputs(g, graph, names, facts)
-    return _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+    made = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+    if not parameters_as_inputs:
+        fed = [i for i in made.graph.input if i.name not in tensors]
+        del made.graph.input[:]
+        made.graph.input.extend(fed)
+    return made
 
 
 def _checked_opset(opset: int) -> int:

@@ -54,6 +54,16 @@ def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.
     assert (tmp_path / target).stat().st_size > 0
 
 
+def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
+    """Parameters are constants, which runtimes may fold."""
+    import onnx
+
+    mx.convert.convert(_dense(), tmp_path / "net.onnx", shapes=[(2, 4)])
+    graph = onnx.load(tmp_path / "net.onnx").graph
+    assert [i.name for i in graph.input] == ["data"]
+    assert len(graph.initializer) == 2
+
+
 def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> None:
     """A wrong conversion is an error that shows the numbers; no file appears."""
     target = tmp_path / "net.onnx"
