@@ -87,7 +87,7 @@ class Initializer:
 
     def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
         if self._verbose and self._print_func:
-            logging.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
+            logging.getLogger().info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
     def dumps(self) -> str:
         """Return JSON from which `create` makes the same initializer.
@@ -277,7 +277,7 @@ class Load:
 
     def _tell(self, name: str, source: str) -> None:
         if self.verbose:
-            logging.info("Initialized %s by %s", name, source)
+            logging.getLogger().info("Initialized %s by %s", name, source)
 
 
 class Mixed:

@@ -86,7 +86,7 @@ class MXDataIter(DataIter):
     def debug_skip_load(self) -> None:
         """Give the same batch for ever, to measure all but reading."""
         self._debug_skip_load = True
-        logging.info("Set debug_skip_load to be true, will simply return first batch")
+        logging.getLogger().info("Set debug_skip_load to be true, will simply return first batch")
 
     def reset(self) -> None:
         """Begin a new epoch."""
@@ -340,5 +340,7 @@ def MNISTIter(
     images = images.flatten(1) if flat else images.unsqueeze(1)
     if not silent:
         shape = (batch_size, *images.shape[1:])
-        logging.info("MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape)
+        logging.getLogger().info(
+            "MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape
+        )
     return _ImageBatches(images, labels, batch_size)

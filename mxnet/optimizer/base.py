@@ -84,7 +84,7 @@ class Optimizer:
         self.lr = learning_rate
         if lr_scheduler is not None and learning_rate is not None:
             if lr_scheduler.base_lr != learning_rate:
-                logging.info(
+                logging.getLogger().info(
                     "learning rate from ``lr_scheduler`` has been overwritten by "
                     "``learning_rate`` in optimizer."
                 )

@@ -130,7 +130,9 @@ class BucketSentenceIter(DataIter):
             row[: len(sentence)] = sentence
             by_bucket[place].append(row)
         if left_out:
-            logging.warning("discarded %d sentences longer than the largest bucket.", left_out)
+            logging.getLogger().warning(
+                "discarded %d sentences longer than the largest bucket.", left_out
+            )
         return [
             np.asarray(rows, dtype=self.dtype).reshape(-1, length)
             for rows, length in zip(by_bucket, self.buckets, strict=True)

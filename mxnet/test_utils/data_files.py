@@ -65,7 +65,7 @@ def download(
     if not path.name:
         raise ValueError(f"The address {url!r} ends in no file name: give fname.")
     if path.exists() and not overwrite:
-        logging.info("%s exists, skipping download", path)
+        logging.getLogger().info("%s exists, skipping download", path)
         return str(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in range(max(retries, 1) - 1, -1, -1):
@@ -76,11 +76,11 @@ def download(
             # An address that does not exist will not appear by waiting.
             if left == 0 or getattr(error, "code", None) in (401, 403, 404, 410):
                 raise MXNetError(f"Failed downloading url {url}: {error}") from error
-            logging.warning(
+            logging.getLogger().warning(
                 "download failed (%s), retrying, %d attempt%s left", error, left, "s"[: left != 1]
             )
             time.sleep(0.2)
-    logging.info("downloaded %s into %s successfully", url, path)
+    logging.getLogger().info("downloaded %s into %s successfully", url, path)
     return str(path)
 
 

@@ -80,7 +80,7 @@ def init(
     if _amp_initialized:
         return
     _amp_initialized = True
-    logging.info("Using AMP")
+    logging.getLogger().info("Using AMP")
     types = {"half": target, "full": "float32", "widest": WIDEST}
     wanted = {op: types.get(op.facts.precision_for(target)) for op in _legacy_operators()}
     wanted |= {registry.get(name): "float32" for name in fp32_ops or ()}
