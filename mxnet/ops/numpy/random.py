@@ -212,7 +212,7 @@ def _with_signature(function: Callable, row: Distribution) -> Callable:
     """Give a sampler the name, inputs and attributes that MXNet's has."""
     kinds = inspect.Parameter
     inputs = [f"input{i + 1}" for i in range(len(row.parameters))]
-    attributes: dict[str, tuple] = {k: (float | None, row.default) for k in row.parameters}
+    attributes: dict[str, tuple] = dict.fromkeys(row.parameters, (float | None, row.default))
     attributes["size"] = (Shape | None, None)
     if row.has_ctx:
         attributes["ctx"] = (str, "cpu")
