@@ -18,7 +18,7 @@ class _BlockScope:
     _current = threading.local()
 
     def __init__(self, block: Block | None) -> None:
-        self._block = block
+        self._block: Any = block
         self._counter: dict[str, int] = {}
         self._outer: list[tuple[_BlockScope | None, Prefix | None]] = []
 
@@ -39,6 +39,7 @@ class _BlockScope:
             parent = scope._block.params
             inside, outside = parent.prefix + prefix, scope._block.prefix + prefix
             shared = parent._shared
+        assert outside is not None
         if params is not None:
             return outside, ParameterDict(params.prefix, params)
         return outside, ParameterDict(inside, shared)

@@ -284,11 +284,13 @@ class HybridBlock(Block):
         if not self._active:
             raise RuntimeError(f"{self.name} is not hybridized: call hybridize() first.")
         feed, _ = self._feed_cached_op(*args)
+        assert self._cached_op is not None
         return self._cached_op.compiled(feed, training)
 
     def _call_cached_op(self, *args: Any) -> Any:
         """Run the prepared graph."""
         feed, ctx = self._feed_cached_op(*args)
+        assert self._cached_op is not None
         made = self._cached_op.run(feed, ctx)
         if self._out_format == 0:
             return made[0]
@@ -421,7 +423,7 @@ class HybridBlock(Block):
                 params = {name: p.data(ctx) for name, p in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **params)
 
-    def _arrays_or_symbols(self, *args: Any) -> list[NDArray] | list[Symbol]:
+    def _arrays_or_symbols(self, *args: Any) -> list[Any]:
         """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""
         found = [item for item in leaves(args) if isinstance(item, Symbol | NDArray)]
         kinds = {isinstance(item, Symbol) for item in found}

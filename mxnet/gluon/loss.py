@@ -52,7 +52,7 @@ class Loss(HybridBlock):
 
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._weight = weight
+        self._weight: Any = weight
         self._batch_axis = batch_axis
 
     def __repr__(self) -> str:

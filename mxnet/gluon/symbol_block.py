@@ -106,7 +106,7 @@ class SymbolBlock(HybridBlock):
         allow_missing : bool, accept parameters that the file has not.
         ignore_extra : bool, accept arrays in it that are no parameters.
         """
-        graph = symbol.load(symbol_file)
+        graph = symbol.load(os.fspath(symbol_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         variables = [symbol.var(name) for name in names]
         if is_np_array():

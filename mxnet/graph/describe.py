@@ -18,6 +18,7 @@ def describe(graph: Graph) -> str:
 
 
 def _paragraph(node: Node) -> list[str]:
+    assert node.op is not None
     lines = ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
     lines += [f"\targ[{i}]={_source(e)}" for i, e in enumerate(node.inputs)]
     attributes = node.all_attributes()

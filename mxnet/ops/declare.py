@@ -28,7 +28,7 @@ from . import registry
 from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
 from .facts import Facts
 from .gradients import with_gradient_rule
-from .shapes import Shapes, TypePattern, infer_by_rules
+from .shapes import KnownShapes, Shapes, TypePattern, infer_by_rules
 
 Attrs = dict[str, Any]
 Outputs = int | tuple[str, ...]  # how many, or their names
@@ -110,6 +110,7 @@ class Op:
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
+        self.swapped = False  # whether that kernel takes the number first
         self.shared: Callable | None = None  # the same result as a view, where that is possible
         self._outputs = outputs
         self._total = total
@@ -210,7 +211,7 @@ class Op:
         self.epilogue_rule = rule
         return rule
 
-    def work(self, rule: Callable[[Shapes, Shapes, Attrs], int]) -> Callable:
+    def work(self, rule: Callable[[KnownShapes, KnownShapes, Attrs], int]) -> Callable:
         """Register how many multiply-adds a call takes: ``rule(ins, outs, attrs)`` on shapes."""
         self.work_rule = rule
         return rule

@@ -281,6 +281,7 @@ def scalar(
 def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
     """Return the function of an array alone; the number as a tensor is kept for each dtype."""
     raw, function, swapped = op.raw, op.function, op.swapped
+    assert raw is not None
     numbers: dict[torch.dtype, Tensor] = {}
 
     def run_general(data: Tensor) -> Tensor:

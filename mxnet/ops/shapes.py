@@ -7,7 +7,7 @@ torch's meta tensors, which cost up to milliseconds, are the fallback.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 Shapes = list[Shape | None]
+KnownShapes = list[Shape]
 UNKNOWN = -1
 # Two sizes that no real graph mixes up: what differs between two runs is unknown.
 _PROBES = (83, 89)
@@ -33,6 +34,12 @@ def is_known(shape: Shape | None) -> bool:
     return shape is not None and UNKNOWN not in shape
 
 
+@overload
+def unify(first: Shape, second: Shape | None, what: str = ...) -> Shape: ...
+@overload
+def unify(first: Shape | None, second: Shape, what: str = ...) -> Shape: ...
+@overload
+def unify(first: Shape | None, second: Shape | None, what: str = ...) -> Shape | None: ...
 def unify(first: Shape | None, second: Shape | None, what: str = "shapes") -> Shape | None:
     """Return what two partial descriptions of one shape say together.
 

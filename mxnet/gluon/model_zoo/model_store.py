@@ -164,7 +164,7 @@ def _checkpoint(name: str) -> str:
     if not name.startswith("hf://"):
         return name
     try:
-        import huggingface_hub
+        import huggingface_hub  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MXNetError(
             f"{name}: the Hugging Face Hub needs its library: pip install huggingface_hub"

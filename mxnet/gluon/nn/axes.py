@@ -22,7 +22,7 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
     if isinstance(sizes, numeric_types):
         return (sizes,) * ndim
     assert name is None or len(sizes) == ndim, f"{name} must be a number or a list of {ndim} ints"
-    return sizes
+    return tuple(sizes)
 
 
 def check_conv_layout(layout: str, ndim: int) -> None:

@@ -44,6 +44,11 @@ __all__ = [
 class _Stack:
     """What the two sequential containers share: a list of children in order."""
 
+    _children: dict[str, Block]
+    _prefix: str
+    name_scope: Any
+    register_child: Any
+
     def add(self, *blocks: Block) -> None:
         """Put blocks on top of the stack."""
         for block in blocks:
@@ -57,7 +62,7 @@ class _Stack:
         layers = list(self._children.values())[key]
         if not isinstance(layers, list):
             return layers
-        part = type(self)(prefix=self._prefix)
+        part: Any = type(self)(prefix=self._prefix)  # pyright: ignore[reportCallIssue]
         with part.name_scope():
             part.add(*layers)
         return part
@@ -178,7 +183,7 @@ class Dense(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        units, in_units = self.weight.shape
+        units, in_units = self.weight.shape or (0, 0)
         act = self.act if self.act else "linear"
         return f"{type(self).__name__}({in_units if in_units else None} -> {units}, {act})"
 
@@ -279,7 +284,7 @@ class Lambda(Block):
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         if isinstance(function, str):
-            self._func_impl = _find_function(nd, function)
+            self._func_impl: Any = _find_function(nd, function)
             assert self._func_impl, f"Function name {function} is not found in ndarray."
         elif callable(function):
             self._func_impl = function

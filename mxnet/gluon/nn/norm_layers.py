@@ -173,8 +173,12 @@ class BatchNormReLU(_BatchNorm):
         )
 
 
-class _Normalisation(HybridBlock):
+class _Normalization(HybridBlock):
     """A layer with a scale gamma and a shift beta, each learned or fixed."""
+
+    _kwargs: dict[str, Any]
+    gamma: Any
+    beta: Any
 
     def _scale_and_shift(
         self, size: int, center: bool, scale: bool, beta_initializer: Any, gamma_initializer: Any
@@ -196,7 +200,7 @@ class _Normalisation(HybridBlock):
         return ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
 
 
-class InstanceNorm(_Normalisation):
+class InstanceNorm(_Normalization):
     """Normalise each channel of each sample over all positions.
 
     >>> layer = mx.gluon.nn.InstanceNorm()
@@ -234,7 +238,7 @@ class InstanceNorm(_Normalisation):
         return f"{type(self).__name__}({self._settings()}, in_channels={self.gamma.shape[0]})"
 
 
-class LayerNorm(_Normalisation):
+class LayerNorm(_Normalization):
     """Normalise along one axis of each sample, by default the last.
 
     >>> layer = mx.gluon.nn.LayerNorm()
@@ -271,7 +275,7 @@ class LayerNorm(_Normalisation):
         return f"{type(self).__name__}({self._settings()}, in_channels={self.gamma.shape[0]})"
 
 
-class GroupNorm(_Normalisation):
+class GroupNorm(_Normalization):
     """Normalise groups of channels of each sample; gamma and beta have one value a group.
 
     >>> layer = mx.gluon.nn.GroupNorm(num_groups=1)

@@ -32,10 +32,10 @@ class ParameterArrays:
         self.name = name
         self._stype = stype
         self._grad_stype = grad_stype
-        self._grad_req: str | None = None
-        self._data: list[NDArray] | None = None
+        self._grad_req: Any = None  # a str, once the parameter is made
+        self._data: Any = None  # a list of NDArray, once initialized
         self._grad: list[NDArray] | None = None
-        self._ctx_list: list[Context] | None = None
+        self._ctx_list: Any = None  # a list of Context, once there are arrays
         self._ctx_map: list[list[int | None]] | None = None
         self._trainer: Any = None
 
@@ -67,7 +67,7 @@ class ParameterArrays:
             # Whole numbers have a gradient array that backward never reaches.
             req = self._grad_req if dtypes.to_torch(array.dtype).is_floating_point else "null"
             attach(array, req, stype=self._grad_stype)
-        return [array.grad for array in arrays]
+        return [array.grad for array in arrays]  # pyright: ignore[reportReturnType]
 
     # -- looking up ---------------------------------------------------------------------------
 

@@ -26,6 +26,11 @@ def _all_begin_states(cells: Any, **kwargs: Any) -> list:
 class _CellStack:
     """What the two sequential cells share."""
 
+    _children: Any
+    _modified: bool
+    register_child: Any
+    reset: Any
+
     def __repr__(self) -> str:
         lines = (f"({i}): {_indent(repr(cell), 2)}" for i, cell in self._children.items())
         return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
@@ -185,7 +190,8 @@ class BidirectionalCell(HybridRecurrentCell):
         self.reset()
         inputs, axis, F, batch_size = format_sequence(length, inputs, layout, False)
         states = begin_state_like(self, F, begin_state, inputs, batch_size)
-        l_cell, r_cell = self._children.values()
+        cells: Any = self._children
+        l_cell, r_cell = cells.values()
         split = len(l_cell.state_info(batch_size))
         options = {"layout": layout, "merge_outputs": merge_outputs, "valid_length": valid_length}
         l_outputs, l_states = l_cell.unroll(

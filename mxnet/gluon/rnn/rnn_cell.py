@@ -35,6 +35,7 @@ class _GatedCell(HybridRecurrentCell):
     """A cell with weights from input to hidden and from hidden to hidden, `gates` times."""
 
     gates = 1
+    i2h_weight: Any
 
     def __init__(
         self,

@@ -20,9 +20,11 @@ GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 class _RNNLayer(HybridBlock):
     """A fused recurrent layer of the given mode.
 
-    Parameters are told cell by cell (`l0_i2h_weight`, in the other direction `r0_i2h_weight`)
-    and joined for the operator `RNN`: all weights, then all biases.
+    There are parameters for each cell (`l0_i2h_weight`, in the other direction `r0_i2h_weight`),
+    joined for the operator `RNN`: all weights, then all biases.
     """
+
+    l0_i2h_weight: Any
 
     def __init__(
         self,

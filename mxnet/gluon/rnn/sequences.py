@@ -75,7 +75,7 @@ def begin_state_like(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_siz
         return begin_state
     if F is symbol:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
-    first = inputs if isinstance(inputs, tensor_types) else inputs[0]
+    first: Any = inputs if isinstance(inputs, tensor_types) else inputs[0]
     with first.ctx:
         return cell.begin_state(func=F.zeros, batch_size=batch_size, dtype=first.dtype)
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .. import torch_kernels
 from ..declare import Epilogue, OpContext, op
 from ..shapes import Shape, Shapes, same, unify
 
@@ -87,10 +88,10 @@ def _prelu(data: Tensor, gamma: Tensor) -> Tensor:
 
 
 LEAKY = {
-    "leaky": lambda data, slope: torch._C._nn.leaky_relu(data, slope),
-    "elu": lambda data, slope: torch._C._nn.elu(data, slope),
+    "leaky": lambda data, slope: torch_kernels.nn.leaky_relu(data, slope),
+    "elu": lambda data, slope: torch_kernels.nn.elu(data, slope),
     "selu": lambda data, slope: _Selu.apply(data),
-    "gelu": lambda data, slope: torch._C._nn.gelu(data),
+    "gelu": lambda data, slope: torch_kernels.nn.gelu(data),
 }
 
 
@@ -101,10 +102,10 @@ def _leaky_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     outs = [data] * len(outs)
     if len(ins) == 1:
         return [data], outs
-    gamma = ins[1]
-    # A slope of shape (1,) serves all channels, so gamma is told only where nothing is known.
+    gamma: Shape | None = ins[1]
+    # A slope of shape (1,) serves all channels, so gamma is inferred only if nothing is known.
     if gamma is None and data is not None:
-        gamma: Shape = data[1:2] or data
+        gamma = data[1:2] or data
     return [data, gamma], outs
 
 
@@ -138,12 +139,13 @@ def leaky_relu(
     array([-2.,  4.], dtype=float32)
     """
     if act_type == "prelu":
+        assert gamma is not None  # `optional` requires it
         return _prelu(data, gamma)
     if act_type != "rrelu":
         return LEAKY[act_type](data, slope)
     if not run.training:
         middle = (lower_bound + upper_bound) / 2
-        return torch._C._nn.leaky_relu(data, middle), torch.zeros_like(data)
+        return torch_kernels.nn.leaky_relu(data, middle), torch.zeros_like(data)
     drawn = torch.empty_like(data).uniform_(lower_bound, upper_bound)
     return torch.where(data > 0, data, data * drawn), drawn
 
@@ -160,4 +162,4 @@ def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
     slope = attrs["slope"]
     if attrs["act_type"] != "leaky" or slope < 0:
         return None
-    return lambda data: torch._C._nn.leaky_relu_(data, slope)
+    return lambda data: torch_kernels.nn.leaky_relu_(data, slope)

@@ -43,23 +43,24 @@ def _normalize(
     axis = axis + ndim if axis < 0 else axis
     if ndim == 1 and axis == 0:  # torch wants an axis of samples
         parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
-        out, *used = _normalize(data.unsqueeze(0), *parameters, 1)
-        return out.squeeze(0), *used
+        out, mean, inverse_std = _normalize(data.unsqueeze(0), *parameters, 1)
+        return out.squeeze(0), mean, inverse_std
     if axis != 1:
         data = data.movedim(axis, 1)
+    scale: Tensor | None = gamma
     if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0
-        gamma = gamma.pow(0) if gamma.requires_grad else None
+        scale = gamma.pow(0) if gamma.requires_grad else None
     if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
         moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
     mean = inverse_std = None
     if by_batch:
         out, mean, inverse_std, _, _ = _batch_norm(
-            data, gamma, beta, None, None, True, 0.0, eps, True
+            data, scale, beta, None, None, True, 0.0, eps, True
         )
         moving_mean.lerp_(mean, 1.0 - momentum)
         moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
     else:
-        out = torch.batch_norm(data, gamma, beta, moving_mean, moving_var, False, 0.0, eps, True)
+        out = torch.batch_norm(data, scale, beta, moving_mean, moving_var, False, 0.0, eps, True)
     return out if axis == 1 else out.movedim(1, axis), mean, inverse_std
 
 
@@ -71,7 +72,7 @@ def _statistics(
     eps: float,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and 1/std that were used; they carry no gradient."""
-    if mean is None:
+    if mean is None or inverse_std is None:
         return moving_mean.detach().clone(), moving_var.detach().add(eps).rsqrt_()
     return mean, inverse_std
 

@@ -12,7 +12,7 @@ from ...error import ShapeError
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..shapes import Shape, Shapes, unify
+from ..shapes import KnownShapes, Shape, Shapes, unify
 from .layouts import (
     CHANNELS_LAST,
     UNKNOWN,
@@ -160,6 +160,6 @@ def convolution_inputs(
 
 
 @convolution.work
-def convolution_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def convolution_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every output element takes one multiply-add for each weight of its filter."""
     return math.prod(outs[0]) * (math.prod(ins[1]) // ins[1][0])

@@ -11,7 +11,7 @@ from ...error import ShapeError
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..shapes import Shape, Shapes
+from ..shapes import KnownShapes, Shape
 from .convolution import ConvLayout, CudnnTune
 from .layouts import (
     CHANNELS_LAST,
@@ -173,6 +173,6 @@ def deconvolution_output(
 
 
 @deconvolution.work
-def deconvolution_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def deconvolution_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every input element takes one multiply-add for each weight of its filter."""
     return math.prod(ins[0]) * (math.prod(ins[1]) // ins[1][0])

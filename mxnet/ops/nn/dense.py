@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from .. import torch_kernels
 from ..attributes import Positive
 from ..declare import op
-from ..shapes import Shape, Shapes, unify
+from ..shapes import KnownShapes, Shape, Shapes, unify
 
-linear = torch._C._nn.linear
+linear = torch_kernels.nn.linear
 UNKNOWN = -1
 
 
@@ -102,6 +102,6 @@ def fully_connected_inputs(
 
 
 @fully_connected.work
-def fully_connected_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def fully_connected_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every output element takes one multiply-add for each column of the weight."""
     return math.prod(outs[0]) * ins[1][1]

@@ -63,7 +63,10 @@ def layer_norm(
         return out if inner else out.movedim(-1, axis)
     out, mean, inverse_std = torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)
     found = out, mean.detach(), inverse_std.detach().reciprocal()
-    return found if inner else tuple(t.movedim(-1, axis) for t in found)
+    if inner:
+        return found
+    moved, mean, std = (t.movedim(-1, axis) for t in found)
+    return moved, mean, std
 
 
 def _group_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
+from .. import torch_kernels
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
 from ..shapes import Shape
@@ -28,7 +29,7 @@ PoolType = Literal["avg", "lp", "max", "sum"]
 Convention = Literal["full", "same", "valid"]
 PoolLayout = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"]
 MAX_POOLS = {2: torch.max_pool2d, 3: torch.max_pool3d}
-AVG_POOLS = {2: torch._C._nn.avg_pool2d, 3: torch._C._nn.avg_pool3d}
+AVG_POOLS = {2: torch_kernels.nn.avg_pool2d, 3: torch_kernels.nn.avg_pool3d}
 
 
 def _pooled_size(size: int, kernel: int, stride: int, pad: int, convention: str) -> int:
@@ -239,6 +240,7 @@ def pooling(
         plan = _plan(kernel, stride, pad, flat)
         out = _pool_windows(data, kind, plan, pooling_convention, with_pad)
     if pool_type == "lp":
+        assert p_value is not None
         out = _root(out, p_value)
     if flat:
         out = out.squeeze(2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from ...error import MXNetError, ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..shapes import UNKNOWN, Shape, Shapes
+from ..shapes import UNKNOWN, KnownShapes, Shape
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 KERNELS = {
@@ -124,7 +124,7 @@ def _layer_sizes(
     return matrices, [gates * state] * (2 * layers * directions)
 
 
-def _unpack(parameters: Tensor, *sizes: int | None) -> list[Tensor]:
+def _unpack(parameters: Tensor, *sizes: Any) -> list[Tensor]:
     """Return views of the packed vector in the order of torch's kernels."""
     matrices, biases = _layer_sizes(*sizes)
     pieces = [rows * columns for rows, columns in matrices] + biases
@@ -284,7 +284,7 @@ def rnn_outputs(
 
 
 @rnn.work
-def rnn_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def rnn_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Each weight is used once for every step of every sequence."""
     data = ins[0]
     directions = 2 if attrs["bidirectional"] else 1

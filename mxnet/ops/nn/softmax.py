@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -16,7 +17,7 @@ FloatName = Literal["float16", "float32", "float64"]
 
 
 def _along_axis(
-    kernel: object, data: Tensor, axis: int, temperature: float | None, dtype: str | None
+    kernel: Callable, data: Tensor, axis: int, temperature: float | None, dtype: str | None
 ) -> Tensor:
     if temperature is not None and temperature != 1.0:
         data = data / temperature

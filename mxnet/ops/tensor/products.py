@@ -11,7 +11,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..attributes import Shape
 from ..declare import op
-from ..shapes import UNKNOWN, Shapes
+from ..shapes import UNKNOWN, KnownShapes
 
 Storage = Literal["default", "row_sparse", "csr"]
 _mm, _bmm = torch.mm, torch.bmm
@@ -66,7 +66,7 @@ def dot_shape(
 
 
 @dot.work
-def dot_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every output element takes one multiply-add for each element of the summed axis."""
     return math.prod(outs[0]) * (ins[0][0] if attrs["transpose_a"] else ins[0][-1])
 
@@ -118,6 +118,6 @@ def batch_dot_shape(
 
 
 @batch_dot.work
-def batch_dot_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def batch_dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every output element takes one multiply-add for each element of the summed axis."""
     return math.prod(outs[0]) * ins[0][-2 if attrs["transpose_a"] else -1]

@@ -29,13 +29,13 @@ Number = float | Tensor
 # -- how to draw --------------------------------------------------------------------------------
 
 
-def _uniform(blank: Tensor, low: Number, high: Number) -> Tensor:
+def _uniform(blank: Tensor, low: Any, high: Any) -> Tensor:
     if isinstance(low, Tensor):
         return blank.uniform_().mul_(high - low).add_(low)
     return blank.uniform_(low, high)
 
 
-def _normal(blank: Tensor, loc: Number, scale: Number) -> Tensor:
+def _normal(blank: Tensor, loc: Any, scale: Any) -> Tensor:
     if isinstance(loc, Tensor):
         return blank.normal_().mul_(scale).add_(loc)
     return blank.normal_(loc, scale)

@@ -7,7 +7,9 @@ two sizes, ``-4`` splits one into the two numbers that follow.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from ...error import ShapeError
 from ..shapes import UNKNOWN, Shape
@@ -71,7 +73,7 @@ def _times(first: int, second: int) -> int:
     return UNKNOWN if UNKNOWN in (first, second) else first * second
 
 
-def _split(size: int, pending: object, codes: Shape) -> tuple[int, int]:
+def _split(size: int, pending: Iterator[int], codes: Shape) -> tuple[int, int]:
     first, second = next(pending, None), next(pending, None)
     if first is None or second is None:
         raise ShapeError(f"Reshape: two sizes must follow -4 in shape={codes}.")
@@ -88,8 +90,8 @@ def _split(size: int, pending: object, codes: Shape) -> tuple[int, int]:
     return first, second
 
 
-def _fit(shape: Shape, wanted: list[int | None]) -> Shape | None:
-    """Put in the size that the others tell, and check the number of elements."""
+def _fit(shape: Shape, wanted: list[Any]) -> Shape | None:
+    """Fill in the size that follows from the others, and check the number of elements."""
     if UNKNOWN in shape:
         return tuple(UNKNOWN if n is _INFER else n for n in wanted)
     total = math.prod(shape)

@@ -186,6 +186,9 @@ class DeformableConvolution(_Deformable):
         offset = self._offset(F, x, offset_weight, offset_bias)
         return self._finish(F, (x, offset, deformable_conv_weight), deformable_conv_bias)
 
+    deformable_conv_weight: Any
+    deformable_conv_bias: Any
+
     def __repr__(self) -> str:
         k, shape = self._kwargs_deformable_conv, self.deformable_conv_weight.shape
         parts = [

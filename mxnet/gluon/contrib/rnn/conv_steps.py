@@ -132,6 +132,8 @@ class _BaseConvRNNCell(HybridRecurrentCell):
         )
         return i2h, h2h
 
+    i2h_weight: Any
+
     def __repr__(self) -> str:
         out, size = self.i2h_weight.shape[0], self._in_channels
         return f"{type(self).__name__}({size} -> {out}, {self._activation}, {self._conv_layout})"

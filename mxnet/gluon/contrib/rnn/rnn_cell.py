@@ -151,6 +151,9 @@ class LSTMPCell(HybridRecurrentCell):
     def _alias(self) -> str:
         return "lstmp"
 
+    i2h_weight: Any
+    h2r_weight: Any
+
     def __repr__(self) -> str:
         width, size = self.i2h_weight.shape
         return (

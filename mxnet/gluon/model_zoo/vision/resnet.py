@@ -50,6 +50,8 @@ def _conv1x1(channels: int, stride: int = 1, in_channels: int = 0) -> nn.Conv2D:
 class _BlockV1(HybridBlock):
     """A body whose input, made smaller if need be, is added to its output; then a ReLU."""
 
+    body: HybridBlock
+
     def _add_downsample(self, channels: int, stride: int, in_channels: int) -> None:
         self.downsample = nn.HybridSequential(prefix="")
         self.downsample.add(_conv1x1(channels, stride, in_channels))
@@ -204,7 +206,10 @@ class BottleneckV2(HybridBlock):
 class _ResNet(HybridBlock):
     """What both versions share: stages of blocks, each half the size of the one before."""
 
-    def _add_stages(self, block: type[HybridBlock], layers: list[int], channels: list[int]) -> None:
+    features: nn.HybridSequential
+    output: HybridBlock
+
+    def _add_stages(self, block: Any, layers: list[int], channels: list[int]) -> None:
         in_channels = channels[0]
         for i, (count, width) in enumerate(zip(layers, channels[1:], strict=True)):
             stride = 1 if i == 0 else 2
@@ -213,7 +218,7 @@ class _ResNet(HybridBlock):
 
     def _make_layer(
         self,
-        block: type[HybridBlock],
+        block: Any,
         layers: int,
         channels: int,
         stride: int,
