@@ -159,7 +159,7 @@ class Scheduler:
         if written is None:
             return None
         if len(node.inputs) == 1:
-            return _write_unary(written, kernel, attrs)
+            return _write_unary(written, kernel, attrs, len(node.op.inputs) == 1)
         return _write_binary(written, kernel, attrs, target)
 
     def _is_free(self, entry: Entry) -> bool:
@@ -172,11 +172,16 @@ class Scheduler:
         )
 
 
-def _write_unary(written: Callable, kernel: Callable, attrs: dict[str, Any]) -> Callable:
-    def run(data: Tensor, *absent: None) -> Tensor:
+def _write_unary(
+    written: Callable, kernel: Callable, attrs: dict[str, Any], has_one_input: bool
+) -> Callable:
+    def run(data: Tensor) -> Tensor:
+        return written(data) if data.dtype.is_floating_point else kernel(data, **attrs)
+
+    def run_with_absent(data: Tensor, *absent: None) -> Tensor:
         return written(data) if data.dtype.is_floating_point else kernel(data, *absent, **attrs)
 
-    return run
+    return run if has_one_input else run_with_absent
 
 
 def _write_binary(

@@ -9,8 +9,8 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 
 SMALL = ["mobilenet0.25", "mobilenetv2_0.25", "resnet18_v1", "squeezenet1.1"]
-LARGE = ["alexnet", "densenet121", "inceptionv3", "resnet18_v2", "resnet50_v1", "vgg11_bn"]
-SIZES = {"alexnet": 128, "densenet121": 224, "inceptionv3": 299, "squeezenet1.1": 224}
+LARGE = ["densenet121", "resnet18_v2", "resnet50_v1"]
+SIZES = {"densenet121": 224, "squeezenet1.1": 224}
 
 
 def build(name):
