@@ -8,6 +8,7 @@ import torch
 
 from .. import env
 from ..error import MXNetError, did_you_mean
+from .passes.batch_projections import batch_projections
 from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
@@ -25,9 +26,10 @@ INFERENCE_PASSES: tuple[Pass, ...] = (
     fuse_pointwise,
     drop_finite_checks,
     unpack_rnn,
+    batch_projections,
 )
-TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn)
-DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn,)
+TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn, batch_projections)
+DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, batch_projections)
 # Choices of the schedule that are switched as passes are: kernels bound to their attributes, and
 # results written over inputs that nothing else reads.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"

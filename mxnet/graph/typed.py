@@ -129,10 +129,13 @@ class TypedGraph(Graph):
         if self._parent is None:
             return found
         position, anchors = self._parent.position, {**self._replaced, **self._anchors}
-        places = [position.get(anchors.get(node, node)) for node in found]
-        if None in places:
-            return found
-        return [found[i] for i in sorted(range(len(found)), key=places.__getitem__)]
+        places: dict[Node, int] = {}
+        for node in found:
+            place = position.get(anchors.get(node, node))
+            if place is None:  # something new runs as soon as its inputs are there
+                place = max((places[e.node] for e in node.inputs), default=-1)
+            places[node] = place
+        return sorted(found, key=places.__getitem__)
 
     def origin(self, node: Node) -> Node:
         """Return the node of the graph as it was written whose outputs this node computes."""

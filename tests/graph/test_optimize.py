@@ -426,3 +426,56 @@ def test_unknown_pass(monkeypatch):
     net.hybridize()
     with pytest.raises(mx.MXNetError, match="fold_batch_norm"):
         net(x)
+
+
+class Unrolled(gluon.HybridBlock):
+    """A recurrent cell, step by step."""
+
+    def __init__(self, cell, layout):
+        super().__init__()
+        self.cell, self._layout = cell, layout
+
+    def hybrid_forward(self, F, x):
+        return self.cell.unroll(4, x, layout=self._layout, merge_outputs=True)[0]
+
+
+@pytest.mark.parametrize("layout", ["NTC", "TNC"])
+@pytest.mark.parametrize("cell", [gluon.rnn.LSTMCell, gluon.rnn.GRUCell, gluon.rnn.RNNCell])
+def test_unrolled_cells_project_their_input_at_once(cell, layout):
+    mx.random.seed(4)
+    net = Unrolled(cell(5), layout)
+    net.initialize(mx.init.Normal(0.5))
+    x = nd.random.normal(shape=(3, 4, 6) if layout == "NTC" else (4, 3, 6))
+    x.attach_grad()
+
+    def everything():
+        with autograd.record():
+            out = net(x)
+            total = (out * out).sum()
+        total.backward()
+        grads = [p.grad().asnumpy() for p in net.collect_params().values()]
+        return [out.asnumpy(), net(x).asnumpy(), x.grad.asnumpy(), *grads]
+
+    plain = everything()
+    net.hybridize()
+    for _ in range(3):
+        agree(plain, everything())
+    assert net.compiled(x).rules["batch_projection"] == 4
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2, 5), (3, 4, 2)])
+def test_a_projection_serves_data_of_any_rank(shape):
+    x = nd.random.normal(shape=shape)
+    width = int(np.prod(shape[2:]))
+    w, b = nd.random.normal(shape=(5, width)), nd.random.normal(shape=(5,))
+    data = mx.sym.Variable("data")
+    steps = mx.sym.SliceChannel(data, num_outputs=4, axis=1, squeeze_axis=True)
+    weight, bias = mx.sym.Variable("w"), mx.sym.Variable("b")
+    outs = [
+        mx.sym.FullyConnected(s, weight, bias, num_hidden=5, name=f"f{i}")
+        for i, s in enumerate(steps)
+    ]
+    exe = mx.sym.stack(*outs, axis=1).bind(mx.cpu(), {"data": x, "w": w, "b": b}, grad_req="null")
+    wanted = nd.stack(*(nd.FullyConnected(x[:, i], w, b, num_hidden=5) for i in range(4)), axis=1)
+    agree([wanted.asnumpy()], [exe.forward()[0].asnumpy()])
+    assert exe.compiled.rules == {"batch_projection": 4}
