@@ -176,7 +176,7 @@ class CachedOp:
                     value = values[program._first_slot[entry.node] + entry.index]
                     self._show(f"{node.name}_{label}", name, value)
             try:
-                program._do(step._replace(dead=()), values)
+                program._do(step._replace(dead=()), node, values)
             except KERNEL_ERRORS as error:
                 raise program._explain(position, feed, values, error) from error
             for i, label in enumerate(node.output_names()):
