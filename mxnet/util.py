@@ -1,13 +1,12 @@
 """Switches between classic and NumPy semantics, and a few questions to the system.
 
-Two switches belong to each thread: the meaning of shapes (`shape_mode` keeps it) and the class of
-new arrays. The second is for `mx.np` and can be turned on only where that package is present.
+Two switches belong to each thread: the semantics of shapes (kept in `shape_mode`) and the class of
+new arrays, legacy ones or those of `mx.np`.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
 import os
 import threading
@@ -63,17 +62,8 @@ def set_np_shape(active: bool) -> bool:
     return shape_mode.set_np_shape(active)
 
 
-def _numpy_is_here() -> bool:
-    return importlib.util.find_spec("mxnet.numpy") is not None
-
-
 def _set_np_array(active: bool) -> bool:
     """Choose the class of new arrays; return what was chosen before."""
-    if active and not _numpy_is_here():
-        raise MXNetError(
-            "NumPy array semantics needs mx.np, which is not there yet. Shapes alone can have "
-            "NumPy's meaning: mx.util.set_np(shape=True, array=False) or mx.util.np_shape()."
-        )
     previous, _mode.np_array = _mode.np_array, bool(active)
     return previous
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import threading
 
@@ -12,18 +11,11 @@ import mxnet as mx
 from mxnet import shape_mode, util
 from mxnet.error import MXNetError
 
-NUMPY_IS_HERE = importlib.util.find_spec("mxnet.numpy") is not None
-
 
 @pytest.fixture(autouse=True)
 def classic():
     yield
     util.reset_np()
-
-
-@pytest.fixture
-def with_numpy(monkeypatch):
-    monkeypatch.setattr(util, "_numpy_is_here", lambda: True)
 
 
 def test_shapes_of_arrays_follow_the_switch():
@@ -70,18 +62,7 @@ def test_each_thread_has_its_own():
     assert seen == [False]
 
 
-@pytest.mark.skipif(NUMPY_IS_HERE, reason="mx.np is here")
-def test_arrays_of_numpy_need_mx_np():
-    with pytest.raises(MXNetError, match=r"mx\.np, which is not there yet"):
-        util.set_np()
-    assert not util.is_np_shape() and not util.is_np_array()
-    with pytest.raises(MXNetError, match=r"mx\.np"), util.np_array():
-        pass
-    with pytest.raises(MXNetError, match=r"mx\.np"):
-        util.use_np(lambda: None)()
-
-
-def test_set_np_rules(with_numpy):
+def test_set_np_rules():
     with pytest.raises(ValueError, match="Shape semantics is required"):
         util.set_np(shape=False, array=True)
     util.set_np(shape=True, array=False)
@@ -99,7 +80,7 @@ def switches():
     return util.is_np_shape(), util.is_np_array()
 
 
-def test_decorated_functions(with_numpy):
+def test_decorated_functions():
     assert util.use_np_shape(switches)() == (True, False)
     assert util.use_np_array(switches)() == (False, True)
     both = util.use_np(switches)
@@ -107,7 +88,7 @@ def test_decorated_functions(with_numpy):
     assert switches() == (False, False)
 
 
-def test_decorated_classes(with_numpy):
+def test_decorated_classes():
     @util.use_np
     class Thing:
         number = 3
