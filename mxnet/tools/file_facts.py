@@ -18,7 +18,7 @@ import numpy as np
 from mxnext_cli.errors import CommandError
 
 from ..error import FormatError, MXNetError
-from ..formats import params_file
+from ..formats import params_file, params_reader
 from ..formats.record_index import read_index, read_list
 from ..formats.recordio_file import Damage, RecordReader
 from ..ops import registry
@@ -32,9 +32,9 @@ Facts = dict[str, Any]
 OLDEST_VERSION = "0.8 or older"
 # The first number of an array record says which releases write it so.
 RECORD_VERSIONS = {
-    params_file.V1: "MXNet 0.9 to 0.11",
-    params_file.V2: "MXNet 0.12 or later",
-    params_file.V3: "MXNet 1.5 or later, with NumPy shapes",
+    params_reader.V1: "MXNet 0.9 to 0.11",
+    params_reader.V2: "MXNet 0.12 or later",
+    params_reader.V3: "MXNet 1.5 or later, with NumPy shapes",
 }
 MAX_SAFETENSORS_HEADER = 100 << 20
 
@@ -60,7 +60,7 @@ def read_facts(path: Path) -> Facts:
 def _by_content(path: Path) -> Callable[[Path], Facts] | None:
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(struct.pack("<Q", params_file.LIST_MAGIC)):
+    if start.startswith(struct.pack("<Q", params_reader.LIST_MAGIC)):
         return params_facts
     if start.startswith(struct.pack("<I", 0xCED7230A)):
         return record_facts
