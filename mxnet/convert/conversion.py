@@ -136,7 +136,7 @@ def _onnx_runner(proto: Any) -> Run:
         evaluator: Any = ReferenceEvaluator(proto)
         return lambda feed: evaluator.run(None, feed)
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors; parameters among the inputs are meant to be there
+    options.log_severity_level = 3  # errors
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
