@@ -171,7 +171,7 @@ def params_facts(path: Path) -> Facts:
     }
 
 
-def _array_facts(name: str, array: params_file.Array) -> Facts:
+def _array_facts(name: str, array: params_reader.Array) -> Facts:
     values = array if not isinstance(array, tuple) else array.values
     storage = "dense" if values is array else type(array).__name__
     finite = not values.is_floating_point() or bool(values.isfinite().all())
