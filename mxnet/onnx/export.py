@@ -98,9 +98,11 @@ def export_model(
 
     Examples
     --------
+    >>> import os, tempfile
+    >>> target = os.path.join(tempfile.mkdtemp(), "fc.onnx")
     >>> x = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
-    >>> path = mx.onnx.export_model(x, params, [(1, 3)], onnx_file_path="/tmp/fc.onnx")
+    >>> path = mx.onnx.export_model(x, params, [(1, 3)], onnx_file_path=target)
     """
     shapes = in_shapes if in_shapes is not None else input_shape
     types = input_type if input_type is not None else in_types

@@ -32,9 +32,11 @@ def import_model(model_file: Source) -> tuple[Symbol, dict[str, NDArray], dict[s
 
     Examples
     --------
+    >>> import os, tempfile
+    >>> target = os.path.join(tempfile.mkdtemp(), "fc.onnx")
     >>> x = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
-    >>> path = mx.onnx.export_model(x, params, [(1, 3)], onnx_file_path="/tmp/fc.onnx")
+    >>> path = mx.onnx.export_model(x, params, [(1, 3)], onnx_file_path=target)
     >>> sym, arg_params, aux_params = mx.contrib.onnx.import_model(path)
     >>> sorted(arg_params)
     ['fc_bias', 'fc_weight']
