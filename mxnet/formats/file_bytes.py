@@ -14,6 +14,7 @@ from ..error import FormatError
 
 __all__ = ["FileBytes"]
 
+_HAS_PREAD = hasattr(os, "pread")
 CHUNK = 1 << 20  # bytes that a search reads at once
 
 
@@ -50,6 +51,10 @@ class FileBytes:
             found += more
         return found
 
+    def peek(self, at: int, count: int) -> bytes:
+        """Return bytes at an offset, perhaps fewer than were asked for."""
+        return self._read(at, count)
+
     def find(self, wanted: bytes, start: int = 0, stop: int | None = None) -> int:
         """Return the offset of the first occurrence, or -1."""
         stop = self._size if stop is None else min(stop, self._size)
@@ -83,7 +88,7 @@ class FileBytes:
         return self._handle
 
     def _read(self, at: int, count: int) -> bytes:
-        if hasattr(os, "pread"):
+        if _HAS_PREAD:
             return os.pread(self._opened(), count, at)
         with self._lock:  # Windows: the position is shared
             os.lseek(self._opened(), at, os.SEEK_SET)

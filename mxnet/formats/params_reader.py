@@ -16,7 +16,7 @@ from torch import Tensor
 from ..dtypes import BY_CODE, BY_TORCH, DTypeRow
 from ..error import FormatError, reporting_memory
 from .checksums import MAGIC as TRAILER_MAGIC
-from .checksums import ChecksumPool, crc32, read_trailer
+from .checksums import ChecksumPool, checksum, read_trailer
 
 __all__ = ["CSR", "ParamsReader", "RowSparse"]
 
@@ -84,7 +84,7 @@ class ParamsReader:
         self.pieces = None if trailer is None else []
         names = self.names(count)
         if trailer is not None:
-            self.check_sums([s.result() for s in sums], crc32(self.pieces), trailer, names)
+            self.check_sums([s.result() for s in sums], checksum(self.pieces), trailer, names)
         self.check_end(trailer is not None)
         return arrays if names is None else dict(zip(names, arrays, strict=True))
 

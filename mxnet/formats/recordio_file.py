@@ -27,6 +27,7 @@ LONGEST = (1 << LENGTH_BITS) - 1  # bytes in a record
 HEAD = struct.Struct("<II")
 PADDING = b"\0\0\0"
 WRITE_BUFFER = 1 << 20
+LONGEST_READ = 1 << 20  # bytes that are read before the length of a record is known
 
 
 class Damage(NamedTuple):
@@ -154,6 +155,7 @@ class RecordReader:
             self.name = str(self.path)
             self.data = FileBytes(self.path)
         self.size = len(self.data)
+        self._expected = 4096  # bytes of the next record
         # For each offset modulo 4: (from, to), no magic begins between them, one does at `to`.
         self._next_magic = [(0, -1)] * 4
 
@@ -165,7 +167,28 @@ class RecordReader:
         """
         if at >= self.size and not self._has_grown(at):
             return None, at
+        if isinstance(self.data, FileBytes):
+            found = self._read_whole(self.data, at)
+            if found is not None:
+                return found
         return self._record(at)
+
+    def _read_whole(self, data: FileBytes, at: int) -> tuple[bytes, int] | None:
+        """Return an ordinary record with a single read, if it is as long as the last one or less.
+
+        None leaves everything else, errors too, to the general way.
+        """
+        raw = data.peek(at, self._expected)
+        if len(raw) < HEAD.size:
+            return None
+        magic, word = HEAD.unpack_from(raw)
+        end = HEAD.size + (word & LONGEST)
+        if magic != MAGIC or word >> LENGTH_BITS != WHOLE or at + end > self.size:
+            return None
+        if end > len(raw):
+            raw += data.read(at + len(raw), end - len(raw))
+        self._expected = min(end + end // 8, LONGEST_READ)
+        return raw[HEAD.size : end], at + end + -end % 4
 
     def whole_records(self, at: int = 0) -> Iterator[tuple[int, bytes | Damage]]:
         """Give (offset, record) for all whole records, (offset, `Damage`) for what lies between.
