@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from ...error import MXNetError
 from ...graph.graph import Graph
 from ...graph.node import Node
+from ...ops.sparse.storage import cast_storage
 from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
-from ...ops.tensor.storage import cast_storage
 
 NAMES = {"0": DENSE, "1": ROWS, "2": CSR}  # as variables store them
 Values = dict[Node, list[str]]

@@ -12,10 +12,10 @@ from torch.nn import functional
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.handle import plain, wrap
 from ...imperative.state import state
+from ...ops.sparse.storage import sparse_embedding
 from ...ops.sparse.storage_rules import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS
 from ...ops.tensor.indexing import embedding
 from ...ops.tensor.products import dot, dot_shape
-from ...ops.tensor.storage import sparse_embedding
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray

@@ -1,3 +1,5 @@
-"""What operators do with sparse arrays: the storage types of their results and gradients."""
+"""Operators of sparse arrays, and the storage types of results and gradients of all others."""
 
-from . import storage_rules
+from . import storage
+
+from . import storage_rules  # isort: skip (its rules are about the operators above)

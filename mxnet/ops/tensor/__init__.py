@@ -1,4 +1,4 @@
-"""Operators on tensors: maths, shapes, indices, creation, linear algebra."""
+"""Operators on tensors: maths, shapes, indices, creation."""
 
 from . import (
     arithmetic,
@@ -8,22 +8,15 @@ from . import (
     elementwise,
     indexing,
     joining,
-    linalg,
-    linalg_parts,
-    linalg_products,
     many_arrays,
     ordering,
     passing,
     patches,
     products,
-    random,
-    random_choices,
-    random_pdf,
     reduce,
     scattering,
     shape_changing,
     slicing,
-    storage,
 )
 
 __all__ = [
@@ -34,20 +27,13 @@ __all__ = [
     "elementwise",
     "indexing",
     "joining",
-    "linalg",
-    "linalg_parts",
-    "linalg_products",
     "many_arrays",
     "ordering",
     "passing",
     "patches",
     "products",
-    "random",
-    "random_choices",
-    "random_pdf",
     "reduce",
     "scattering",
     "shape_changing",
     "slicing",
-    "storage",
 ]

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
-from .linalg_checks import check_float
+from .checks import check_float
 
 
 def _check_offset(name: str, a: Tensor, offset: int) -> None:

@@ -14,7 +14,7 @@ from ...error import ShapeError
 from ..declare import op
 from ..families import check_same_dtype
 from ..shapes import Shape, unify
-from .linalg_checks import check_float, check_product, check_square
+from .checks import check_float, check_product, check_square
 
 
 def _multiply(

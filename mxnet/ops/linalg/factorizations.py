@@ -13,7 +13,7 @@ from ...error import ShapeError
 from ...shape_mode import is_np_shape
 from ..declare import op
 from ..shapes import Shape, same
-from .linalg_checks import SOLVABLE, check_float, check_square
+from .checks import SOLVABLE, check_float, check_square
 
 # What equal eigenvalues are taken to differ by, so that gradients stay numbers.
 _SMALLEST_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}

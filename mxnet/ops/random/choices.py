@@ -13,7 +13,7 @@ from ...error import AttributeConversionError, DTypeError, ShapeError
 from ..attributes import DType, Shape
 from ..declare import OpContext, op
 from ..shapes import TypePattern, same
-from .random import as_told, float_type, needed_shape
+from .distributions import as_told, float_type, needed_shape
 
 
 @op("_random_randint", "random_randint", "_npi_random_randint", random=True)

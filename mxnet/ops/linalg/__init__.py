@@ -1,0 +1,3 @@
+"""Linear algebra on the last two axes."""
+
+from . import factorizations, parts, products
