@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -45,23 +44,46 @@ class OperatorNamespace:
 
 
 def bind(
-    composite: Callable, F: OperatorNamespace, module: str, omit: tuple[str, ...] = ()
+    composite: Callable, F: OperatorNamespace | None, module: str, omit: tuple[str, ...] = ()
 ) -> Callable:
-    """Return a composite for one namespace, without the parameters that have no sense there.
+    """Return a composite for one namespace, with a real signature.
+
+    Parameters
+    ----------
+    omit : parameters that have no meaning in this namespace; they keep their defaults.
 
     >>> def scale(F, x, factor=2):
     ...     return factor * x
     >>> bind(scale, None, "example")(3)
     6
     """
-
-    @functools.wraps(composite)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return composite(F, *args, **kwargs)
-
-    parameters = list(inspect.signature(composite).parameters.values())[1:]
-    kept = [p for p in parameters if p.name not in omit]
-    function.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    function.__module__ = module
-    del function.__wrapped__  # type: ignore[attr-defined]
-    return function
+    every = list(inspect.signature(composite).parameters.values())[1:]
+    parameters = [p for p in every if p.name not in omit]
+    values: dict[str, Any] = {"_function": composite, "_space": F}
+    declared, passed = [], ["_space"]
+    keyword_only = False
+    by_keyword = False  # what follows an omitted parameter
+    for p in every:
+        if p.name in omit:
+            by_keyword = True
+            continue
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            if not any(q.kind is q.VAR_POSITIONAL for q in parameters):
+                declared.append("*")
+            keyword_only = True
+        prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = ""
+        if p.default is not p.empty:
+            values[f"_{p.name}"] = p.default
+            default = f"=_{p.name}"
+        declared.append(f"{prefix}{p.name}{default}")
+        named = (keyword_only or by_keyword) and not prefix
+        passed.append(f"{p.name}={p.name}" if named else prefix + p.name)
+    source = (
+        f"def {composite.__name__}({', '.join(declared)}):\n"
+        f"    return _function({', '.join(passed)})\n"
+    )
+    exec(compile(source, f"<{module}.{composite.__name__}>", "exec"), values)
+    made = values[composite.__name__]
+    made.__doc__, made.__module__ = composite.__doc__, module
+    return made

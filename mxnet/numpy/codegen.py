@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as onp
 
+from ..composites.namespace import OperatorNamespace
 from ..ops import registry
 from ..ops.declare import Op
 
@@ -28,64 +29,23 @@ UFUNC_DEFAULTS = {
 }
 
 
-class OperatorNamespace:
-    """All registered operators as functions of one kind of array: ``F._npi_add(x, y)``."""
+class NumpyNamespace(OperatorNamespace):
+    """``F`` of NumPy's composites; it also knows how a number becomes an operand.
+
+    Parameters
+    ----------
+    number : returns the attributes for a number as an operand.
+    """
 
     def __init__(
         self,
         array_class: type,
         make: Callable[[Op, str], Callable],
         number: Callable[[Any], dict[str, Any]],
+        is_symbolic: bool = False,
     ) -> None:
-        self.array_class = array_class
-        self.number = number  # the attributes for a number as an operand
-        self._make = make
-
-    def __getattr__(self, name: str) -> Callable:
-        op = None if name.startswith("__") else registry.find(name)
-        if op is None:
-            raise AttributeError(f"Operator {name!r} is not registered.", name=name, obj=self)
-        function = self._make(op, name)
-        setattr(self, name, function)
-        return function
-
-    def is_array(self, value: Any) -> bool:
-        """Return whether a value is an array (or a symbol) of this namespace."""
-        return isinstance(value, self.array_class)
-
-
-def bind(function: Callable, space: Any, module: str) -> Callable:
-    """Return a composite with its first parameter bound; the rest is its real signature.
-
-    >>> def scaled(F, x, factor=2):
-    ...     return factor * x
-    >>> bind(scaled, None, "doc")(3)
-    6
-    """
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    values: dict[str, Any] = {"_function": function, "_space": space}
-    declared, passed = [], ["_space"]
-    keyword_only = False
-    for p in parameters:
-        if p.kind is p.KEYWORD_ONLY and not keyword_only:
-            if not any(q.kind is q.VAR_POSITIONAL for q in parameters):
-                declared.append("*")
-            keyword_only = True
-        prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        default = ""
-        if p.default is not p.empty:
-            values[f"_{p.name}"] = p.default
-            default = f"=_{p.name}"
-        declared.append(f"{prefix}{p.name}{default}")
-        passed.append(f"{p.name}={p.name}" if keyword_only and not prefix else prefix + p.name)
-    source = (
-        f"def {function.__name__}({', '.join(declared)}):\n"
-        f"    return _function({', '.join(passed)})\n"
-    )
-    exec(compile(source, f"<{module}.{function.__name__}>", "exec"), values)
-    made = values[function.__name__]
-    made.__doc__, made.__module__ = function.__doc__, module
-    return made
+        super().__init__(array_class, make, is_symbolic)
+        self.number = number
 
 
 def composites_of(modules: Iterable[ModuleType]) -> dict[str, Callable]:
@@ -116,7 +76,7 @@ def _refuse(name: str, *operands: Any) -> TypeError:
     )
 
 
-def make_unary(F: OperatorNamespace, op: Op, name: str) -> Callable:
+def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
     """Return the universal function of one array that an operator implements."""
     function = getattr(F, op.name)
     of_number = getattr(onp, name, None)
@@ -137,7 +97,7 @@ def make_unary(F: OperatorNamespace, op: Op, name: str) -> Callable:
     return _named(unary, name, op)
 
 
-def make_binary(F: OperatorNamespace, op: Op, name: str) -> Callable:
+def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
     """Return the universal function of two arrays, either of which may be a number."""
     function = getattr(F, op.name)
     with_number = getattr(F, scalar_form(name))
@@ -220,7 +180,7 @@ def is_unary(name: str, op: Op) -> bool:
     )
 
 
-def universal_functions(F: OperatorNamespace) -> dict[str, Callable]:
+def universal_functions(F: NumpyNamespace) -> dict[str, Callable]:
     """Return NumPy's universal functions that operators implement, by their public names."""
     found = {}
     for registered in registry.names():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..composites.namespace import bind
 from ..ndarray import numpy as eager_module
 from ..ndarray.codegen import make_function
 from ..ops import registry
@@ -15,7 +16,7 @@ from ..symbol.codegen import make_function as make_symbol_function
 from ..symbol.numpy import _Symbol
 from . import methods
 from .array import ndarray
-from .codegen import OperatorNamespace, bind, composites_of, universal_functions
+from .codegen import NumpyNamespace, composites_of, universal_functions
 from .composites import creation, elements, joining, linalg, products, random, reduction, shaping
 
 TOP_LEVEL = (creation, reduction, shaping, joining, elements, products)
@@ -68,11 +69,11 @@ def _symbolic_number(value: Any) -> dict[str, Any]:
     return {"scalar": float(value), "is_int": isinstance(value, int)}
 
 
-eager = OperatorNamespace(ndarray, _make_eager, _eager_number)
-symbolic = OperatorNamespace(_Symbol, _make_symbolic, _symbolic_number)
+eager = NumpyNamespace(ndarray, _make_eager, _eager_number)
+symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic=True)
 
 
-def functions_of(F: OperatorNamespace, module: str) -> dict[str, Callable]:
+def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
     """Return the top-level functions of a namespace by name."""
     found = universal_functions(F)
     for name, other in SYNONYMS.items():
@@ -89,7 +90,7 @@ def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
     module.__all__ = sorted({*vars(module).get("__all__", ()), *functions})
 
 
-def fill_internal(module: ModuleType, F: OperatorNamespace) -> None:
+def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
     """Let a module show operators by their names without prefix, made when asked for."""
 
     def find(name: str) -> Callable:

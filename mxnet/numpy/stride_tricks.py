@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .codegen import bind
+from ..composites.namespace import bind
 from .composites import shaping
 from .namespaces import eager
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
+from ..composites.namespace import OperatorNamespace, bind
 from ..ndarray import numpy_extension as eager_module
-from ..numpy.codegen import OperatorNamespace, bind, composites_of
+from ..numpy.codegen import composites_of
 from ..numpy.composites import extension
 from ..numpy.namespaces import eager, fill, symbolic
 from ..ops import registry
