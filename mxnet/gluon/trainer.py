@@ -141,7 +141,13 @@ class Trainer:
             self._kv_initialized = True
             return
         self._distributed = kvs.is_distributed(store.type)
+        self._check_custom_store(store)
         update = _updates_by_default(store, self._params) if wanted is None else wanted
+        if update and not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
+            raise ValueError(
+                f"Please set update_on_kvstore=False when training with {type(store)}, which "
+                "cannot update weights."
+            )
         if self._contains_sparse_weight and not update:
             raise ValueError(
                 "A row_sparse Parameter is kept by the store, which must update it: "
@@ -154,6 +160,21 @@ class Trainer:
         if update:
             store.set_optimizer(self._optimizer)
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
+
+    def _check_custom_store(self, store: Any) -> None:
+        """Refuse sparse parameters with a store that promises dense `pushpull` only."""
+        if isinstance(store, kvs.KVStore):
+            return
+        if self._contains_sparse_weight:
+            raise TypeError(
+                f"Cannot create '{store}' KVStore with row_sparse parameters. The type must be "
+                "KVStore or str."
+            )
+        if self._contains_sparse_grad:
+            raise ValueError(
+                f"Cannot use {type(store)} for multi-device training with sparse gradients. Use "
+                "kvstore='device', or Parameters with dense gradients."
+            )
 
     def _make_kvstore(self, kvstore: Any) -> Any:
         if kvstore is None:
@@ -189,7 +210,7 @@ class Trainer:
         store = self._kvstore
         if not isinstance(store, kvs.KVStore):  # one key at a time is all that others promise
             for key, on_devices in zip(keys, arrays, strict=True):
-                store.broadcast(key, on_devices[0], out=on_devices, priority=-key)
+                store.broadcast(key, on_devices[0], out=on_devices)
             return
         store.init(keys, [on_devices[0] for on_devices in arrays])
         pulled = [i for i, dense in enumerate(is_dense) if dense]
@@ -287,7 +308,11 @@ class Trainer:
             return
         if not isinstance(store, kvs.KVStore):
             for key, on_devices in zip(keys, grads, strict=True):
-                store.pushpull(key, on_devices, priority=-key)
+                if self._update_on_kvstore:
+                    weights = self._params[key].list_data()
+                    store.pushpull(key, on_devices, out=weights, priority=-key)
+                else:
+                    store.pushpull(key, on_devices, priority=-key)
             return
         if not self._push_early(keys):
             store.push(keys, grads)
@@ -325,6 +350,8 @@ class Trainer:
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._kvstore is not None and self._update_on_kvstore:
+            if not isinstance(self._kvstore, kvs.KVStore):
+                return  # pushpull() wrote the new weights
             pulled = [(i, p.list_data()) for i, p in self._trained() if p._stype == "default"]
             if pulled:
                 self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])

@@ -119,8 +119,8 @@ def while_loop(
                 f"while_loop: func returned {len(steps[-1])} outputs, but {len(steps[0])} in the "
                 "first step."
             )
-        if isinstance(loop_vars, list | tuple):
-            variables = _listed(variables)
+        is_list = isinstance(loop_vars, list | tuple)
+        variables = _listed(variables) if is_list else _listed(variables)[0]
     if not steps:
         return [], variables
     missing = max_iterations - len(steps)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ..attribute import AttrScope
-from ..error import MXNetError
+from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Entry, Node
 from ..graph.subgraph import MARK, Cut, cut_out
 from ..name import NameManager
@@ -29,19 +29,25 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     >>> out.list_arguments()
     ['data', 'init']
     """
-    datas, states = _listed(data, "data"), _listed(init_states, "init_states")
+    datas, states = _flat(data, "data"), _flat(init_states, "init_states")
     if not datas:
         raise MXNetError("foreach needs at least one data symbol to go over.")
     scope = NameManager.current.get(None, name)
     with AttrScope(**{MARK: scope}):
         slices, held = _stand_ins(datas), _stand_ins(states)
         outs, new_states = _two_parts(
-            body(_like(data, slices), _like(init_states, held)), "foreach's body"
+            body(_nested_like(data, iter(slices)), _nested_like(init_states, iter(held))),
+            "foreach's body",
         )
-        out_list, state_list = _flat(outs, "outputs"), _listed(new_states, "states")
+        out_list, state_list = _flat(outs, "outputs"), _flat(new_states, "states")
         if len(state_list) != len(states):
             raise MXNetError(
                 f"foreach's body returned {len(state_list)} states, but got {len(states)}."
+            )
+        if _format(new_states) != _format(init_states):
+            raise InvalidValue(
+                "The input and output loop_vars have different format: foreach's body got states "
+                f"nested as {_format(init_states)} and returned {_format(new_states)}."
             )
         heads = _heads([*out_list, *state_list])
     cut = cut_out(heads, scope)
@@ -59,7 +65,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     }
     made = _node("_foreach", [cut], inputs, attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
-    return results, _like(new_states, made[len(out_list) :])
+    return results, _nested_like(init_states, iter(made[len(out_list) :]))
 
 
 def while_loop(
@@ -75,18 +81,19 @@ def while_loop(
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
-    variables = _listed(loop_vars, "loop_vars")
+    variables = _flat(loop_vars, "loop_vars")
     if not variables:
         raise ValueError("loop_vars should contain at least one element")
     cond_scope = NameManager.current.get(None, f"{name}_cond")
     with AttrScope(**{MARK: cond_scope}):
         seen = _stand_ins(variables)
-        cond_heads = _heads([cond(*seen)])
+        cond_heads = _heads([cond(*_arguments(loop_vars, seen))])
     func_scope = NameManager.current.get(None, f"{name}_func")
     with AttrScope(**{MARK: func_scope}):
         held = _stand_ins(variables)
-        outs, new_vars = _two_parts(func(*held), "while_loop's func")
-        out_list, var_list = _flat(outs, "outputs"), _listed(new_vars, "loop_vars")
+        outs, new_vars = _two_parts(func(*_arguments(loop_vars, held)), "while_loop's func")
+        outs = [] if outs is None else outs
+        out_list, var_list = _flat(outs, "outputs"), _flat(new_vars, "loop_vars")
         if len(var_list) != len(variables):
             raise MXNetError(
                 f"while_loop's func returned {len(var_list)} loop_vars, but got {len(variables)}."
@@ -106,7 +113,7 @@ def while_loop(
     }
     made = _node("_while_loop", cuts, inputs, attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
-    return results, _like(new_vars, made[len(out_list) :])
+    return results, _nested_like(loop_vars, iter(made[len(out_list) :]))
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
@@ -116,7 +123,9 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
         scope = NameManager.current.get(None, f"{name}_{kind}")
         with AttrScope(**{MARK: scope}):
             parts.append(make())
-            heads = _heads(_listed(parts[-1], kind))
+            heads = _heads(_flat(parts[-1], f"{kind}'s outputs"))
+            if not heads:
+                raise TypeError(f"cond needs at least one output, but {kind}_func returned none.")
         cuts.append(cut_out(heads, scope))
     if len(cuts[1].graph.heads) != len(cuts[2].graph.heads):
         raise ValueError("Number of outputs differs between then-branch and else-branch")
@@ -128,30 +137,38 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
         "else_input_locs": else_at,
         "num_outputs": len(cuts[1].graph.heads),
     }
-    return _like(parts[1], _node("_cond", cuts, inputs, attrs))
+    return _nested_like(parts[1], iter(_node("_cond", cuts, inputs, attrs)))
 
 
 # -- parts ------------------------------------------------------------------------------------
-
-
-def _listed(value: Any, what: str) -> list[Symbol]:
-    symbols = list(value) if isinstance(value, list | tuple) else [value]
-    for symbol in symbols:
-        if not isinstance(symbol, Symbol):
-            raise TypeError(f"{what} must be a Symbol or a list of Symbols, got {symbol!r}.")
-    return [part for symbol in symbols for part in symbol]
-
-
-def _like(shape: Any, parts: list[Symbol]) -> Any:
-    """Return a single symbol where the user wrote one, else the list."""
-    return parts if isinstance(shape, list | tuple) or len(parts) != 1 else parts[0]
 
 
 def _flat(value: Any, what: str) -> list[Symbol]:
     """Return the symbols of nested lists in order."""
     if isinstance(value, list | tuple):
         return [symbol for part in value for symbol in _flat(part, what)]
-    return _listed(value, what)
+    if not isinstance(value, Symbol):
+        raise InvalidType(
+            f"{what} must be (nested) list of Symbol, but got {value!r} of type {type(value)}."
+        )
+    return list(value)
+
+
+def _format(value: Any) -> str:
+    """Return how symbols are nested, a letter for each.
+
+    >>> _format([mx.sym.var("a"), (mx.sym.var("b"),)])
+    '[x, [x]]'
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_format, value))}]"
+    return "x"
+
+
+def _arguments(shape: Any, parts: list[Symbol]) -> list[Any]:
+    """Return what a function of several loop variables is called with."""
+    nested = _nested_like(shape, iter(parts))
+    return nested if isinstance(nested, list) else [nested]
 
 
 def _nested_like(shape: Any, parts: Iterator[Symbol]) -> Any:

@@ -145,3 +145,52 @@ def test_while_loop_needs_variables_and_even_outputs():
             [nd.zeros(1)],
             3,
         )
+
+
+def test_states_and_data_of_loops_may_be_nested():
+    a, b, s, t = map(mx.sym.var, "abst")
+
+    def body(data, states):
+        return [data[0][0], [data[1]]], [states[0] + data[1], [states[1][0]]]
+
+    out, states = mx.sym.contrib.foreach(body, [[a], b], [s, [t]])
+    leaves = [out[0], out[1][0], states[0], states[1][0]]
+    assert [leaf.list_outputs()[0][-1] for leaf in leaves] == ["0", "1", "2", "3"]
+    bound = mx.sym.Group([out[0], states[0]]).bind(
+        mx.cpu(), {"a": mx.nd.ones((2, 1)), "b": mx.nd.ones((2, 1)), "s": mx.nd.ones((1,)),
+                   "t": mx.nd.ones((1,))},
+    )  # fmt: skip
+    assert [o.asnumpy().ravel().tolist() for o in bound.forward()] == [[1, 1], [3]]
+
+
+def test_loop_variables_come_back_in_the_format_that_was_given():
+    s, t = mx.sym.var("s"), mx.sym.var("t")
+    loop = mx.sym.contrib.while_loop
+    _, last = loop(lambda i: i < 3, lambda i: (i, i + 1), [s], max_iterations=3)
+    assert isinstance(last, list) and len(last) == 1
+    _, last = loop(lambda i: i < 3, lambda i: (i, [i + 1]), s, max_iterations=3)
+    assert isinstance(last, mx.sym.Symbol)
+    out, last = loop(
+        lambda i, j: i < 3, lambda i, j: (None, [i + 1, [j[0] + i]]), [s, [t]], max_iterations=3
+    )
+    assert out == [] and isinstance(last[1], list)
+    _, last = mx.nd.contrib.while_loop(
+        lambda i: i < 3, lambda i: (i, [i + 1]), mx.nd.array([0]), max_iterations=3
+    )
+    assert last.asscalar() == 3
+
+
+def test_branches_may_return_nested_outputs():
+    p, s, t = map(mx.sym.var, "pst")
+    made = mx.sym.contrib.cond(p < 3, lambda: [s, [t]], lambda: [t, s])
+    assert isinstance(made[0], mx.sym.Symbol) and isinstance(made[1], list)
+    with pytest.raises(TypeError, match="cond needs at least one output"):
+        mx.sym.contrib.cond(p < 3, list, list)
+
+
+def test_states_of_another_format_are_refused():
+    a, s = mx.sym.var("a"), mx.sym.var("s")
+    with pytest.raises(AssertionError, match="have different format"):
+        mx.sym.contrib.foreach(lambda x, states: (x, states[0]), a, [s])
+    with pytest.raises(AssertionError, match="must be \\(nested\\) list of Symbol, but got None"):
+        mx.sym.contrib.foreach(lambda x, states: (None, states), a, [s])

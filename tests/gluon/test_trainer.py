@@ -307,3 +307,68 @@ def test_what_is_no_store_is_refused():
     trainer = gluon.Trainer(dense().collect_params(), "sgd", kvstore=3)
     with pytest.raises(TypeError, match="kvstore must be KVStore, str or None"):
         trainer.step(1, ignore_stale_grad=True)
+
+
+class RecordingStore(mx.kvstore.KVStoreBase):
+    """A user's own store: keeps what the trainer asks for, and adds 1 where it updates."""
+
+    type, rank, num_workers = "recording", 0, 1
+
+    def __init__(self, can_update):
+        self.calls, self.can_update = [], can_update
+
+    def broadcast(self, key, value, out, priority=0):
+        self.calls.append(("broadcast", key))
+
+    def pushpull(self, key, value, out=None, priority=0):
+        self.calls.append(("pushpull", key, len(value), out is not None, priority))
+        for weight in out or ():
+            weight += 1
+
+    def set_optimizer(self, optimizer):
+        self.calls.append(("set_optimizer", type(optimizer).__name__))
+
+    def is_capable(self, capability):
+        return self.can_update
+
+
+@pytest.mark.parametrize("contexts", [ONE, TWO])
+@pytest.mark.parametrize("update", [None, True])
+def test_a_users_store_that_updates_gets_the_weights(update, contexts):
+    net, store = dense(contexts), RecordingStore(can_update=True)
+    trainer = sgd(net, kvstore=store, update_on_kvstore=update)
+    backward(net, contexts)
+    trainer.step(1)
+    n = len(contexts)
+    assert store.calls == [
+        ("set_optimizer", "SGD"),
+        ("broadcast", 0),
+        ("broadcast", 1),
+        ("pushpull", 0, n, True, 0),
+        ("pushpull", 1, n, True, -1),
+    ]
+    assert net.weight.data(contexts[-1]).asnumpy().tolist() == [[2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize(("can_update", "update"), [(True, False), (False, None), (False, False)])
+def test_a_users_store_that_sums_leaves_the_update_to_the_trainer(can_update, update):
+    net, store = dense(), RecordingStore(can_update)
+    trainer = sgd(net, kvstore=store, update_on_kvstore=update)
+    backward(net)
+    trainer.step(1)
+    assert store.calls[2:] == [("pushpull", 0, 1, False, 0), ("pushpull", 1, 1, False, -1)]
+    assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_a_users_store_that_cannot_update_is_not_asked_to():
+    trainer = sgd(dense(), kvstore=RecordingStore(False), update_on_kvstore=True)
+    with pytest.raises(ValueError, match="Please set update_on_kvstore=False when training with"):
+        trainer.step(1, ignore_stale_grad=True)
+
+
+def test_a_users_store_takes_no_sparse_gradients():
+    net = nn.Embedding(4, 2, sparse_grad=True)
+    net.initialize()
+    trainer = sgd(net, kvstore=RecordingStore(True))
+    with pytest.raises(ValueError, match="for multi-device training with sparse gradients"):
+        trainer.step(1, ignore_stale_grad=True)
