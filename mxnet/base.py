@@ -70,7 +70,7 @@ class MXCallbackList(ctypes.Structure):
 
 
 class _NoLibrary:
-    """Stands where MXNet kept its C library, and tells so."""
+    """Stands where MXNet kept its C library, and says so."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

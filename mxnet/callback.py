@@ -75,7 +75,7 @@ class Speedometer:
     frequent : int
         How many batches lie between two lines.
     auto_reset : bool
-        Whether each line tells the metric of its own batches, or of all since the beginning.
+        Whether each line shows the metric of its own batches, or of all since the beginning.
     """
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True) -> None:

@@ -122,7 +122,7 @@ def torch_device(ctx: Context) -> torch.device:
         raise MXNetError(
             f"{ctx} was asked for, but no GPU is usable here: this torch {torch.__version__} finds "
             "neither CUDA/ROCm nor MPS. Use mx.cpu(), or install a torch build for your GPU. "
-            "mx.context.num_gpus() tells how many there are."
+            "mx.context.num_gpus() returns how many there are."
         )
     if ctx.device_id >= num_gpus():
         raise MXNetError(f"{ctx} was asked for, but this machine has {num_gpus()} GPU(s).")

@@ -1,4 +1,4 @@
-"""Every environment variable that MXNext reads, each told once: name, type, default, meaning."""
+"""The environment variables that MXNext reads, each declared once: name, type, default, meaning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VARIABLES = {
             bool,
             True,
             "Whether a Trainer or Module on several devices lets the key-value store update the "
-            "weights, unless told otherwise; else the store only sums gradients.",
+            "weights, unless specified otherwise; else the store only sums gradients.",
         ),
         Variable(
             "MXNET_GRAPH_PASSES",

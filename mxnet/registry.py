@@ -117,7 +117,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable:
             return given
         if isinstance(given, str) and given[:1] in ("[", "{"):
             if args or kwargs:
-                raise RegistryError(f"A {nickname} told as JSON takes no further arguments.")
+                raise RegistryError(f"A {nickname} given as JSON takes no further arguments.")
             given = _read(given, nickname)
         if isinstance(given, dict):
             return create(**given, **kwargs)

@@ -37,7 +37,7 @@ class DataLoaderIter(DataIter):
         super().__init__()
         self._loader = loader
         self.dtype = dtype
-        # One batch is read ahead: it tells the shapes.
+        # One batch is read ahead: its shapes are needed.
         data, label = next(iter(loader))
         self.batch_size = data.shape[0]
         self.provide_data = [DataDesc(data_name, data.shape, dtype)]

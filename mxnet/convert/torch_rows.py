@@ -95,7 +95,7 @@ def deconvolution(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: An
 
 @row("FullyConnected")
 def fully_connected(w: TorchWriter, call: TorchCall, x: Any, weight: Any, bias: Any = None) -> Any:
-    """F.linear, after flattening unless told otherwise."""
+    """F.linear, after flattening unless specified otherwise."""
     if call.attrs["flatten"] and (call.shapes is None or call.rank(0) != 2):
         x = w.call(torch.flatten, x, 1)
     return w.call(F.linear, x, weight, bias)

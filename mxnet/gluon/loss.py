@@ -48,7 +48,7 @@ def _reshape_like(F: Any, x: Any, y: Any) -> Any:
 
 
 class Loss(HybridBlock):
-    """Base of all losses: holds the weight and tells which axis numbers the samples."""
+    """Base of all losses: holds the weight and which axis numbers the samples."""
 
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -179,7 +179,7 @@ def _as_group(inputs: Any) -> list:
     if isinstance(inputs, Symbol):
         return list(inputs)
     if not isinstance(inputs, list | tuple):
-        return [inputs]  # flatten() tells what is wrong with it
+        return [inputs]  # flatten() reports what is wrong with it
     return [part for item in inputs for part in _as_group(item)]
 
 

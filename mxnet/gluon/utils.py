@@ -284,7 +284,7 @@ class HookHandle:
 
 
 def shape_is_known(shape: Sequence[int] | None) -> bool:
-    """Return whether every size is told; in classic shapes 0 and () mean unknown.
+    """Return whether every size is known; in classic shapes 0 and () mean unknown.
 
     >>> mx.gluon.utils.shape_is_known((3, 0)), mx.gluon.utils.shape_is_known((3, 4))
     (False, True)

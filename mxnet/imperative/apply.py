@@ -75,7 +75,7 @@ def apply(
     try:
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
-        if op.name in str(error):
+        if op.name in str(error) or str(error).startswith("Error in "):
             raise
         raise type(error)(f"Error in operator {op.name}: {error}") from error
     except KERNEL_ERRORS as error:

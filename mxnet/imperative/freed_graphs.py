@@ -72,9 +72,9 @@ def _is_used_up(node: Any, starts: set) -> bool:
 
 
 def _is_freed_below(node: Any) -> bool | None:
-    """Return whether torch has freed the graph below a node; None if no node there tells.
+    """Return whether torch has freed the graph below a node; None if no node there shows it.
 
-    A node tells by the tensors that it saved. Of an operator made of several nodes with several
+    A node shows it by the tensors that it saved. Of an operator made of several nodes with several
     results, backward may have come through one result only; hence the look at the nodes below.
     """
     seen, waiting = {node}, [node]

@@ -28,7 +28,7 @@ class BaseModule(Steps):
     """A machine that computes: bound to shapes, given parameters, run on batches, and updated.
 
     Its life: `bind`, `init_params`, `init_optimizer`, then for each batch `forward`, `backward`,
-    `update`. `fit`, `score` and `predict` do all of this. A subclass tells the steps.
+    `update`. `fit`, `score` and `predict` do all of this. A subclass implements the steps.
 
     Parameters
     ----------

@@ -415,7 +415,7 @@ class DataParallelExecutorGroup:
 
 
 def _part_of(array: NDArray, axis: int, part: slice) -> NDArray:
-    """Return one device's part of what is told for the whole batch; without batch axis, all."""
+    """Return one device's part of what describes the whole batch; without batch axis, all."""
     return array if axis < 0 else sliced(array, axis, part)
 
 

@@ -1,4 +1,4 @@
-"""Checks of names: what a module was told, against what its symbol or its batches have."""
+"""Checks of names: what a module was given, against what its symbol or its batches have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
-    """Raise if the described arrays are not those that the module was told of."""
+    """Raise if the described arrays are not those that the module was bound with."""
     given = [desc.name for desc in descs]
     if sorted(given) != sorted(names):
         raise ValueError(mismatch(names, descs, what))

@@ -16,7 +16,7 @@ class Progress:
     Parameters
     ----------
     wanted : bool, or None to show it only on a terminal.
-    train_data : the iterator; its batch size and number of samples are used if it tells them.
+    train_data : the iterator; its batch size and number of samples are used if it has them.
     begin, end : the epochs.
     stream : where to draw, by default stderr.
     """
@@ -86,7 +86,7 @@ class Progress:
 
 
 def batches_of(train_data: Any) -> int | None:
-    """Return how many batches an epoch has, if the iterator tells."""
+    """Return how many batches an epoch has, if the iterator knows."""
     samples, size = getattr(train_data, "num_data", None), getattr(train_data, "batch_size", None)
     if not samples or not size:
         return getattr(train_data, "size", None) if hasattr(train_data, "data_iter") else None

@@ -15,7 +15,7 @@ from .steps import SGD_DEFAULTS
 
 
 class PythonModule(BaseModule):
-    """A module without parameters; a subclass tells `forward`, `backward` and output shapes.
+    """A module without parameters; a subclass implements `forward`, `backward` and output shapes.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class PythonModule(BaseModule):
         self.binded = True
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return name and shape of each output; told by subclasses."""
+        """Return name and shape of each output; implemented by subclasses."""
         raise NotImplementedError
 
     def init_optimizer(

@@ -1,4 +1,4 @@
-"""`Steps`: the steps of a module's life, told by subclasses; training is a loop over them."""
+"""`Steps`: what subclasses of a module implement; training is a loop over these steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SGD_DEFAULTS = (("learning_rate", 0.01),)
 
 
 class Steps:
-    """What a module tells of itself, what it does step by step, and how far it is."""
+    """What a module says of itself, what it does step by step, and how far it is."""
 
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
@@ -44,7 +44,7 @@ class Steps:
         if not self.optimizer_initialized:
             raise AssertionError("call init_optimizer or fit first")
 
-    # -- names and shapes: told by subclasses -------------------------------------------------
+    # -- names and shapes: implemented by subclasses ------------------------------------------
 
     @property
     def data_names(self) -> list[str]:

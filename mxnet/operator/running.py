@@ -145,7 +145,7 @@ def _wrapped(tensors: Sequence[Tensor]) -> list[NDArray]:
 
 
 class _Told(NamedTuple):
-    """Shapes as a prop tells them."""
+    """Shapes as a prop infers them."""
 
     inputs: list
     outputs: list
@@ -169,16 +169,19 @@ def _custom_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
     prop = prop_of(attrs)
     n = len(prop.list_arguments())
     try:
-        told = _ask_shapes(prop, ins[:n])
+        answer = _ask_shapes(prop, ins[:n])
     except (IndexError, TypeError, ValueError) as error:
         if all(is_known(s) for s in ins[:n]):
             raise in_user_code(attrs["op_type"], "infer_shape", error) from error
         return ins, outs  # the prop reads a shape that is not known yet
-    new_ins = [*map(_partial, told.inputs), *map(_partial, told.aux)]
+    new_ins = [*map(_partial, answer.inputs), *map(_partial, answer.aux)]
     new_ins += [None] * (len(ins) - len(new_ins))
     return (
         [unify(new, old, "shapes") for new, old in zip(new_ins, ins, strict=True)],
-        [unify(_partial(o), old, "the output") for o, old in zip(told.outputs, outs, strict=True)],
+        [
+            unify(_partial(o), old, "the output")
+            for o, old in zip(answer.outputs, outs, strict=True)
+        ],
     )
 
 
@@ -187,7 +190,7 @@ def _partial(shape: Sequence[int]) -> tuple[int, ...] | None:
 
 
 class _CustomTypes(TypePattern):
-    """Dtypes as the prop tells them, once its inputs are known."""
+    """Dtypes as the prop infers them, once its inputs are known."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         prop = prop_of(attrs)
@@ -198,8 +201,8 @@ class _CustomTypes(TypePattern):
         given = [dtypes.to_numpy(t or first) for t in ins[:n]]
         found = [[dtypes.to_torch(t) for t in part] for part in prop.infer_type(given)]
         aux = found[2] if len(found) > 2 else []
-        told = [*found[0], *aux]
-        return told + list(ins[len(told) :]), found[1]
+        answer = [*found[0], *aux]
+        return answer + list(ins[len(answer) :]), found[1]
 
 
 def _custom(*data: Tensor, op_type: str, run: OpContext, **attributes: str) -> Any:

@@ -183,7 +183,7 @@ class Op:
         return rule
 
     def infer_outputs(self, rule: Callable) -> Callable:
-        """Say the output shape(s): ``rule(*shapes, **attrs)``; without it torch's meta tells."""
+        """Register the rule of output shapes, ``rule(*shapes, **attrs)``; else torch infers."""
         self.output_rule = rule
         return rule
 
@@ -311,8 +311,8 @@ class Op:
 
     def names_of_outputs(self, attrs: Attrs) -> tuple[str, ...] | None:
         """Return the names of the outputs a caller sees, if the operator gives them any."""
-        told = self._outputs(attrs) if callable(self._outputs) else self._outputs
-        return told if isinstance(told, tuple) else None
+        declared = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        return declared if isinstance(declared, tuple) else None
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""

@@ -88,7 +88,7 @@ def broadcast_two(a: Shape, b: Shape) -> Shape:
 
 
 def broadcast(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """NumPy broadcasting of all inputs; an output is not told backwards."""
+    """NumPy broadcasting of all inputs; inputs are not inferred from the output."""
     shape: Shape | None = ()
     for known in ins:
         if known is None:
@@ -204,10 +204,10 @@ def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
     names = op.names_of_inputs(attrs, len(ins))
-    told = op.input_rule(*_by_position(op, ins, attrs), **attrs) or {}
+    inferred = op.input_rule(*_by_position(op, ins, attrs), **attrs) or {}
     for position, name in enumerate(names):
-        if name in told:
-            ins[position] = unify(told[name], ins[position], f"{name}: shapes")
+        if name in inferred:
+            ins[position] = unify(inferred[name], ins[position], f"{name}: shapes")
 
 
 class TypePattern:
@@ -237,11 +237,11 @@ class TypePattern:
                     f"Incompatible attr in node {op.name} at {position}-th input: expected "
                     f"{dtypes.to_name(bound[word])}, got {dtypes.to_name(known)}"
                 )
-        told = [
+        inferred = [
             known if known is not None else self._read(word, bound, attrs)
             for word, known in zip(words, [*ins, *outs], strict=True)
         ]
-        return told[: len(ins)], told[len(ins) :]
+        return inferred[: len(ins)], inferred[len(ins) :]
 
     def _read(self, word: str, bound: dict, attrs: dict) -> torch.dtype | None:
         if word.startswith("@"):

@@ -113,9 +113,9 @@ def as_json(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str
             for category, rows in groups.items()
         }
 
-    told = {
+    table = {
         "Time": described(times, ("count", "total", "min", "max", "avg")),
         "Memory": described(memory, ("count", "min", "max", "avg")),
         "Unit": {"Time": "ms", "Memory": "kB"},
     }
-    return json.dumps(told, indent=4) + "\n"
+    return json.dumps(table, indent=4) + "\n"

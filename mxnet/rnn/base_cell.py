@@ -172,7 +172,7 @@ class BaseRNNCell:
 
 
 def activated(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
-    """Apply an activation that is told by its name or is a function."""
+    """Apply an activation given by its name or is a function."""
     if isinstance(activation, str):
         return symbol.Activation(inputs, act_type=activation, **kwargs)
     return activation(inputs, **kwargs)

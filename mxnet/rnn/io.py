@@ -184,7 +184,7 @@ class BucketSentenceIter(DataIter):
         return {"idx": [tuple(map(int, pair)) for pair in self.idx], "rows": list(self._rows)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to the beginning of an epoch with the order that `state_dict` told."""
+        """Go to the beginning of an epoch with the order that `state_dict` saved."""
         wanted = [np.asarray(rows) for rows in state["rows"]]
         if [len(rows) for rows in wanted] != [len(rows) for rows in self._rows]:
             raise ValueError("The order is of other sentences or buckets.")

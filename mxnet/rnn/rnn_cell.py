@@ -1,4 +1,4 @@
-"""All cells at MXNet's spelling; each kind is told in a file of its own."""
+"""All cells at MXNet's spelling; each kind is in a file of its own."""
 
 from __future__ import annotations
 

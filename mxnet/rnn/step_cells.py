@@ -22,9 +22,9 @@ class _StepCell(BaseRNNCell):
     ) -> None:
         super().__init__(prefix=prefix, params=params)
         self._num_hidden = num_hidden
-        told = {} if bias_init is None else {"init": bias_init}
+        options = {} if bias_init is None else {"init": bias_init}
         self._iW = self.params.get("i2h_weight")
-        self._iB = self.params.get("i2h_bias", **told)
+        self._iB = self.params.get("i2h_bias", **options)
         self._hW = self.params.get("h2h_weight")
         self._hB = self.params.get("h2h_bias")
         self._own_params = params is None

@@ -123,15 +123,15 @@ def call(
 
 
 def _count(op: Op, attrs: dict[str, str], given: int) -> int:
-    told = attrs.setdefault(op.count, str(given))
-    if not told.isdecimal() or (int(told) < 1 and op.variadic is not None):
+    number = attrs.setdefault(op.count, str(given))
+    if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(
-            f"value {told} for Parameter {op.count} should be greater equal to 1, in operator "
+            f"value {number} for Parameter {op.count} should be greater equal to 1, in operator "
             f"{op.name}: give at least one input."
         )
-    if int(told) > MAX_INPUTS:
-        raise MXNetError(f"{op.name}: {op.count}={told} is more than {MAX_INPUTS} inputs.")
-    return int(told)
+    if int(number) > MAX_INPUTS:
+        raise MXNetError(f"{op.name}: {op.count}={number} is more than {MAX_INPUTS} inputs.")
+    return int(number)
 
 
 MAX_INPUTS = 1_000_000

@@ -47,8 +47,8 @@ def _by_name(graph: Graph, args: tuple, kwargs: Mapping[str, Any], what: str) ->
             f"{len(args)} {what} were given for {len(graph.arguments)} arguments: "
             f"{[n.name for n in graph.arguments]}"
         )
-    told = zip((n.name for n in graph.arguments), args, strict=False) if args else kwargs.items()
-    return {name: value for name, value in told if value is not None}
+    pairs = zip((n.name for n in graph.arguments), args, strict=False) if args else kwargs.items()
+    return {name: value for name, value in pairs if value is not None}
 
 
 def _check_names(graph: Graph, kwargs: Mapping[str, Any], what: str) -> None:

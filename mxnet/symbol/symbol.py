@@ -245,7 +245,7 @@ class Symbol(SymbolMethods):
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
         """Return the shapes of arguments, outputs and auxiliary states, from those of some.
 
-        What cannot be told gives a warning and ``(None, None, None)``.
+        What cannot be inferred gives a warning and ``(None, None, None)``.
 
         >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
         ([(4, 5), (3, 5), (3,)], [(4, 3)], [])

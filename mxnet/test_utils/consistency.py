@@ -210,13 +210,13 @@ class _Judge:
         try:
             assert_almost_equal(value, expected, rtol, atol, equal_nan=self.equal_nan)
         except AssertionError as error:
-            told = (
+            prefix = (
                 f"{phase} Err: {self.types[number]} {self.executors[number]._ctx} ctx {number} vs "
                 f"{self.types[self.best]} ctx {self.best} at {name}"
             )
             if self.raise_on_err:
-                raise AssertionError(f"{told}{error}") from None
-            print(f"{told}{error}")  # noqa: T201 (asked for instead of raising)
+                raise AssertionError(f"{prefix}{error}") from None
+            print(f"{prefix}{error}")  # noqa: T201 (asked for instead of raising)
 
 
 def _coarsest(arrays: Sequence[NDArray]) -> np.dtype:

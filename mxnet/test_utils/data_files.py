@@ -1,7 +1,7 @@
 """Files that tests and examples read: downloads, archives, MNIST and CIFAR-10.
 
 Nothing is fetched unless an address is given: data sets are read from files that are there, and
-an error tells which file to put where.
+an error says which file to put where.
 """
 
 from __future__ import annotations

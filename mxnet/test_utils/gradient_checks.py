@@ -298,7 +298,7 @@ def check_numeric_gradient(
     aux_states : values of the auxiliary states, in their order or by name.
     numeric_eps : the step; by default that of the data type.
     rtol, atol : tolerances; by default those of the data type.
-    grad_nodes : the arguments to check, by default all; a dict tells their grad_req.
+    grad_nodes : the arguments to check, by default all; a dict gives their grad_req.
     use_forward_train : whether the differences are taken in training mode.
     dtype : float16, float32 or float64.
 

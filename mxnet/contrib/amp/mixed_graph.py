@@ -48,8 +48,8 @@ class Precision:
             return "float32"
         names = _names(node)
         for name, attribute, values in self.conditional:
-            told = node.typed.get(attribute) if name in names else None
-            if told is not None and str(told) in values:
+            given = node.typed.get(attribute) if name in names else None
+            if given is not None and str(given) in values:
                 return "float32"
         kinds = (
             (self.target_ops, self.target),

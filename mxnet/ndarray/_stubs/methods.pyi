@@ -83,7 +83,7 @@ class NDArrayMethods(Handle):
         """Index of the first minimum along an axis, in the array's dtype."""
 
     def argsort(self, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Return the indices that would sort along an axis, as float32 unless told otherwise."""
+        """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
     def broadcast_axes(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Stretch the given axes, which have size 1, to the given sizes."""

@@ -198,7 +198,7 @@ def argmin(data: NDArray | None = None, axis: int | None = ..., keepdims: bool =
     """Index of the first minimum along an axis, in the array's dtype."""
 
 def argsort(data: NDArray | None = None, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return the indices that would sort along an axis, as float32 unless told otherwise."""
+    """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
 def batch_dot(lhs: NDArray | None = None, rhs: NDArray | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Multiply matrices pairwise: the last two axes are matrices, those before count pairs."""

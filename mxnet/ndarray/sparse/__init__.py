@@ -58,5 +58,5 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
 
 
 def _ndarray_cls(handle: NDArray, writable: bool = True, stype: int = -1) -> NDArray:
-    """Return an array, of the class that its storage type tells, around the same parts."""
+    """Return an array, of the class of its storage type, around the same parts."""
     return type(handle)(handle, writable)

@@ -1,4 +1,4 @@
-"""The warning that a sparse array is handled in its dense form, told once for each case."""
+"""The warning that a sparse array is handled in its dense form, issued once for each case."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ..table import row
 
 @row("FullyConnected")
 def fully_connected(g: Builder, call: Call, x: str, weight: str, bias: str | None = None) -> str:
-    """``y = x W^T + b``; data of more than two axes is flattened unless told otherwise."""
+    """``y = x W^T + b``; data of more than two axes is flattened unless specified otherwise."""
     flatten = call.attrs["flatten"]
     if flatten and call.ndim != 2:
         x = g.Flatten(x, axis=1)

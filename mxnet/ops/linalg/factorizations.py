@@ -1,6 +1,6 @@
 """Factorisations, inverses and determinants of the matrices on the last two axes.
 
-Leading axes are a batch; matrices are float32 or float64. Products are told in
+Leading axes are a batch; matrices are float32 or float64. Products are in
 `linalg_products`, diagonals and triangles in `linalg_parts`.
 """
 

@@ -18,7 +18,7 @@ from . import over_workers
 UNKNOWN = -1
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
-# What torch.batch_norm calls: it picks the kernel, and tells the statistics of the batch too.
+# What torch.batch_norm calls: it picks the kernel, and returns the statistics of the batch too.
 _batch_norm = torch._batch_norm_impl_index
 
 

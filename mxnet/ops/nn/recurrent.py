@@ -246,7 +246,7 @@ def rnn_inputs(
     if data is None:
         return {}
     directions = 2 if bidirectional else 1
-    told: dict[str, Shape] = {
+    found: dict[str, Shape] = {
         "state": (num_layers * directions, data[1], projection_size or state_size),
         "state_cell": (num_layers * directions, data[1], state_size),
         "sequence_length": (data[1],),
@@ -255,8 +255,8 @@ def rnn_inputs(
         matrices, biases = _layer_sizes(
             data[2], state_size, num_layers, directions, GATES[mode], projection_size
         )
-        told["parameters"] = (sum(r * c for r, c in matrices) + sum(biases),)
-    return told
+        found["parameters"] = (sum(r * c for r, c in matrices) + sum(biases),)
+    return found
 
 
 @rnn.infer_outputs

@@ -1,6 +1,6 @@
 """Samplers. They draw from torch's default generator of the device, which `mx.random.seed` seeds.
 
-A distribution is told once, as a row: ``draw(blank, *parameters)`` fills or replaces a blank
+A distribution is declared once, as a row: ``draw(blank, *parameters)`` fills or replaces a blank
 tensor, with parameters as numbers or as tensors that broadcast to it. Each row makes three
 operators: ``_random_x`` (numbers), ``_random_x_like`` and ``_sample_x`` (arrays of parameters,
 each of which gives `shape` samples). Samples carry no gradient to parameters.

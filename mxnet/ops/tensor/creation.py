@@ -1,6 +1,6 @@
 """Operators that make arrays out of nothing but attributes.
 
-Their attribute ``ctx`` tells callers where the array lies; here `run.device` does.
+Their attribute ``ctx`` says to callers where the array lies; here `run.device` does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _dtype_of_code(code: int) -> torch.dtype:
 def zeros_without_dtype(
     *, shape: Shape | None = None, ctx: str = "", dtype: int = -1, run: OpContext
 ) -> Tensor:
-    """Make an array of zeros whose type is told by a code; -1 is float32.
+    """Make an array of zeros whose type is given by a code; -1 is float32.
 
     >>> mx.nd._internal._zeros_without_dtype(shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
@@ -137,7 +137,9 @@ def arange(
     array([0., 0., 2., 2.], dtype=float32)
     """
     if infer_range and stop is None:
-        raise ShapeError("_arange: infer_range=True needs a graph that tells the output's shape.")
+        raise ShapeError(
+            "_arange: infer_range=True needs a graph that determines the output's shape."
+        )
     count = _arange_count(start, stop, step, repeat)
     first = 0.0 if stop is None else start
     return sequence(count, first, step, repeat, dtype, run.device)
@@ -177,7 +179,7 @@ def linspace(
 
 @linspace.infer_outputs
 def linspace_shape(*, num: int, **_: object) -> Shape:
-    """As many as told."""
+    """As many as asked for."""
     return (num,)
 
 

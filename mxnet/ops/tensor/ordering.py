@@ -44,7 +44,7 @@ def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> Tens
 def argsort(
     data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = torch.float32
 ) -> Tensor:
-    """Return the indices that would sort along an axis, as float32 unless told otherwise.
+    """Return the indices that would sort along an axis, as float32 unless specified otherwise.
 
     >>> mx.nd.argsort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 0.], dtype=float32)

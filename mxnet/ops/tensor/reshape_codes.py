@@ -1,6 +1,6 @@
 """MXNet's reshape codes, resolved against a shape: pure functions, used by arrays and graphs.
 
-``0`` copies a size, ``-1`` is told by the others, ``-2`` copies all that remain, ``-3`` merges
+``0`` copies a size, ``-1`` follows from the others, ``-2`` copies all that remain, ``-3`` merges
 two sizes, ``-4`` splits one into the two numbers that follow.
 """
 
@@ -106,7 +106,7 @@ def _fit(shape: Shape, wanted: list[Any]) -> Shape | None:
 
 @lru_cache(maxsize=256)
 def resolve_target(shape: Shape, target: Shape, keep_highest: bool) -> Shape | None:
-    """Return what the old ``target_shape`` means: 0 is told by the others.
+    """Return what the old ``target_shape`` means: 0 follows from the others.
 
     >>> resolve_target((2, 3, 4), (0, 6), False), resolve_target((2, 3, 4), (9, 0), True)
     ((4, 6), (2, 12))
@@ -120,7 +120,7 @@ def resolve_target(shape: Shape, target: Shape, keep_highest: bool) -> Shape | N
 
 
 def complete_by_size(shape: Shape, other: Shape) -> Shape:
-    """Return the shape with its one unknown size told by another shape of as many elements.
+    """Return the shape with its one unknown size inferred from another shape of as many elements.
 
     >>> complete_by_size((-1, 3, 4), (2, 12))
     (2, 3, 4)

@@ -1,4 +1,4 @@
-"""Operators that write elements at places told by arrays of indices, and index arithmetic."""
+"""Operators that write elements at places given by arrays of indices, and index arithmetic."""
 
 from __future__ import annotations
 

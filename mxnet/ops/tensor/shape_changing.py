@@ -67,7 +67,7 @@ def reshape(
 ) -> Tensor:
     """Give the array another shape of as many elements.
 
-    In ``shape`` 0 copies a size, -1 is told by the others, -2 copies all that remain, -3 merges
+    In ``shape`` 0 copies a size, -1 follows from the others, -2 copies all that remain, -3 merges
     two, -4 splits one into the two numbers that follow; ``reverse`` reads from the right.
 
     >>> mx.nd.Reshape(mx.nd.zeros((2, 3, 4)), shape=(0, -1)).shape

@@ -176,17 +176,17 @@ def _window_inputs(
     num_group: int,
     num_deformable_group: int,
 ) -> dict[str, Shape]:
-    told: dict[str, Shape] = {"bias": (num_filter,)}
+    found: dict[str, Shape] = {"bias": (num_filter,)}
     if data is None:
-        return told
+        return found
     window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
     size = tuple(_output_size(n, *w) for n, w in _by_axis(data, window))
     points = kernel[0] * kernel[1] * num_deformable_group
-    told["offset"] = (data[0], 2 * points, *size)
-    told["mask"] = (data[0], points, *size)
+    found["offset"] = (data[0], 2 * points, *size)
+    found["mask"] = (data[0], points, *size)
     channels = UNKNOWN if data[1] == UNKNOWN else data[1] // num_group
-    told["weight"] = (num_filter, channels, *kernel)
-    return told
+    found["weight"] = (num_filter, channels, *kernel)
+    return found
 
 
 _WINDOW = (
@@ -207,5 +207,5 @@ def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: object) -> S
     """A convolution's output."""
     if data is None:
         return None
-    told = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
-    return (data[0], attrs["num_filter"], *told["offset"][2:])
+    found = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
+    return (data[0], attrs["num_filter"], *found["offset"][2:])

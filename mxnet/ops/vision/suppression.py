@@ -23,13 +23,13 @@ MAX_LISTED = 1 << 20
 
 
 def to_corners(boxes: Tensor) -> Tensor:
-    """Return boxes told by centre and size as corners."""
+    """Return boxes given by center and size as corners."""
     centre, half = boxes[..., :2], boxes[..., 2:] * 0.5
     return torch.cat([centre - half, centre + half], -1)
 
 
 def to_centres(boxes: Tensor) -> Tensor:
-    """Return boxes told by corners as centre and size."""
+    """Return boxes given by corners as center and size."""
     low, high = boxes[..., :2], boxes[..., 2:]
     return torch.cat([(low + high) * 0.5, high - low], -1)
 

@@ -402,4 +402,4 @@ def _zeros(shape: int | Sequence[int | None] = ..., ctx: str = ..., dtype: Any =
     """Make an array of zeros."""
 
 def _zeros_without_dtype(shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Make an array of zeros whose type is told by a code; -1 is float32."""
+    """Make an array of zeros whose type is given by a code; -1 is float32."""

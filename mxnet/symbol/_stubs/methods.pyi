@@ -80,7 +80,7 @@ class SymbolMethods:
         """Index of the first minimum along an axis, in the array's dtype."""
 
     def argsort(self, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Return the indices that would sort along an axis, as float32 unless told otherwise."""
+        """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
         """Return the symbol cast to another data type."""

@@ -198,7 +198,7 @@ def argmin(data: Symbol | None = None, axis: int | None = ..., keepdims: bool = 
     """Index of the first minimum along an axis, in the array's dtype."""
 
 def argsort(data: Symbol | None = None, axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the indices that would sort along an axis, as float32 unless told otherwise."""
+    """Return the indices that would sort along an axis, as float32 unless specified otherwise."""
 
 def batch_dot(lhs: Symbol | None = None, rhs: Symbol | None = None, transpose_a: bool = ..., transpose_b: bool = ..., forward_stype: Literal['default', 'row_sparse', 'csr'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Multiply matrices pairwise: the last two axes are matrices, those before count pairs."""

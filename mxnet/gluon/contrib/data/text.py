@@ -51,7 +51,7 @@ class _WikiText(dataset._DownloadedDataset):
         self._counter = Counter(words)
         self._counter.pop(END, None)
         if self._vocab is None:
-            from ....contrib.text.vocab import Vocabulary  # the door to the room above
+            from ....contrib.text.vocab import Vocabulary  # lazy import: contrib builds on gluon
 
             self._vocab = Vocabulary(self._counter, reserved_tokens=[END])
         numbers = np.asarray(self._vocab.to_indices(words), np.int32)

@@ -28,8 +28,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     ----------
     model_dir : str, a folder; it is made if need be.
     model_prefix : str
-    monitor : EvalMetric, one of the estimator's, that tells which checkpoint is best.
-    verbose : int, above 0 tells of every checkpoint.
+    monitor : EvalMetric, one of the estimator's, that decides which checkpoint is best.
+    verbose : int, above 0 logs every checkpoint.
     save_best : bool, whether to keep the best checkpoint too.
     mode : "min", "max" or "auto"; "auto" is "max" and says so in a warning.
     epoch_period, batch_period : int or None, how often to save.

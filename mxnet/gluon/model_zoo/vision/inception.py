@@ -12,7 +12,7 @@ from ..model_store import load_pretrained
 
 __all__ = ["Inception3", "inception_v3"]
 
-# A convolution is told as (channels, kernel, strides, padding); what is missing is MXNet's default.
+# A convolution is (channels, kernel, strides, padding); what is missing is MXNet's default.
 Step = tuple
 
 
