@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import multiprocessing.connection
 import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
 import multiprocessing.util
 import os
@@ -18,7 +19,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -37,6 +38,7 @@ from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerD
 
 LOOK = 0.2  # seconds between two looks whether all workers live
 FAREWELL = 1.0  # seconds that a terminated worker has to end
+END_CHECK = 10.0  # seconds within which the death of a worker must show
 PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still lives
 
 _END = object()
@@ -115,8 +117,10 @@ class ProcessCrew(TorchLoader):
         """Turn torch's errors about workers into MXNet's, and let go of a crew that failed."""
         try:
             yield
-        except RuntimeError as error:
-            workers = [] if self._iterator is None else self._iterator._workers
+        except (RuntimeError, EOFError, ConnectionError) as error:
+            workers: Any = [] if self._iterator is None else self._iterator._workers
+            if not isinstance(error, RuntimeError):  # a worker died while its answer was fetched
+                _wait_for_an_end(workers)
             ended = [_end_of(n, w) for n, w in enumerate(workers) if not w.is_alive()]
             late = str(error).startswith("DataLoader timed out")
             if ended or late:
@@ -227,6 +231,11 @@ def _end(workers: list[Any]) -> None:
         # Torch's `join` would wait for a pipe, of which other forked processes have copies.
         while any(w.is_alive() for w in workers) and time.monotonic() < end:
             time.sleep(0.001)
+
+
+def _wait_for_an_end(workers: Sequence[Any]) -> None:
+    """Wait until the death of a worker shows, at most some seconds."""
+    multiprocessing.connection.wait([w.sentinel for w in workers], timeout=END_CHECK)
 
 
 def _end_of(number: int, process: Any) -> str:

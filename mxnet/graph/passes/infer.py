@@ -13,6 +13,7 @@ from ... import dtypes
 from ...error import DTypeError, FormatError, MXNetError, ShapeError
 from ...ops.attributes import _Refused, parse_shape, to_string
 from ...ops.shapes import UNKNOWN, Shape, unify
+from ...shape_mode import is_np_shape
 from ..graph import Graph
 from ..node import Entry, Node
 from .infer_subgraphs import SHAPE_AXIS, TYPE_AXIS, Axis, infer_subgraphs
@@ -207,7 +208,7 @@ def _cached(
     cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
 ) -> tuple[tuple, tuple]:
     signature = node.signature
-    key = (node.op, signature.key, ins, outs)
+    key = (node.op, signature.key, ins, outs, is_np_shape())  # rules ask for the mode
     found = cache.get(key)
     if found is None:
         new_ins, new_outs = rule(list(ins), list(outs), signature.attrs)
