@@ -30,7 +30,8 @@ class _BlockScope:
         scope = getattr(_BlockScope._current, "value", None)
         if scope is None:
             if prefix is None:
-                prefix = NameManager.current.get(None, hint) + "_"
+                name: str = NameManager.current.get(None, hint)
+                prefix = name + "_"
             inside = outside = prefix
             shared = None
         else:
@@ -39,7 +40,6 @@ class _BlockScope:
             parent = scope._block.params
             inside, outside = parent.prefix + prefix, scope._block.prefix + prefix
             shared = parent._shared
-        assert outside is not None
         if params is not None:
             return outside, ParameterDict(params.prefix, params)
         return outside, ParameterDict(inside, shared)

@@ -89,11 +89,17 @@ class Node:
         return self.op is None
 
     @property
+    def operator(self) -> Op:
+        """The operator of a node that is not a variable."""
+        assert self.op is not None, f"{self.name} is a variable"
+        return self.op
+
+    @property
     def signature(self) -> Signature:
         """What the operator says under these attributes; wrong attributes are errors here."""
         known = self._signature
         if known is None:
-            known = self._signature = signature_of(self.op, self.attrs)
+            known = self._signature = signature_of(self.operator, self.attrs)
         return known
 
     @property
@@ -205,7 +211,7 @@ def both_spellings(attributes: dict[str, str]) -> dict[str, str]:
 
 def auxiliary_positions(node: Node) -> list[int]:
     """Return which inputs are auxiliary states: kept between calls and changed in place."""
-    op = node.op
+    op = node.operator
     if not (op.has_aux or op.mutates):
         return []
     kept = {*op.aux_names(node.typed), *op.mutates}

@@ -174,7 +174,7 @@ class _Rewriting:
             if any(a is not b for a, b in zip(inputs, old.inputs, strict=True)):
                 node = old.copy(inputs)
                 self.take_over(old, node)
-        rules = self.candidates.get(node.op, ())
+        rules = self.candidates.get(node.operator, ())
         while rules:
             made = self.apply(node, rules)
             if made is None:
@@ -184,9 +184,10 @@ class _Rewriting:
                 return
             self.take_over(old, made, node)
             node = made
-            if node.op not in self.candidates:
-                self.candidates[node.op] = [r for r in self.rules if r.pattern.accepts(node.op)]
-            rules = self.candidates[node.op]
+            op = node.operator
+            if op not in self.candidates:
+                self.candidates[op] = [r for r in self.rules if r.pattern.accepts(op)]
+            rules = self.candidates[op]
 
     def apply(self, node: Node, rules: Sequence[Rule]) -> Node | Entry | None:
         for rule in rules:

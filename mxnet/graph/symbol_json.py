@@ -200,7 +200,9 @@ class _Reader:
     def node(self, row: Any, before: list[Node], depth: int) -> Node:
         if type(row) is not dict or not row.keys() <= _NODE_FIELDS:
             raise _bad_row(row, len(before))
-        op_name, name, given = row.get("op"), row.get("name"), row.get("inputs")
+        op_name: Any = row.get("op")
+        name: Any = row.get("name")
+        given: Any = row.get("inputs")
         if not (type(op_name) is type(name) is str and type(given) is list):
             raise _bad_row(row, len(before))
         inputs = [self.entry(e, before, name) for e in given]
@@ -332,6 +334,6 @@ def _check_inputs(node: Node) -> None:
     names = node.input_names
     if len(names) != len(node.inputs):
         raise FormatError(
-            f"{node.op.name} needs {len(names)} inputs ({', '.join(names[:20])}), but the file "
-            f"gives {len(node.inputs)} to {node.name[:80]!r}."
+            f"{node.operator.name} needs {len(names)} inputs ({', '.join(names[:20])}), but "
+            f"the file gives {len(node.inputs)} to {node.name[:80]!r}."
         )

@@ -221,9 +221,9 @@ class TypedGraph(Graph):
         """Return how many multiply-adds a node needs; 0 for all but products."""
         if node.op is None or node.op.work_rule is None:
             return 0
-        ins = [self.type_of(e).shape for e in node.inputs]
-        outs = [t.shape for t in self.types[node]]
-        if not all(map(is_known, (*ins, *outs))):
+        ins = [s for e in node.inputs if is_known(s := self.type_of(e).shape)]
+        outs = [t.shape for t in self.types[node] if is_known(t.shape)]
+        if len(ins) < len(node.inputs) or len(outs) < len(self.types[node]):
             return 0
         return node.op.work_rule(ins, outs, node.typed)
 
@@ -249,8 +249,8 @@ def _infer_node(node: Node, ins: Sequence[TensorType]) -> tuple[TensorType, ...]
     """Infer the outputs of a new node from its inputs alone."""
     unknown: list = [None] * node.outputs
     try:
-        shapes = node.op.infer_shapes([t.shape for t in ins], unknown, node.typed)[1]
-        dtypes = node.op.infer_types([t.dtype for t in ins], unknown, node.typed)[1]
+        shapes = node.operator.infer_shapes([t.shape for t in ins], unknown, node.typed)[1]
+        dtypes = node.operator.infer_types([t.dtype for t in ins], unknown, node.typed)[1]
     except MXNetError:
         shapes = dtypes = unknown
     device = ins[0].device if ins else None

@@ -152,28 +152,28 @@ class Initializer:
     def _init_weight(self, name: str, arr: NDArray) -> None:
         raise NotImplementedError(f"{type(self).__name__} must override _init_weight(name, arr)")
 
-    def _init_bias(self, _: str, arr: NDArray) -> None:
+    def _init_bias(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
 
-    def _init_gamma(self, _: str, arr: NDArray) -> None:
+    def _init_gamma(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
 
-    def _init_beta(self, _: str, arr: NDArray) -> None:
+    def _init_beta(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
 
-    def _init_zero(self, _: str, arr: NDArray) -> None:
+    def _init_zero(self, name: str, arr: NDArray) -> None:
         arr[:] = 0.0
 
-    def _init_one(self, _: str, arr: NDArray) -> None:
+    def _init_one(self, name: str, arr: NDArray) -> None:
         arr[:] = 1.0
 
-    def _init_quantized_bias(self, _: str, arr: NDArray) -> None:
+    def _init_quantized_bias(self, name: str, arr: NDArray) -> None:
         arr[:] = 0
 
-    def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
+    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = nd.random.randint(-127, 127, arr.shape, ctx=arr.ctx)
 
-    def _init_bilinear(self, _: str, arr: NDArray) -> None:
+    def _init_bilinear(self, name: str, arr: NDArray) -> None:
         arr[:] = bilinear_kernel(arr.shape)
 
     def _init_loc_bias(self, name: str, arr: NDArray) -> None:
@@ -181,7 +181,7 @@ class Initializer:
             raise ValueError(f"{name} holds an affine transformation: shape (6,), got {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
-    def _init_default(self, name: str, _: NDArray) -> None:
+    def _init_default(self, name: str, arr: NDArray) -> None:
         raise ValueError(
             f"Unknown initialization pattern for {name}. Default initialization is limited to "
             'names that end in "weight", "bias", "gamma" (1.0) and "beta" (0.0). Please use '

@@ -97,7 +97,7 @@ class Op:
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
-        self.work_rule: Callable[[Shapes, Shapes, Attrs], int] | None = None
+        self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
         self.function = function
         self.kernel = function
         self.name, self.aliases = names[0], names[1:]

@@ -48,7 +48,8 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     shown: dict[str, object] = {i.name: None for i in op.inputs}
     shown |= {a.name: None if a.required else a.default for a in op.attributes.values()}
     shown |= {extra: None for extra in extras if extra not in shown}
-    shown.pop(op.variadic, None)
+    if op.variadic is not None:
+        shown.pop(op.variadic, None)
     parameters += [inspect.Parameter(n, kind, default=d) for n, d in shown.items()]
     parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
     return inspect.Signature(parameters)
@@ -97,7 +98,7 @@ def populate_namespaces(
     themselves.
     """
     for module in modules.values():
-        module.__all__ = list(vars(module).get("__all__", ()))
+        vars(module)["__all__"] = list(vars(module).get("__all__", ()))
     prefixes = {home: prefix for prefix, home in NAMESPACES if home not in (None, "_internal")}
     for home, module in modules.items():
         if home != root:
@@ -105,7 +106,9 @@ def populate_namespaces(
     # The root's functions are those of 'op', and it shows no underscored names.
     _make_on_demand(modules[root], "", lambda op, name: getattr(modules["op"], name))
 
-    homes = {home: [module] for home, module in modules.items() if home != root}
+    homes: dict[str | None, list[ModuleType]] = {
+        home: [module] for home, module in modules.items() if home != root
+    }
     homes["op"].append(modules[root])
 
     def list_name(name: str, op: Op) -> None:

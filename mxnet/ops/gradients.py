@@ -30,11 +30,11 @@ class _Ruled(torch.autograd.Function):
         saved = list(ctx.saved_tensors)
         inputs = [saved.pop(0) if given else None for given in ctx.given]
         op: Op = ctx.op
-        attrs = op.complete(ctx.attrs)
+        attrs, rule = op.complete(ctx.attrs), ctx.op.gradient_rule
         if ctx.single:
-            result = op.gradient_rule(grads[0], saved[0], *inputs, **attrs)
+            result = rule(grads[0], saved[0], *inputs, **attrs)
         else:
-            result = op.gradient_rule(grads, tuple(saved), *inputs, **attrs)
+            result = rule(grads, tuple(saved), *inputs, **attrs)
         result = result if isinstance(result, tuple) else (result,)
         padding = (None,) * (len(inputs) - len(result))
         return (None, None, *result, *padding)

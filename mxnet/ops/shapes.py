@@ -7,7 +7,7 @@ torch's meta tensors, which cost up to milliseconds, are the fallback.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import torch
 
@@ -25,13 +25,23 @@ UNKNOWN = -1
 _PROBES = (83, 89)
 
 
-def is_known(shape: Shape | None) -> bool:
+def is_known(shape: Shape | None) -> TypeGuard[Shape]:
     """Return whether every size is known.
 
     >>> is_known((2, 3)), is_known((2, -1)), is_known(None)
     (True, False, False)
     """
     return shape is not None and UNKNOWN not in shape
+
+
+def given_shapes(shapes: Sequence[Shape | None]) -> KnownShapes | None:
+    """Return the shapes if none of them is None; sizes may be unknown.
+
+    >>> given_shapes([(2, -1), ()]), given_shapes([(2,), None])
+    ([(2, -1), ()], None)
+    """
+    found = [s for s in shapes if s is not None]
+    return found if len(found) == len(shapes) else None
 
 
 @overload
@@ -155,14 +165,15 @@ def run_on_meta(op: Op, shapes: Sequence[Shape], types: Sequence[Any], attrs: di
 
 def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """Ask torch; unknown sizes are found by running twice with different probes."""
-    if any(s is None for s in ins):
+    known = given_shapes(ins)
+    if known is None:
         return ins, outs
     types = [None] * len(ins)
     runs = []
-    probes = _PROBES if any(UNKNOWN in s for s in ins) else _PROBES[:1]
+    probes = _PROBES if any(UNKNOWN in s for s in known) else _PROBES[:1]
     for probe in probes:
         try:
-            made = run_on_meta(op, [filled(s, probe) for s in ins], types, attrs)
+            made = run_on_meta(op, [filled(s, probe) for s in known], types, attrs)
         except ShapeError:
             if len(probes) == 1:
                 raise
@@ -181,8 +192,7 @@ def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
 def infer_by_rules(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """Complete input and output shapes by the operator's own rules, else by meta tensors."""
     ins, outs = list(ins), list(outs)
-    if op.input_rule is not None:
-        _complete_inputs(op, ins, attrs)
+    _complete_inputs(op, ins, attrs)
     if op.shape_rule is not None:
         return op.shape_rule(ins, outs, attrs)
     if op.output_rule is None:
@@ -203,6 +213,8 @@ def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
 
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
+    if op.input_rule is None:
+        return
     names = op.names_of_inputs(attrs, len(ins))
     inferred = op.input_rule(*_by_position(op, ins, attrs), **attrs) or {}
     for position, name in enumerate(names):

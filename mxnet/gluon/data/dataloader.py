@@ -275,7 +275,9 @@ class _BatchReader(_Fetcher):
     """Makes batches at once out of arrays."""
 
     def __call__(self, indices: Sequence[Any]) -> Any:
-        return batch_reader(self._dataset)(indices)
+        read = batch_reader(self._dataset)
+        assert read is not None  # `fetcher` makes this object only if there is one
+        return read(indices)
 
 
 def fetcher(dataset: Any, batchify_fn: Callable) -> Callable[[Sequence[Any]], Any]:

@@ -101,7 +101,7 @@ class SimpleDataset(Dataset):
     def __getitem__(self, idx: Any) -> Any:
         return self._data[idx]
 
-    def _batch(self, indices: list[int]) -> Any:
+    def _batch(self, indices: Sequence[int]) -> Any:
         return gathered(self._data, indices)
 
 
@@ -147,7 +147,7 @@ class _SampledDataset(Dataset):
         return self._dataset[self._indices[idx]]
 
     @property
-    def _batch(self) -> Callable[[list[int]], Any] | None:
+    def _batch(self) -> Callable[[Sequence[int]], Any] | None:
         inner = batch_reader(self._dataset)
         if inner is None:
             return None
@@ -162,7 +162,7 @@ class ArrayDataset(Dataset):
     (array([3., 4.], dtype=float32), 'b')
     """
 
-    def __init__(self, *args: Sequence) -> None:
+    def __init__(self, *args: Any) -> None:
         if not args:
             raise AssertionError("Needs at least 1 arrays")
         self._length = len(args[0])
@@ -185,7 +185,7 @@ class ArrayDataset(Dataset):
     def __len__(self) -> int:
         return self._length
 
-    def _batch(self, indices: list[int]) -> Any:
+    def _batch(self, indices: Sequence[int]) -> Any:
         parts = [gathered(data, indices) for data in self._data]
         return parts[0] if len(parts) == 1 else parts
 
@@ -237,7 +237,7 @@ class _DownloadedDataset(Dataset):
         raise NotImplementedError
 
     @property
-    def _batch(self) -> Callable[[list[int]], Any] | None:
+    def _batch(self) -> Callable[[Sequence[int]], Any] | None:
         if self._transform is not None:
             return None
         return lambda indices: [gathered(self._data, indices), gathered(self._label, indices)]
@@ -246,7 +246,7 @@ class _DownloadedDataset(Dataset):
 _DIRECT = (SimpleDataset, ArrayDataset, _SampledDataset, _DownloadedDataset)
 
 
-def batch_reader(dataset: Any) -> Callable[[list[int]], Any] | None:
+def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     """Return a function from indices to a whole batch, if samples need not be looked at singly.
 
     It gives what `default_batchify_fn` would make of the samples.

@@ -66,7 +66,7 @@ def unpack(packed: Packed) -> Any:
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, str, tuple[int, ...]]:
     tensor = tensor.detach().cpu().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
-    raw = tensor.reshape(-1).view(torch.uint8).numpy()
+    raw: Any = tensor.reshape(-1).view(torch.uint8).numpy()
     return pickle.PickleBuffer(raw), dtype, tuple(tensor.shape)
 
 

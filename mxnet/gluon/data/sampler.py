@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...random import host_rng
@@ -64,7 +64,7 @@ class FilterSampler(Sampler):
     [1, 3]
     """
 
-    def __init__(self, fn: Callable[[Any], Any], dataset: Sequence) -> None:
+    def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
         self._fn = fn
         self._dataset = dataset
         self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]

@@ -47,6 +47,9 @@ _END = object()
 class ProcessCrew(TorchLoader):
     """Worker processes, each with a copy of the data set; they stay for later epochs."""
 
+    dataset: _Batches
+    _iterator: _Arrivals | None  # torch keeps what `_get_iterator` makes
+
     def __init__(
         self, count: int, fetch: Fetch, tasks: Tasks, ahead: int, timeout: float, pin: bool
     ) -> None:
@@ -94,7 +97,7 @@ class ProcessCrew(TorchLoader):
         """Go through the batches of an epoch."""
         while True:
             with self._explained():
-                answer = next(arrivals, _END)
+                answer: Any = next(arrivals, _END)
             if answer is _END:
                 return
             if isinstance(answer, Failure):
@@ -205,7 +208,7 @@ class _Flag:
 
 def _context() -> Any:
     """Return the way to start processes, with events that nobody can block."""
-    context = copy.copy(multiprocessing.get_context(multiprocessing.get_start_method()))
+    context: Any = copy.copy(multiprocessing.get_context(multiprocessing.get_start_method()))
     context.Event = _Flag
     return context
 
@@ -276,7 +279,7 @@ class _Batches(TorchDataset):
             return Failure.of(error)
 
 
-def _as_it_is(answer: Packed | Failure | None) -> Packed | Failure | None:
+def _as_it_is(answer: Any) -> Any:
     return answer
 
 
@@ -290,6 +293,7 @@ def _begin(switches: Switches, number: int) -> None:
 def _end_with_parent() -> None:
     """End even a busy worker when the parent is gone; torch looks only between batches."""
     parent, starter = multiprocessing.parent_process(), os.getppid()
+    assert parent is not None  # this runs only in workers
     # Another process may hold a copy of the parent's end, and a server may fork for the parent.
     while os.getppid() == starter and parent.is_alive():
         parent.join(PARENT_CHECK)

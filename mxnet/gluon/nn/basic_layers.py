@@ -328,8 +328,8 @@ class HybridLambda(HybridBlock):
         return f"{type(self).__name__}({self._func_name})"
 
 
-def _find_function(F: Any, name: str) -> Callable | None:
-    """Return a function by its name: of `F.np` or `F.npx` under NumPy semantics, or of `F`."""
+def _find_function(F: Any, name: str) -> Any:
+    """Return a function of `F` by its name, or None; NumPy semantics try `F.np`, `F.npx` first."""
     spaces = (F.np, F.npx, F) if is_np_array() else (F,)
     return next((getattr(space, name) for space in spaces if hasattr(space, name)), None)
 

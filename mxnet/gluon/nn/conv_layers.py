@@ -138,6 +138,7 @@ class _Conv(HybridBlock):
 
     def __repr__(self) -> str:
         k, shape = self._kwargs, self.weight.shape
+        assert shape is not None
         ndim = len(k["kernel"])
         parts = [
             f"{shape[1] if shape[1] else None} -> {shape[0]}",

@@ -56,7 +56,7 @@ class _Value(initializer.Initializer):
         super().__init__()
         self._name, self._value = name, value
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = self._value.astype(arr.dtype, copy=False)
 
     _init_default = _init_bias = _init_gamma = _init_beta = _init_zero = _init_one = _init_weight

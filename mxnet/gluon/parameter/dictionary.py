@@ -96,6 +96,7 @@ class ParameterDict:
                 setattr(known, key, wanted)
             elif key == "shape" and wanted is not None:
                 wanted = (wanted,) if isinstance(wanted, int) else tuple(wanted)
+                assert known._shape is not None  # `stored` is made from it
                 shape = merged(known._shape, wanted)
                 if shape is None:
                     raise _mismatch(name, key, wanted, known._shape)

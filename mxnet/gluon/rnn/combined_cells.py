@@ -73,7 +73,7 @@ class _CellStack:
         """Unroll cell by cell."""
         self.reset()
         inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)
-        begin_state = begin_state_like(self, F, begin_state, inputs, batch_size)
+        first_states = begin_state_like(self, F, begin_state, inputs, batch_size)
         next_states, position = [], 0
         last = len(self._children) - 1
         for i, cell in enumerate(self._children.values()):
@@ -81,7 +81,7 @@ class _CellStack:
             inputs, states = cell.unroll(
                 length,
                 inputs=inputs,
-                begin_state=begin_state[position : position + count],
+                begin_state=first_states[position : position + count],
                 layout=layout,
                 merge_outputs=None if i < last else merge_outputs,
                 valid_length=valid_length,

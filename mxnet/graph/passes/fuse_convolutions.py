@@ -60,7 +60,8 @@ def _add(match: Match) -> Node | None:
 
 def _activate(match: Match) -> Node | None:
     node, conv = match.root, match["conv"]
-    epilogue = node.op.epilogue_rule(node.typed)
+    rule = node.operator.epilogue_rule
+    epilogue = None if rule is None else rule(node.typed)
     if epilogue is None or node.outputs != 1:
         return None
     if conv.typed["addition"] != "none" and epilogue.name not in AFTER_ADDITION:

@@ -173,7 +173,7 @@ def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exceptio
     if isinstance(error, ShapeError) and "differ: expected" in text:
         text = f"Shape inconsistent, {text}"
     elif not isinstance(error, MXNetError):
-        text = f"{type(error).__name__} in the rule of {node.op.name}: {text}"
+        text = f"{type(error).__name__} in the rule of {node.operator.name}: {text}"
     given = ", ".join(
         f"{name}={e.node.output_names()[e.index]}:{kind.show(value)}"
         for name, e, value in zip(_names(node), node.inputs, ins, strict=True)
@@ -181,7 +181,8 @@ def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exceptio
     wanted = "".join(f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None)
     made = type(error) if isinstance(error, MXNetError) else kind.error
     return made(
-        f"Error in operator {node.name}: {text} [{node.op.name}({given}){wanted}{_made_at(node)}]"
+        f"Error in operator {node.name}: {text} "
+        f"[{node.operator.name}({given}){wanted}{_made_at(node)}]"
     )
 
 
@@ -220,22 +221,22 @@ def _cached(
 
 
 def _shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
+    return _cached(_shape_cache, node, ins, outs, node.operator.infer_shapes)
 
 
 def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
     """Take sizes of 0 that an operator reads from its attributes as unknown."""
     if not node.inputs:
         # Its users complete what it left open: zeros((0, 2)) + x.
-        declared = node.op.infer_shapes([], [None] * len(outs), node.signature.attrs)[1]
+        declared = node.operator.infer_shapes([], [None] * len(outs), node.signature.attrs)[1]
         return (), tuple(
             merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)
         )
-    return _cached(_shape_cache, node, ins, outs, node.op.infer_shapes)
+    return _cached(_shape_cache, node, ins, outs, node.operator.infer_shapes)
 
 
 def _type_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _cached(_type_cache, node, ins, outs, node.op.infer_types)
+    return _cached(_type_cache, node, ins, outs, node.operator.infer_types)
 
 
 def unknown_for_zero(shape: Shape | None) -> Shape | None:

@@ -36,7 +36,7 @@ def infer_subgraphs(
     `solve` takes a graph and what is known of its variables, and returns what it finds of its
     variables and heads.
     """
-    rule = node.op.subgraph_rule
+    rule = node.operator.subgraph_rule
     if rule is None:
         return ins, outs
     return rule(node, list(ins), solve, merge, axis)

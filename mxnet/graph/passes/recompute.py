@@ -194,7 +194,7 @@ def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
 
 
 def _may_recompute(node: Node) -> bool:
-    op = node.op
+    op = node.operator
     return not (op.has_memory or node.subgraphs or op.mutates or op.value_dependent)
 
 

@@ -15,7 +15,7 @@ from ..typed import TypedGraph
 
 def _pass_on(match: Match) -> Entry | None:
     root = match.root
-    if match.is_output or not root.op.facts.is_identity(root.typed):
+    if match.is_output or not root.operator.facts.is_identity(root.typed):
         return None
     return root.inputs[0]
 

@@ -39,7 +39,7 @@ def _resolve(match: Match) -> Node:
     if not is_known(shape):
         match.graph.infer_shapes()  # what conflicts says so itself
         raise ShapeError(
-            f"The shape of {node.name!r} ({node.op.name}) cannot be inferred from the inputs "
+            f"The shape of {node.name!r} ({node.operator.name}) cannot be inferred from the inputs "
             f"{dict(match.graph.inputs.shapes)}: give it without zeros."
         )
     attrs = node.typed
@@ -48,7 +48,7 @@ def _resolve(match: Match) -> Node:
     else:  # an arange
         steps = shape[0] / attrs["repeat"]
         resolved = {"stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
-    return make_node(node.op, node.name, {}, {**attrs, **resolved})
+    return make_node(node.operator, node.name, {}, {**attrs, **resolved})
 
 
 RULES = [

@@ -8,7 +8,12 @@ from torch import Tensor
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..nn.convolution import convolution, convolution_inputs, convolution_work
+from ..nn.convolution import (
+    convolution,
+    convolution_inputs,
+    convolution_shapes,
+    convolution_work,
+)
 from ..shapes import Shapes
 
 LAST = torch.channels_last
@@ -16,7 +21,7 @@ LEAST_RATIO = 2  # of elements in data to elements in the weight
 
 
 def _shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    return convolution.shape_rule(ins, outs, {**attrs, "layout": None})
+    return convolution_shapes(ins, outs, {**attrs, "layout": None})
 
 
 @op(

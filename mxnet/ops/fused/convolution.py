@@ -13,7 +13,12 @@ from ..attributes import Count, Floats, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import OneAux, Op, ZeroAux, op
 from ..nn.batch_norm import WideParameters
-from ..nn.convolution import convolution, convolution_inputs, convolution_work
+from ..nn.convolution import (
+    convolution,
+    convolution_inputs,
+    convolution_shapes,
+    convolution_work,
+)
 from ..shapes import Shape, Shapes
 from .epilogues import PLAIN, bind_epilogue
 from .prepared_convolution import PreparedConvolution
@@ -22,7 +27,7 @@ NORM = ("gamma", "beta", "moving_mean", "moving_var")
 
 
 def _fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    _, outs = convolution.shape_rule(ins, outs, {**attrs, "layout": None})
+    _, outs = convolution_shapes(ins, outs, {**attrs, "layout": None})
     return ins, outs
 
 

@@ -37,6 +37,9 @@ except (AttributeError, RuntimeError):  # a torch without oneDNN
 
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
+MaybeTensor = Tensor | None
+# weight, bias, gamma, beta, mean, var
+Parameters = tuple[Tensor, MaybeTensor, MaybeTensor, MaybeTensor, MaybeTensor, MaybeTensor]
 
 
 class _Weights:
@@ -44,14 +47,14 @@ class _Weights:
 
     __slots__ = ("dtype", "folded", "parameters", "ready", "versions")
 
-    def __init__(self, parameters: tuple[Tensor | None, ...], dtype: torch.dtype | None) -> None:
+    def __init__(self, parameters: Parameters, dtype: torch.dtype | None) -> None:
         self.parameters = parameters
         self.versions = tuple([None if t is None else t._version for t in parameters])
         self.dtype = dtype  # None: these cannot be folded
         self.folded: tuple[Tensor, Tensor | None] | None = None  # kept when shapes are too many
         self.ready: dict[torch.Size, Run | None] = {}
 
-    def are_current(self, parameters: tuple[Tensor | None, ...]) -> bool:
+    def are_current(self, parameters: Parameters) -> bool:
         """Return whether these are the same arrays, and nobody has written into them since."""
         for tensor, known, version in zip(parameters, self.parameters, self.versions):  # noqa: B905
             if tensor is not known or (tensor is not None and tensor._version != version):
@@ -109,17 +112,16 @@ class PreparedConvolution:
         if self._check_data:
             require_finite(data)
         if self._check_other:
+            assert other is not None
             require_finite(other)
         return run(data, other)
 
-    def _run_plain(
-        self, data: Tensor, other: Tensor | None, parameters: tuple[Tensor | None, ...]
-    ) -> Tensor:
+    def _run_plain(self, data: Tensor, other: Tensor | None, parameters: Parameters) -> Tensor:
         return self._plain(data, *parameters, other, **self._attrs)
 
     # -- folding ------------------------------------------------------------------------------
 
-    def _foldable(self, parameters: tuple[Tensor | None, ...]) -> torch.dtype | None:
+    def _foldable(self, parameters: Parameters) -> torch.dtype | None:
         """Return the type of parameters that fit together, None if they do not."""
         weight, *vectors = parameters
         filters, dtype = self._attrs["num_filter"], weight.dtype
@@ -131,11 +133,12 @@ class PreparedConvolution:
                 fits = fits and vector.device == weight.device
         return dtype if fits else None
 
-    def _fold(self, parameters: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
+    def _fold(self, parameters: Parameters) -> tuple[Tensor, Tensor | None]:
         """Return weight and bias of the convolution that normalizes as well."""
         weight, bias, gamma, beta, mean, var = parameters
         if self._attrs["normalized"]:
             attrs = self._attrs
+            assert beta is not None and mean is not None and var is not None
             scale = (var + attrs["eps"]).rsqrt_()
             if not attrs["fix_gamma"]:
                 scale *= gamma

@@ -246,7 +246,7 @@ def sync_batch_norm(
     )
     if not output_mean_var:
         return out
-    if mean is None:
+    if mean is None or inverse_std is None:
         return out, moving_mean.detach().clone(), moving_var.detach().clone()
     return out, mean, _variance(inverse_std, eps)
 

@@ -56,7 +56,8 @@ def _input_size(size: int, found: int, extent: int, stride: int, pad: int) -> in
     return found + extent - 1 - 2 * pad
 
 
-def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """Infer the output from the data, and the data from the output where that is possible."""
     data, kernel = ins[0], attrs["kernel"]
     if data is None:
         return ins, outs
@@ -86,7 +87,7 @@ def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes,
     "_npx_convolution",
     "Convolution_v1",
     optional={"bias": lambda a: not a["no_bias"]},
-    shape=_convolution_shapes,
+    shape=convolution_shapes,
     precision="half",
     overwritable=True,
 )

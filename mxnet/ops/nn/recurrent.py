@@ -83,6 +83,7 @@ def rnn(
     # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
     stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
     if mode == "lstm" and stepped:
+        assert state_cell is not None  # `optional` requires it of an LSTM
         out, states = _stepped_lstm(
             data, weights, state, state_cell, sequence_length, directions, p, run.training, clip
         )

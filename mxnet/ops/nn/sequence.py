@@ -34,7 +34,7 @@ def _lengths(name: str, data: Tensor, lengths: Tensor, axis: int) -> Tensor:
 
 
 def _with_lengths(ins: Shapes, axis: int) -> Shapes:
-    """Tell the shape of the lengths by the batch, and the other way round."""
+    """Infer the shape of the lengths from the batch, and the other way round."""
     if len(ins) == 1 or ins[0] is None:
         return list(ins)
     batch = unify((ins[0][1 - axis],), ins[1], "sequence_length: shapes")
@@ -120,7 +120,9 @@ def _last_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes
     axis = attrs["axis"]
     _check("SequenceLast", ins[0], axis)
     ins = _with_lengths(ins, axis)
-    return ins, [unify((ins[0][1 - axis], *ins[0][2:]), outs[0], "the output")]
+    data = ins[0]
+    assert data is not None
+    return ins, [unify((data[1 - axis], *data[2:]), outs[0], "the output")]
 
 
 sequence_last.shape_rule = _last_shapes

@@ -215,7 +215,9 @@ def window(short: str, coefficients: tuple[float, ...], result: str) -> None:
         if M <= 1:
             return torch.ones(max(M, 0), dtype=dtype, device=run.device)
         angle = torch.arange(M, dtype=torch.float64, device=run.device) * (2 * math.pi / (M - 1))
-        made = sum(c * torch.cos(i * angle) for i, c in enumerate(coefficients))
+        made = torch.zeros_like(angle)
+        for i, c in enumerate(coefficients):
+            made += c * torch.cos(i * angle)
         return made.to(dtype)
 
     function.__name__ = function.__qualname__ = short

@@ -50,7 +50,7 @@ def diag_shape(data: Shape | None, *, k: int) -> Shape | None:
         raise ShapeError(f"_np_diag: input must be 1- or 2-d, got shape {list(data)}.")
     if len(data) == 1:
         return (data[0] if data[0] == UNKNOWN else data[0] + abs(k),) * 2
-    return (_length(*data, k),)
+    return (_length(data[0], data[1], k),)
 
 
 @op("_np_diagflat")

@@ -200,6 +200,7 @@ def insert_tensor(
     array([8., 1., 2., 9.], dtype=float32)
     """
     arr, axis = _flattened(arr, axis, "_npi_insert_tensor")
+    assert obj is not None  # `optional` always requires it
     places = _checked("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
     values = _values(arr, values, val)
     if places.numel() == 1:

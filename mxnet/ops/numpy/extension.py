@@ -49,7 +49,8 @@ def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Sh
     if not is_known(shape):
         return tuple(UNKNOWN if n is None else n for n in made)
     total = torch.Size(shape).numel()
-    rest = torch.Size([n for n in made if n is not None]).numel()
+    sizes = [n for n in made if n is not None]
+    rest = torch.Size(sizes).numel()
     if None in made and rest and total % rest == 0:
         return tuple(total // rest if n is None else n for n in made)
     if None in made and not rest and not total:
@@ -59,7 +60,7 @@ def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Sh
             f"_npx_reshape: cannot reshape array of shape {list(shape)} into shape "
             f"{list(codes)}, reverse = {int(reverse)}."
         )
-    return tuple(made)
+    return tuple(sizes)
 
 
 def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:

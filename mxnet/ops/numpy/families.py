@@ -175,10 +175,12 @@ def binary(
             raise refuse_bool(name)
         return lhs, rhs
 
-    def compute(lhs: Tensor, rhs: Tensor) -> Tensor:
-        return on_bool(lhs, rhs) if lhs.dtype is BOOL else kernel(lhs, rhs)
+    bool_kernel = kernel if on_bool is None else on_bool
 
-    run = kernel if on_bool is None or on_bool is kernel else compute
+    def compute(lhs: Tensor, rhs: Tensor) -> Tensor:
+        return bool_kernel(lhs, rhs) if lhs.dtype is BOOL else kernel(lhs, rhs)
+
+    run = kernel if bool_kernel is kernel else compute
     names, types = ("lhs", "rhs"), PromotedTypes(None)
     made = _finish_binary(name, run, names, doc, example, types, prepare, gradient)
     made.raw = kernel

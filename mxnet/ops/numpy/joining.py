@@ -11,7 +11,7 @@ from ...error import InvalidValue, MXNetError, ShapeError
 from ..attributes import ArrayCount, Shape
 from ..declare import Op, op
 from ..families import document
-from ..shapes import UNKNOWN, Shapes, TypePattern, is_known
+from ..shapes import UNKNOWN, Shapes, TypePattern, given_shapes, is_known
 from ..tensor.joining import _concatenated, _stacked, split_v2, split_v2_shapes
 from ..tensor.memory import may_share
 from .promotion import PromotedTypes, promote
@@ -116,10 +116,11 @@ def stacking(
         return join(name, grown, axis(grown[0].ndim if grown else 1))
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-        if None in ins:
+        known = given_shapes(ins)
+        if known is None:
             return ins, outs
-        grown = [prepare(s) for s in ins]
-        return ins, _concatenated(grown, outs, {"dim": axis(len(grown[0]))})[1]
+        grown = [prepare(s) for s in known]
+        return ins, _concatenated([*grown], outs, {"dim": axis(len(grown[0]))})[1]
 
     example = f"mx.nd._internal.{name}(nd.ones((2,)), nd.ones((2,))).shape -> {result}"
     made = op(name, count="num_args", shape=shapes)(document(function, name, doc, example))
@@ -158,7 +159,7 @@ def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op
 
     def function(*arys: Tensor, num_args: ArrayCount = 1) -> tuple[Tensor, ...] | Tensor:
         made = tuple(x.reshape(grow(x.shape)) for x in arys)
-        return made if len(made) > 1 else made[0]
+        return made[0] if len(made) == 1 else made
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
         return ins, [None if s is None else grow(s) for s in ins]
@@ -196,6 +197,9 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
             )
         return axis_of(ndim)
 
+    split = split_v2.shared
+    assert split is not None
+
     def function(
         data: Tensor,
         *,
@@ -204,7 +208,7 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
         squeeze_axis: bool = False,
         sections: int = 0,
     ) -> tuple[Tensor, ...]:
-        return split_v2.shared(
+        return split(
             data,
             indices=indices,
             axis=along(data.ndim),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from ...error import DTypeError, MXNetError, ShapeError
 from ..attributes import Shape
 from ..declare import op
 from ..families import BOOL, check_same_dtype
-from ..shapes import UNKNOWN, broadcast_two
+from ..shapes import UNKNOWN, broadcast_two, given_shapes
 from ..tensor.shape_changing import axis_within
 
 
@@ -23,7 +25,8 @@ def contract(name: str, a: Tensor, b: Tensor, a_axes: Shape, b_axes: Shape) -> T
     """Sum products over pairs of axes; the other axes follow in order, the first array's first."""
     _check(name, a, b)
     contracted_shape(name, tuple(a.shape), tuple(b.shape), a_axes, b_axes)
-    return torch.tensordot(a, b, (list(a_axes), list(b_axes)))
+    axes: Any = (list(a_axes), list(b_axes))  # torch annotates the number of axes alone
+    return torch.tensordot(a, b, axes)
 
 
 def contracted_shape(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape) -> Shape:
@@ -165,12 +168,13 @@ def _einsum_terms(subscripts: str, shapes: list[Shape]) -> tuple[list[str], str 
 
 def einsum_shape(*data: Shape | None, subscripts: str, **_: int) -> Shape | None:
     """Return the sizes of the output's labels."""
-    if None in data:
+    shapes = given_shapes(data)
+    if shapes is None:
         return None
-    terms, output = _einsum_terms(subscripts, list(data))
+    terms, output = _einsum_terms(subscripts, shapes)
     sizes: dict[str, int] = {}
     batch: Shape = ()
-    for term, shape in zip(terms, data, strict=True):
+    for term, shape in zip(terms, shapes, strict=True):
         before, dots, after = term.partition("...")
         middle = shape[len(before) : len(shape) - len(after)] if dots else ()
         batch = broadcast_two(batch, tuple(middle))

@@ -7,6 +7,7 @@ integers are float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -101,7 +102,7 @@ class BoolTypes(PromotedTypes):
 class AttributeTypes(TypePattern):
     """The output has the dtype of the attribute ``dtype``, else one that the input's implies."""
 
-    def __init__(self, default: object) -> None:
+    def __init__(self, default: Callable[[torch.dtype], torch.dtype]) -> None:
         super().__init__(None)
         self.default = default
 

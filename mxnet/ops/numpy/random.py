@@ -17,7 +17,7 @@ from torch import Tensor
 from ...error import InvalidValue, MXNetError, ShapeError
 from ..attributes import DType, Floats, Shape
 from ..declare import Op, OpContext, op
-from ..shapes import Shapes, broadcast_two, unify
+from ..shapes import Shapes, broadcast_two, given_shapes, unify
 
 _F32 = torch.float32
 
@@ -239,9 +239,10 @@ def distribution(row: Distribution) -> Op:
         return sum(attrs[k] is None for k in keys)
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-        if None in ins:
+        known = given_shapes(ins)
+        if known is None:
             return ins, outs
-        found = drawn_shape(name, list(ins), attrs["size"], row.repeats)
+        found = drawn_shape(name, known, attrs["size"], row.repeats)
         return ins, [unify(found, outs[0], "the output")]
 
     optional = {"input1": lambda a: count(a) > 0, "input2": lambda a: count(a) > 1}
@@ -262,9 +263,10 @@ for _row in DISTRIBUTIONS:
 
 
 def _bernoulli_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    if None in ins:
+    known = given_shapes(ins)
+    if known is None:
         return ins, outs
-    found = drawn_shape("_npi_bernoulli", list(ins), attrs["size"], False)
+    found = drawn_shape("_npi_bernoulli", known, attrs["size"], False)
     return ins, [unify(found, outs[0], "the output")]
 
 
@@ -373,7 +375,10 @@ def choice(
     >>> mx.nd._internal._npi_choice(a=1, size=(2,)).asnumpy()
     array([0, 0])
     """
-    count = a if a is not None else input1.shape[0]
+    count, weights = a, input1
+    if count is None:
+        assert input1 is not None  # `optional` requires the array if there is no number
+        count, weights = input1.shape[0], input2
     shape = tuple(size or ())
     total = torch.Size(shape).numel()
     if not replace and total > count:
@@ -381,10 +386,12 @@ def choice(
             f"_npi_choice: cannot take {total} of {count} elements without replacement."
         )
     if weighted:
-        weights = (input1 if a is not None else input2).detach().double()
         if total == 0:
             return torch.empty(shape, dtype=torch.int64, device=run.device)
-        return torch.multinomial(weights, total, replacement=replace).reshape(shape)
+        assert weights is not None
+        return torch.multinomial(weights.detach().double(), total, replacement=replace).reshape(
+            shape
+        )
     if replace:
         return torch.randint(count, shape, device=run.device)
     return torch.randperm(count, device=run.device)[:total].reshape(shape)

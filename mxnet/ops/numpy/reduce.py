@@ -344,11 +344,12 @@ def argmin(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _average_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    if ins[0] is None or (len(ins) > 1 and ins[1] is None):
+    data, weights = ins[0], ins[1] if len(ins) > 1 else ()
+    if data is None or weights is None:
         return ins, outs
-    axes = axes_over(attrs["axis"], len(ins[0]))
-    shape = reduced_shape(ins[0], axes, False)
-    shapes = (shape, () if len(ins) == 1 or len(ins[1]) != len(ins[0]) else shape)
+    axes = axes_over(attrs["axis"], len(data))
+    shape = reduced_shape(data, axes, False)
+    shapes = (shape, shape if len(weights) == len(data) else ())
     return ins, [unify(s, o) for s, o in zip(shapes, outs, strict=False)]
 
 

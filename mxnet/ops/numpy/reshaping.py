@@ -138,7 +138,7 @@ def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None)
     if not shift:
         raise MXNetError("_np_roll: shift must be given, an int or a tuple.")
     if axis is None:
-        if len(shift) > 1:
+        if len(shift) != 1:
             raise MXNetError(f"_np_roll: shift must be an int without axis, got {shift}.")
         return torch.roll(data, shift[0]) if data.ndim else data.clone()
     axes = [axis_within(a, data.ndim, "_np_roll") for a in axis]
@@ -208,11 +208,12 @@ def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
 @broadcast_to.infer_outputs
 def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
     """The attribute, if the array fits into it."""
-    fits = array is None or len(array) <= len(shape)
-    for size, wanted in zip(reversed(array or ()), reversed(shape), strict=False):
+    given = array or ()
+    fits = len(given) <= len(shape)
+    for size, wanted in zip(reversed(given), reversed(shape), strict=False):
         fits = fits and (size in (wanted, 1) or size == UNKNOWN)
     if not fits:
-        raise ShapeError(f"_npi_broadcast_to: {list(array)} is not broadcastable to {list(shape)}.")
+        raise ShapeError(f"_npi_broadcast_to: {list(given)} is not broadcastable to {list(shape)}.")
     return shape
 
 

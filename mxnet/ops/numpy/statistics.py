@@ -170,11 +170,11 @@ class PercentileTypes(TypePattern):
 
 
 def _percentile_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    if ins[0] is None or (len(ins) > 1 and ins[1] is None):
+    data, several = ins[0], ins[1] if len(ins) > 1 else ()
+    if data is None or several is None:
         return ins, outs
-    axes = axes_over(attrs["axis"], len(ins[0]))
-    several = ins[1] if len(ins) > 1 else ()
-    shape = (*several, *reduced_shape(ins[0], axes, attrs["keepdims"]))
+    axes = axes_over(attrs["axis"], len(data))
+    shape = (*several, *reduced_shape(data, axes, attrs["keepdims"]))
     return ins, [unify(shape, outs[0], "the output")]
 
 

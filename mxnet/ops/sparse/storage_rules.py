@@ -31,7 +31,7 @@ DOT_RESULTS: dict[tuple, tuple[str | None, ...]] = {
     (DENSE, CSR, False, True): (None, DENSE),
 }
 # What a result becomes if it is made by way of dense arrays and the user does not choose.
-DOT_CONVERTED = {(DENSE, CSR, False, True): CSR}
+DOT_CONVERTED: dict[tuple, str] = {(DENSE, CSR, False, True): CSR}
 
 
 # -- rules of results -------------------------------------------------------------------------

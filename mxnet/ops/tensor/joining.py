@@ -9,7 +9,7 @@ from ...error import ShapeError
 from ..attributes import ArrayCount, Shape
 from ..declare import op
 from ..families import check_same_dtype
-from ..shapes import UNKNOWN, Shapes, unify
+from ..shapes import UNKNOWN, Shapes, given_shapes, unify
 from .memory import may_share
 from .shape_changing import axis_within
 
@@ -81,12 +81,15 @@ def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Sh
     """Inputs of unknown size share what is left of the output evenly."""
     ins, outs = _concatenated(ins, outs, attrs)
     at = attrs["dim"]
-    open_ones = [i for i, s in enumerate(ins) if s is not None and s[at] == UNKNOWN]
-    if len(open_ones) > 1 and outs[0] is not None and outs[0][at] != UNKNOWN:
-        left = outs[0][at] - sum(s[at] for i, s in enumerate(ins) if i not in open_ones)
+    known, out = given_shapes(ins), outs[0]
+    if known is None or out is None or out[at] == UNKNOWN:
+        return ins, outs
+    open_ones = [i for i, s in enumerate(known) if s[at] == UNKNOWN]
+    if len(open_ones) > 1:
+        left = out[at] - sum(s[at] for s in known if s[at] != UNKNOWN)
         if left % len(open_ones) == 0:
             for i in open_ones:
-                ins[i] = (*ins[i][:at], left // len(open_ones), *ins[i][at + 1 :])
+                ins[i] = (*known[i][:at], left // len(open_ones), *known[i][at + 1 :])
     return ins, outs
 
 
@@ -173,14 +176,14 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
 )
 def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...] | Tensor:
     """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1.
 
     >>> [p.asnumpy().tolist() for p in mx.nd.SliceChannel(mx.nd.array([[1, 2]]), num_outputs=2)]
     [[[1.0]], [[2.0]]]
     """
     parts = _split_evenly(data, num_outputs, axis, squeeze_axis, "SliceChannel")
-    return parts if len(parts) > 1 else parts[0]
+    return parts[0] if len(parts) == 1 else parts
 
 
 def _sliced(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -234,7 +237,7 @@ def split_v2(
     axis: int = 1,
     squeeze_axis: bool = False,
     sections: int = 0,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...] | Tensor:
     """Split an axis into sections, or before each of the indices (the first being 0).
 
     >>> x = mx.nd.array([[1, 2, 3]])
@@ -298,9 +301,10 @@ def khatri_rao(*args: Tensor) -> Tensor:
 @khatri_rao.infer_outputs
 def khatri_rao_shape(*args: Shape | None) -> Shape | None:
     """Multiply the numbers of rows."""
-    if None in args:
+    shapes = given_shapes(args)
+    if shapes is None:
         return None
     rows = 1
-    for a in args:
+    for a in shapes:
         rows = UNKNOWN if UNKNOWN in (rows, a[0]) else rows * a[0]
-    return rows, args[0][1]
+    return rows, shapes[0][1]

@@ -164,6 +164,7 @@ def histogram(
             "_histogram: bin_cnt and range must be given together, or an array of bins instead."
         )
     if bins is None:
+        assert bin_cnt is not None and range is not None
         low, high = range
         steps = torch.arange(bin_cnt + 1, dtype=torch.float64, device=data.device)
         bins = (low + steps * ((high - low) / bin_cnt)).to(data.dtype)

@@ -96,14 +96,13 @@ def flatten_shape(data: Shape | None) -> Shape | None:
 def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     data, out = ins[0], outs[0]
     known = data if data is not None else out
-    axes = attrs["axes"] or (None if known is None else tuple(reversed(range(len(known)))))
     if known is None:
         return ins, outs
+    axes = attrs["axes"] or tuple(reversed(range(len(known))))
     if sorted(a % len(known) for a in axes) != list(range(len(known))):
         raise ShapeError(f"transpose: axes={axes} is not an order of {len(known)} axes.")
     axes = [a % len(known) for a in axes]
-    if data is not None:
-        out = unify(tuple(data[a] for a in axes), out, "the output")
+    out = known if data is None else unify(tuple(data[a] for a in axes), out, "the output")
     back = tuple(out[axes.index(i)] for i in range(len(axes)))
     return [unify(back, data, "data")], [out]
 
@@ -267,7 +266,7 @@ def reshape_like_shape(
     """Put the chosen sizes of the second in place of the chosen axes of the first."""
     if rhs is None or (lhs is None and any(s is not None for s in sections.values())):
         return None
-    return _like_shape(lhs, rhs, **sections)
+    return _like_shape(lhs or (), rhs, **sections)
 
 
 def _check_blocks(name: str, shape: Shape, multiples: dict[int, int]) -> None:

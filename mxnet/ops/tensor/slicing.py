@@ -197,9 +197,10 @@ def crop(
 @crop.infer_outputs
 def crop_shape(*data: Shape | None, h_w: Shape, **_: object) -> Shape | None:
     """Keep batch and channels."""
-    if data[-1] is None or data[0] is None:
+    first, last = data[0], data[-1]  # at most two
+    if first is None or last is None:
         return None
-    return (*data[0][:2], *(data[1][2:] if len(data) > 1 else h_w))
+    return (*first[:2], *(last[2:] if len(data) > 1 else h_w))
 
 
 def _assigned(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -196,14 +196,14 @@ _WINDOW = (
 
 @deformable_convolution.infer_inputs
 @modulated_deformable_convolution.infer_inputs
-def deformable_inputs(data: Shape | None, *_: Shape | None, **attrs: object) -> dict[str, Shape]:
+def deformable_inputs(data: Shape | None, *_: Shape | None, **attrs: Any) -> dict[str, Shape]:
     """Offsets (and masks) for each kernel point and place, and a convolution's weights."""
     return _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
 
 
 @deformable_convolution.infer_outputs
 @modulated_deformable_convolution.infer_outputs
-def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: object) -> Shape | None:
+def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: Any) -> Shape | None:
     """A convolution's output."""
     if data is None:
         return None

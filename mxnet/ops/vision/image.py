@@ -153,7 +153,7 @@ def _resized(image: Tensor, height: int, width: int, interp: int) -> Tensor:
 
 def _target_size(height: int, width: int, size: Shape, keep_ratio: bool) -> tuple[int, int]:
     """Return the new height and width; a single number is both, or the shorter edge."""
-    if not size or min(size) <= 0 or len(size) > 2:
+    if len(size) not in (1, 2) or min(size) <= 0:
         raise ShapeError(f"_image_resize needs size=(width, height) or one number, got {size}.")
     if len(size) == 2:
         return size[1], size[0]
@@ -195,7 +195,7 @@ def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: 
         )
     if data.ndim not in (3, 4):
         raise ShapeError(f"_image_resize needs 3 or 4 axes, got {list(data.shape)}.")
-    height, width = _target_size(*data.shape[-3:-1], size, keep_ratio)
+    height, width = _target_size(data.shape[-3], data.shape[-2], size, keep_ratio)
     image = data.unsqueeze(0) if data.ndim == 3 else data
     if data.dtype is torch.uint8 and data.is_cpu and data.numel() and _has_opencv():
         found = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
@@ -214,7 +214,7 @@ def resize_shape(data: Shape | None, *, size: Shape, keep_ratio: bool, **_: int)
     """The new size."""
     if data is None:
         return None
-    return (*data[:-3], *_target_size(*data[-3:-1], size, keep_ratio), data[-1])
+    return (*data[:-3], *_target_size(data[-3], data[-2], size, keep_ratio), data[-1])
 
 
 @op("_image_flip_left_right", "_npx__image_flip_left_right", shape=same)

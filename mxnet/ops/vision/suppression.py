@@ -132,7 +132,7 @@ def _conflicts(
 ) -> Tensor:
     """Return 1 where one box removes another, else 0; floats, which reduce faster than bools."""
     removed = pairwise_iou(first, second, border).gt_(threshold)
-    if ids1 is not None:
+    if ids1 is not None and ids2 is not None:
         alike = torch.empty_like(removed)
         removed *= torch.eq(ids1.unsqueeze(-1), ids2.unsqueeze(-2), out=alike)
     return removed
@@ -171,7 +171,8 @@ def _keep_first(
         chosen = _keep_in_block(part, part_ids, threshold, border)
         keep[place[chosen]] = True
         best = torch.cat([best, part[chosen]])
-        best_ids = None if ids is None else torch.cat([best_ids, part_ids[chosen]])
+        if best_ids is not None and part_ids is not None:
+            best_ids = torch.cat([best_ids, part_ids[chosen]])
         if len(best) >= most:
             break
     return keep

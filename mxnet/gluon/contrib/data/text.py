@@ -30,7 +30,7 @@ class _WikiText(dataset._DownloadedDataset):
         self._segment = segment
         self._vocab = vocab
         self._seq_len = seq_len
-        self._counter: Counter[str] | None = None
+        self._counter: Counter[str] = Counter()
         super().__init__(root, None)
 
     @property

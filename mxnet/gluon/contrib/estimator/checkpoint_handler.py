@@ -149,6 +149,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             self._save_best(estimator)
 
     def _save_best(self, estimator: Any) -> None:
+        assert self.monitor is not None  # __init__ requires it with save_best
         name, value = self.monitor.get()
         if np.isnan(value):
             warnings.warn(

@@ -93,6 +93,7 @@ class Resuming:
             self._save(is_inside_epoch=False)
 
     def _save(self, is_inside_epoch: bool) -> None:
+        assert self.folder is not None
         extra = {
             "is_inside_epoch": is_inside_epoch,
             "kinds": [type(handler).__name__ for handler in self.handlers],
