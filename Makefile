@@ -10,7 +10,7 @@ READY := .venv/.ready
 .PHONY: help test lint format demo bench docs clean
 
 help:
-	@echo "make test    run the linters and all tests"
+	@echo "make test    run the linters, the type checker and all tests"
 	@echo "make demo    train a small network; results go to demo_output/"
 	@echo "make bench   measure speed"
 	@echo "make docs    regenerate stubs and the tables of operators and variables"
@@ -28,6 +28,7 @@ $(READY): pyproject.toml constraints.txt
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)

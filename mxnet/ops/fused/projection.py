@@ -9,7 +9,7 @@ from torch import Tensor
 from ..attributes import Positive
 from ..declare import op
 from ..nn.dense import fully_connected
-from ..shapes import UNKNOWN, Shape, Shapes
+from ..shapes import UNKNOWN, KnownShapes, Shape
 
 
 @op("_project_steps", optional={"bias": lambda a: not a["no_bias"]})
@@ -62,6 +62,6 @@ def project_steps_inputs(
 
 
 @project_steps.work
-def project_steps_work(ins: Shapes, outs: Shapes, attrs: dict) -> int:
+def project_steps_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     """Every output element takes one multiply-add for each column of the weight."""
     return math.prod(outs[0]) * ins[1][1]
