@@ -182,11 +182,16 @@ def download(
             _fetch(url, target, sha1_hash, verify_ssl)
             return str(target)
         except (OSError, MXNetError, urllib.error.URLError) as error:
-            if left == 0:
+            if left == 0 or _is_missing_file(error):
                 raise
             sys.stdout.write(f"download failed due to {error!r}, retrying, {left} left\n")
             time.sleep(min(1.0, 0.1 * 2 ** (retries - left)))
     raise AssertionError("unreachable")
+
+
+def _is_missing_file(error: Exception) -> bool:
+    """Return whether a ``file://`` address names nothing; trying again cannot help."""
+    return isinstance(getattr(error, "reason", None), FileNotFoundError)
 
 
 def _download_target(url: str, path: str | None) -> Path:
@@ -225,6 +230,8 @@ def _fetch(url: str, target: Path, sha1_hash: str | None, verify_ssl: bool) -> N
 def _get_repo_url() -> str:
     """Return where models and datasets are fetched from (``MXNET_GLUON_REPO``)."""
     url = env.get("MXNET_GLUON_REPO") or _REPOSITORY
+    if Path(url).is_dir():
+        url = Path(url).resolve().as_uri()
     return url if url.endswith("/") else url + "/"
 
 

@@ -126,8 +126,10 @@ class ImageIter(DataIter):
             keys = [x.index for x in lines]
         elif isinstance(given, list):
             self.imglist = {}
-            for number, (label, name) in enumerate(given, 1):
-                labels = [label] if isinstance(label, int | float | np.number) else label
+            for number, (*label, name) in enumerate(given, 1):
+                labels = label  # numbers beside the name, or one array or list of them
+                if len(label) == 1 and not isinstance(label[0], int | float | np.number):
+                    labels = label[0]
                 self.imglist[str(number)] = (nd.array(labels, dtype=dtype), name)
             keys = list(self.imglist)
         if self.imgrec is None:

@@ -1,4 +1,4 @@
-"""Whether this thread records and trains. `mxnet.autograd` is the public face of it."""
+"""Whether this thread records and trains. `mxnet.autograd` is the public interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Session:
-    """One stretch of recording; each recorded array knows the session that made it."""
+    """One recording; each recorded array knows the session that made it."""
 
     __slots__ = ("finished", "later")
 
@@ -25,6 +25,8 @@ class AutogradState(threading.local):
     training = False
     # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
     backward_training = True
+    # The custom operator whose Python code runs now; profiles show what it calls under its name.
+    custom_operator: str | None = None
 
     @property
     def recording(self) -> bool:

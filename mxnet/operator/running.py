@@ -76,13 +76,14 @@ class _CustomKernel:
     def guard(self, where: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the user's code outside recording; its exceptions keep their traceback."""
         session, state.session = state.session, None
+        outer, state.custom_operator = state.custom_operator, self.op_type
         try:
             with torch.no_grad():
                 return function(*args, **kwargs)
         except Exception as error:
             raise in_user_code(self.op_type, where, error) from error
         finally:
-            state.session = session
+            state.session, state.custom_operator = session, outer
 
     def outputs_for(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return empty outputs of the shapes and types that the prop infers."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch._C._profiler import _RecordFunctionFast
 
+from ..imperative.state import state
 from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 
@@ -23,6 +24,7 @@ class OperatorNames(Interpreter):
         self.covers_eager, self.covers_graphs = eager, graphs
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run an operator as one named event."""
-        with _RecordFunctionFast(op.name):
+        """Run an operator as one event, named ``MyOp::exp`` inside the custom operator MyOp."""
+        caller = state.custom_operator
+        with _RecordFunctionFast(op.name if caller is None else f"{caller}::{op.name}"):
             return proceed(tensors, attrs)

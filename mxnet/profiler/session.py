@@ -96,7 +96,10 @@ def _named(events: list[Event]) -> list[Event]:
     of backward: so the backward of what ran inside FullyConnected is `_backward_FullyConnected`.
     """
     names = set(registry.names())
-    operators = [e for e in events if e.get("name") in names and e.get("ph") == "X"]
+    # Inside a custom operator names have its own in front: `MyOp::exp`.
+    operators = [
+        e for e in events if e.get("ph") == "X" and _operator_of(e.get("name", "")) in names
+    ]
     for event in operators:
         event["cat"] = "operator"
     owner_of_number = _owners(operators, events)
@@ -110,6 +113,11 @@ def _named(events: list[Event]) -> list[Event]:
             named = {"name": f"_backward_{owner['name'].lstrip('_')}", "cat": "operator"}
             backward.append({**event, **named, "args": {**event["args"], "of": owner["ts"]}})
     return events + backward
+
+
+def _operator_of(name: str) -> str:
+    """Return the name behind that of a custom operator; those of torch stay whole."""
+    return name if name.startswith(("aten::", "torch::", "c10::")) else name.rpartition("::")[2]
 
 
 def _is_numbered_forward(event: Event) -> bool:

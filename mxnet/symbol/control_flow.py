@@ -155,11 +155,7 @@ def _flat(value: Any, what: str) -> list[Symbol]:
 
 
 def _format(value: Any) -> str:
-    """Return how symbols are nested, a letter for each.
-
-    >>> _format([mx.sym.var("a"), (mx.sym.var("b"),)])
-    '[x, [x]]'
-    """
+    """Return how symbols are nested, with a letter for each: ``[x, [x]]``."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_format, value))}]"
     return "x"

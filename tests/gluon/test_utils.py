@@ -110,6 +110,17 @@ def test_failed_downloads_leave_nothing(site, tmp_path):
         utils.download(site)
 
 
+def test_missing_local_files_are_not_tried_again(tmp_path, capsys):
+    with pytest.raises(OSError, match="No such file"):
+        utils.download((tmp_path / "none").as_uri(), path=str(tmp_path / "target"))
+    assert "retrying" not in capsys.readouterr().out
+
+
+def test_the_repository_may_be_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
+    assert utils._get_repo_file_url("gluon/dataset", "x") == f"{tmp_path.as_uri()}/gluon/dataset/x"
+
+
 def test_handles_come_off_and_travel():
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()

@@ -84,6 +84,8 @@ def test_lists_of_files(folder):
     assert labels(found) == [([[1, 2.5], [3, 4]], 0)]
     found = make(imglist=[[7, "cat/b.png"], [[8], "root.jpg"]], **given)
     assert labels(found) == [([7, 8], 0)]
+    found = make(imglist=[[7, 9, "cat/b.png"], ([8, 1], "root.jpg")], label_width=2, **given)
+    assert labels(found) == [([[7, 9], [8, 1]], 0)]
     with pytest.raises(MXNetError, match="2 labels, and label_width is 1"):
         make(path_imglist=path, **given).next()
 

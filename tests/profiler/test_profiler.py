@@ -120,6 +120,26 @@ def test_only_symbolic_or_only_imperative():
     assert counts() == {"relu": 1}
 
 
+class _DoubledExp(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], mx.nd.exp(in_data[0]) * 2)
+
+
+def test_operators_inside_a_custom_one_are_shown_under_its_name():
+    @mx.operator.register("DoubledExp")
+    class _Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return _DoubledExp()
+
+    profiler.set_state("run")
+    y = mx.nd.Custom(mx.nd.ones(2), op_type="DoubledExp")
+    mx.nd.exp(y)
+    profiler.set_state("stop")
+    found = counts()
+    assert found["DoubledExp::exp"] == 1 and found["DoubledExp::_mul_scalar"] == 1
+    assert found["exp"] == 1
+
+
 def test_pause_and_resume():
     x = mx.nd.ones((2,))
     profiler.set_state("run")

@@ -1,3 +1,3 @@
 """Training with gradients of smaller variance (SVRG)."""
 
-from . import svrg_module
+from . import svrg_module, svrg_optimizer

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ... import ndarray as nd
-from ...error import did_you_mean
+from ...error import MXNetError, did_you_mean
+from ...formats.atomic import replacing
+from ...gluon.utils import _get_repo_file_url, download
 from ...util import is_np_array
 from . import vocab
-from .pretrained_names import FASTTEXT, GLOVE
+from .pretrained_names import FASTTEXT, GLOVE, GLOVE_ARCHIVES
 
 __all__ = [
     "CompositeEmbedding",
@@ -42,10 +47,11 @@ def register(embedding_cls: Class) -> Class:
 def create(embedding_name: str, **kwargs: Any) -> Any:
     """Return an embedding by the name of its class, made with the other arguments.
 
-    >>> mx.contrib.text.embedding.create("glove", embedding_root="/none")  # doctest: +ELLIPSIS
+    >>> mx.contrib.text.embedding.create(
+    ...     "glove", pretrained_file_name="vectors.txt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    FileNotFoundError: /none/glove/glove.840B.300d.txt does not exist. Put the file there ...
+    KeyError: 'Cannot find pretrained file vectors.txt for token embedding glove...
     """
     kind = _kinds.get(embedding_name.lower())
     if kind is None:
@@ -256,10 +262,21 @@ def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str
             yield number, token, vector
 
 
+def _fetch_member(address: str, sha1: str | None, target: Path) -> None:
+    """Bring one file of a zip archive to `target`, where it appears whole or not at all."""
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = download(address, path=f"{scratch}/archive.zip", sha1_hash=sha1, retries=0)
+        with zipfile.ZipFile(archive) as packed, packed.open(target.name) as member:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as file:
+                shutil.copyfileobj(member, file)
+
+
 class _PublishedEmbedding(_TokenEmbedding):
     """An embedding that was published as files, which lie in a folder of the embedding's name."""
 
     pretrained_file_names: tuple[str, ...] = ()
+    archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
     source = ""
 
     def __init__(
@@ -287,10 +304,21 @@ class _PublishedEmbedding(_TokenEmbedding):
                 f"{did_you_mean(name, cls.pretrained_file_names)} Valid pretrained files are "
                 f"those of get_pretrained_file_names({kind!r})."
             )
-        raise FileNotFoundError(
-            f"{path} does not exist. Put the file there (it is published at {cls.source}), or read "
-            "it from any other place with CustomEmbedding."
-        )
+        address = _get_repo_file_url(f"gluon/embeddings/{kind}", cls._archive(name))
+        try:
+            _fetch_member(address, cls.archive_sha1.get(cls._archive(name)), path)
+        except (OSError, KeyError, MXNetError, zipfile.BadZipFile) as error:
+            raise FileNotFoundError(
+                f"{path} does not exist, and it could not be fetched from {address}: {error}. Put "
+                f"the file there (it is published at {cls.source}), name a mirror (an address or a "
+                "folder) by MXNET_GLUON_REPO, or read it from any other place with CustomEmbedding."
+            ) from error
+        return path
+
+    @classmethod
+    def _archive(cls, name: str) -> str:
+        """Return the name of the archive that holds a file."""
+        return f"{Path(name).stem}.zip"
 
 
 @register
@@ -306,7 +334,12 @@ class GloVe(_PublishedEmbedding):
     """
 
     pretrained_file_names = GLOVE
+    archive_sha1: ClassVar[Mapping[str, str]] = GLOVE_ARCHIVES
     source = "https://nlp.stanford.edu/projects/glove"
+
+    @classmethod
+    def _archive(cls, name: str) -> str:
+        return next(a for a in cls.archive_sha1 if name.startswith(a.removesuffix("zip")))
 
     def __init__(
         self,

@@ -9,6 +9,14 @@ GLOVE = (
     *(f"glove.twitter.27B.{size}d.txt" for size in (25, 50, 100, 200)),
 )
 
+# SHA-1 hashes of the archives, each of which may hold files of several sizes.
+GLOVE_ARCHIVES = {
+    "glove.42B.300d.zip": "f8e722b39578f776927465b71b231bae2ae8776a",
+    "glove.6B.zip": "b64e54f1877d2f735bdd000c1d7d771e25c7dfdc",
+    "glove.840B.300d.zip": "8084fbacc2dee3b1fd1ca4cc534cbfff3519ed0d",
+    "glove.twitter.27B.zip": "dce69c404025a8312c323197347695e81fd529fc",
+}
+
 # Codes of Wikipedia's languages.
 _LANGUAGES = """
 aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi

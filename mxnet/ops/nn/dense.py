@@ -90,11 +90,12 @@ def fully_connected_inputs(
     flatten: bool,
     **_: object,
 ) -> dict[str, Shape]:
-    """Tell weight and bias from data."""
-    width = UNKNOWN
-    if data is not None and not flatten:
+    """Infer weight and bias from data."""
+    if data is None:
+        return {}
+    if not flatten:
         width = data[-1]
-    elif data is not None:
+    else:
         width = 1
         for size in data[1:]:
             width = width * size if size != UNKNOWN and width != UNKNOWN else UNKNOWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 
 import numpy as np
@@ -183,8 +184,23 @@ class TestPublished:
             made = embedding.FastText("mine.vec", str(tmp_path))
         assert made.idx_to_token == ["<unk>", "b"]
 
-    def test_missing_files(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"glove.6B.50d.txt does not exist. Put"):
+    def test_archives_come_from_the_repository(self, tmp_path, monkeypatch):
+        archive = tmp_path / "gluon/embeddings/fasttext/wiki.simple.zip"
+        archive.parent.mkdir(parents=True)
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.writestr("wiki.simple.vec", "a 1 2\nb 3 4\n")
+        monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
+        made = embedding.FastText("wiki.simple.vec", str(tmp_path / "root"))
+        assert made.get_vecs_by_tokens("b").asnumpy().tolist() == [3, 4]
+        assert (tmp_path / "root/fasttext/wiki.simple.vec").is_file()
+
+    def test_one_archive_holds_all_sizes(self):
+        archives = {embedding.GloVe._archive(n) for n in embedding.GloVe.pretrained_file_names}
+        assert archives == set(embedding.GloVe.archive_sha1)
+
+    def test_missing_files(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
+        with pytest.raises(FileNotFoundError, match=r"glove.6B.50d.txt does not exist, and .* Put"):
             embedding.GloVe("glove.6B.50d.txt", str(tmp_path))
         with pytest.raises(KeyError, match=r"Did you mean 'glove.6B.50d.txt'"):
             embedding.GloVe("glove.6B.50d.tx", str(tmp_path))

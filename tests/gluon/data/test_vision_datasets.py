@@ -234,3 +234,16 @@ def test_wikitext_moves_on_by_one_word(tmp_path):
     assert "<eos>" not in dataset.frequencies
     with pytest.raises(KeyError):
         Small(tmp_path, segment="other")
+
+
+def test_members_of_a_checked_archive_are_not_checked_again(tmp_path, monkeypatch):
+    archive = tmp_path / "gluon/dataset/small/all.zip"
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("part.bin", "content")
+    monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
+    monkeypatch.setattr(fetching, "download", mx.gluon.utils.download)
+    wanted = fetching.Wanted("all.zip", sha1(archive.read_bytes()))
+    source = fetching.Source(str(tmp_path / "root"), "small")
+    found = fetching.unpacked([fetching.Wanted("part.bin", "0" * 40)], wanted, source)
+    assert found["part.bin"].read_text() == "content"
