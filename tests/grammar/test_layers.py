@@ -1,4 +1,4 @@
-"""Law: rooms of the house import downwards only; the few doors upwards are listed."""
+"""Packages import downwards only; the few upward imports are listed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pathlib
 import mxnet
 
 ROOT = pathlib.Path(mxnet.__file__).parent
-DOORS = pathlib.Path(__file__).parent / "upward_imports.txt"
-# From the ground up; a room may import rooms of lower lines, and its own.
+UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
+# From the bottom up; a package may import packages of lower lines, and its own.
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
@@ -38,15 +38,15 @@ LAYERS = [
     },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
-LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
-def _room(path: pathlib.Path) -> str:
+def _package_of(path: pathlib.Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
 def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
-    """Return (room, inside a function) for every import of this package."""
+    """Return (package, inside a function) for every import of this package."""
     package = ["mxnet", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
     tree = ast.parse(path.read_text(encoding="utf-8"))
     checking = {
@@ -74,19 +74,19 @@ def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
 
 
 def test_imports_go_down() -> None:
-    """No module imports a room above its own, or a sibling, except through a listed door."""
-    doors = {line.split("#")[0].strip() for line in DOORS.read_text().splitlines()}
+    """No module imports a package above its own, or a sibling, unless that is listed."""
+    allowed = {line.split("#")[0].strip() for line in UPWARD_IMPORTS.read_text().splitlines()}
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
-        room = _room(path)
-        if room == "__init__":
+        package = _package_of(path)
+        if package == "__init__":
             continue
-        assert room in LEVEL, f"{room} has no place in LAYERS"
+        assert package in LEVEL, f"{package} has no place in LAYERS"
         for target, inside in _imports(path):
-            apart = any({room, target} <= pair and room != target for pair in SIBLINGS)
-            if target not in LEVEL or (LEVEL[target] <= LEVEL[room] and not apart):
+            apart = any({package, target} <= pair and package != target for pair in SIBLINGS)
+            if target not in LEVEL or (LEVEL[target] <= LEVEL[package] and not apart):
                 continue
-            door = f"{path.relative_to(ROOT).as_posix()} -> {target}"
-            if not (inside and door in doors):
-                wrong.append(door)
+            one = f"{path.relative_to(ROOT).as_posix()} -> {target}"
+            if not (inside and one in allowed):
+                wrong.append(one)
     assert not wrong, "imports that go up: " + ", ".join(wrong)
