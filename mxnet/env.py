@@ -99,6 +99,14 @@ VARIABLES = {
             "Distributed stores: gradients travel together in messages of about this size.",
         ),
         Variable(
+            "MXNET_FULL_TRACEBACK",
+            bool,
+            False,
+            "Show the frames of MXNext and PyTorch, and the original errors of kernels, in "
+            "tracebacks of errors inside Gluon blocks. Otherwise only the user's lines are shown "
+            "(Python 3.11 and newer).",
+        ),
+        Variable(
             "MXNET_SAFE_ACCUMULATION",
             bool,
             False,

@@ -33,7 +33,15 @@ _registered: dict[str, type[BaseException]] = {}
 
 
 class MXNetError(RuntimeError):
-    """Any error that MXNext raises about a computation, a graph or a file."""
+    """Any error that MXNext raises about a computation, a graph or a file.
+
+    Attributes
+    ----------
+    node : str, optional
+        The name of the graph's node that failed, for errors of executors and hybridized blocks.
+    """
+
+    node: str | None = None
 
 
 class ShapeError(MXNetError, ValueError):

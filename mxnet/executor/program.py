@@ -22,6 +22,7 @@ from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS
 from ..ops.fused.fallback import Fallback
+from ..ops.kernel_errors import describe_kernel_error
 from .schedule import Scheduler, Step, Wrap
 from .straight_line import compile_steps, where
 
@@ -196,16 +197,20 @@ class Program:
         if self._optimized and not self.mode.training:
             self._unoptimized().run(feed)  # the graph as written names the node that fails
         node, step = self.nodes[position], self.steps[position]
-        shapes = []
-        for name, slot in zip(node.input_names, step.inputs, strict=False):
-            value = values[slot] if slot else None
-            if value is not None:
-                shapes.append(f"{name} {tuple(value.shape)} {to_string(value.dtype)}")
+        tensors = [values[slot] if slot else None for slot in step.inputs]
+        shapes = [
+            f"{name} {tuple(value.shape)} {to_string(value.dtype)}"
+            for name, value in zip(node.input_names, tensors, strict=False)
+            if value is not None
+        ]
         memory = memory_error(error, f"Error in operator {node.name} ({node.op.name})")
         if memory is not None:
             return memory
         made_at = f" The node was made at {node.source[0]}:{node.source[1]}." if node.source else ""
-        text = str(error)
+        described = describe_kernel_error(node.op, tensors, node.typed, error)
+        text = str(described)
         prefix = "" if text.startswith("Error in operator") else f"Error in operator {node.name}: "
-        kind = type(error) if isinstance(error, MXNetError) else MXNetError
-        return kind(f"{prefix}{text} ({node.op.name}; inputs: {', '.join(shapes)}).{made_at}")
+        kind = type(described) if isinstance(described, MXNetError) else MXNetError
+        made = kind(f"{prefix}{text} ({node.op.name}; inputs: {', '.join(shapes)}).{made_at}")
+        made.node = node.name
+        return made

@@ -22,6 +22,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from ..visualization.notebook import block_html
 from .block_scope import _BlockScope
+from .error_report import report_failure
 from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know it from here)
 from .nesting import regroup as _regroup  # noqa: F401 (likewise)
 from .parameter import Parameter, ParameterDict, ParameterError
@@ -410,7 +411,11 @@ class Block:
         if self._forward_pre_hooks:
             for hook in list(self._forward_pre_hooks.values()):
                 hook(self, args)
-        out = self.forward(*args)
+        try:
+            out = self.forward(*args)
+        except Exception as error:
+            report_failure(self, error)
+            raise
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)

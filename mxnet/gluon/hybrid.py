@@ -14,7 +14,7 @@ from typing import Any
 from .. import ndarray, symbol
 from ..base import users_stacklevel
 from ..context import Context
-from ..error import MXNetError, did_you_mean
+from ..error import MXNetError, ShapeError, did_you_mean
 from ..executor import CachedOp, Compiled
 from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
@@ -376,10 +376,12 @@ class HybridBlock(Block):
         try:
             self.infer_shape(*args)
         except (MXNetError, ValueError) as error:
-            raise ValueError(
+            failed = ShapeError(
                 "Deferred initialization failed because shape cannot be inferred in "
                 f"{type(self).__name__} '{self.name}'. {error}"
-            ) from error
+            )
+            failed.node = getattr(error, "node", None)
+            raise failed from error
 
     def _initialize_for(self, *args: Any) -> None:
         """Finish deferred initialization for these inputs."""

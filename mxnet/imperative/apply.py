@@ -16,8 +16,9 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
-from ..ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
+from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
+from ..ops.kernel_errors import describe_kernel_error, operator_error
 from .handle import SparseOperand, current, is_same_memory, note_constant, wrap, writable
 from .state import state
 
@@ -79,7 +80,8 @@ def apply(
             raise
         raise type(error)(f"Error in operator {op.name}: {error}") from error
     except KERNEL_ERRORS as error:
-        raise explain_kernel_error(op, tensors, attrs, error) from error
+        described = describe_kernel_error(op, tensors, attrs, error)
+        raise operator_error(op.name, tensors, described) from error
     if out is not None:
         return _write_out(op, result, out)
     single = type(result) is Tensor
@@ -105,36 +107,6 @@ def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDAr
                 "got a legacy NDArray. Convert it: x.as_np_ndarray()."
             )
     return result
-
-
-def explain_kernel_error(
-    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any], error: Exception
-) -> MXNetError:
-    """Return a kernel's error in MXNet's terms.
-
-    Shape rules come first, because they speak of the user's arguments; torch's kernels name sizes
-    that they computed on the way, such as an output of -9 pixels.
-    """
-    return _error_by_shape_rules(op, tensors, attrs) or operator_error(op.name, tensors, error)
-
-
-def _error_by_shape_rules(
-    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]
-) -> ShapeError | None:
-    if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
-        return None
-    shapes = [tuple(t.shape) for t in tensors if t is not None]
-    given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
-    try:
-        op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
-    except ShapeError as error:
-        text = str(error).removeprefix(f"{op.name}: ")
-        if "differ: expected" in text:  # two shapes that do not match: the kernel says it better
-            return None
-        return ShapeError(str(operator_error(op.name, tensors, ValueError(text))))
-    except Exception:  # the rules fail on it as the kernel did
-        return None
-    return None
 
 
 def bind_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:

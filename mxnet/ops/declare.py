@@ -19,10 +19,8 @@ from torch import Tensor
 from ..error import (
     AttributeConversionError,
     MXNetError,
-    OutOfRange,
     UnknownAttribute,
     did_you_mean,
-    memory_error,
 )
 from . import registry
 from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
@@ -459,13 +457,3 @@ def op(
         return made
 
     return declare
-
-
-def operator_error(name: str, tensors: tuple, error: Exception) -> MXNetError:
-    """Return a kernel's complaint with the operator and its inputs added."""
-    shapes = ", ".join(
-        "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
-    )
-    kind = OutOfRange if isinstance(error, IndexError) else MXNetError
-    memory = memory_error(error, f"Error in operator {name} (inputs: {shapes})")
-    return memory or kind(f"Error in operator {name}: {error} (inputs: {shapes})")

@@ -13,6 +13,7 @@ import torch
 
 from .. import dtypes
 from ..error import DTypeError, MXNetError, ShapeError
+from .kernel_errors import translate
 
 if TYPE_CHECKING:
     from .declare import Op
@@ -159,7 +160,7 @@ def run_on_meta(op: Op, shapes: Sequence[Shape], types: Sequence[Any], attrs: di
     except MXNetError:
         raise
     except (RuntimeError, IndexError, ValueError, TypeError) as error:
-        raise ShapeError(f"{error}") from None
+        raise ShapeError(str(translate(error, tensors))) from None
     return list(out) if isinstance(out, tuple | list) else [out]
 
 

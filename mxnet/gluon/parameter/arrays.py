@@ -74,16 +74,20 @@ class ParameterArrays:
     def _missing(self, ctx: Context | None = None) -> MXNetError:
         """Return the error for a parameter without an array."""
         if self._data is not None:
-            return MXNetError(
+            text = (
                 f"Parameter '{self.name}' was not initialized on context {ctx}. "
                 f"It was only initialized on {self._ctx_list}. Move the data there, or the "
                 "parameters with reset_ctx()."
             )
-        return MXNetError(
-            f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
-            "first. Note that Block.collect_params() has the parameters of child blocks too; "
-            "Block.params has not: initialize and create a Trainer with the former."
-        )
+        else:
+            text = (
+                f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
+                "first. Note that Block.collect_params() has the parameters of child blocks too; "
+                "Block.params has not: initialize and create a Trainer with the former."
+            )
+        error = MXNetError(text)
+        error.node = self.name  # a hybridized network finds the layer by it
+        return error
 
     def _require_data(self) -> None:
         """Raise if there are no arrays; another thread that is making them is waited for."""

@@ -179,11 +179,12 @@ def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exceptio
         for name, e, value in zip(_names(node), node.inputs, ins, strict=True)
     )
     wanted = "".join(f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None)
-    made = type(error) if isinstance(error, MXNetError) else kind.error
-    return made(
+    made = (type(error) if isinstance(error, MXNetError) else kind.error)(
         f"Error in operator {node.name}: {text} "
         f"[{node.operator.name}({given}){wanted}{_made_at(node)}]"
     )
+    made.node = node.name
+    return made
 
 
 def _names(node: Node) -> list[str]:

@@ -16,8 +16,9 @@ from ...error import MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.handle import current, plain, wrap
 from ...imperative.state import state
-from ...ops.declare import KERNEL_ERRORS, Op, OpContext, operator_error
+from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
+from ...ops.kernel_errors import operator_error
 from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make

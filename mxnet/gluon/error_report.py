@@ -1,0 +1,128 @@
+"""Errors inside blocks: name the layer that failed, and leave only the user's lines to read.
+
+`Block.__call__` comes here when its forward raised, never otherwise, so that calls that succeed
+pay nothing. Every enclosing block adds its part to the path: `Net.features.4 (Dense 'dense2')`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import torch
+
+from .. import env
+from ..error import MXNetError
+
+if TYPE_CHECKING:
+    from .block import Block
+
+__all__ = ["report_failure"]
+
+_INTERNAL = (
+    *(str(Path(file).parent) + os.sep for file in (env.__file__, torch.__file__)),
+    "<generated function of ",
+    "<prepared graph>",
+    "<mxnet.",
+)
+
+
+class _Failure:
+    """What is known about an error on its way out: the failed layer and how to get to it."""
+
+    def __init__(self, block: Block, error: BaseException) -> None:
+        self.outermost = block
+        path, layer = _locate(block, getattr(error, "node", None))
+        self.path = path
+        self.layer = f"{type(layer).__name__} '{layer.name}'"
+        self.text = str(error)
+        self.notes = list(getattr(error, "__notes__", ()))
+
+    def enclose(self, block: Block) -> None:
+        """Put an enclosing block before the path."""
+        inner = self.outermost
+        keys = [key for key, child in block._children.items() if child is inner]
+        self.path = [*(keys[:1] or [type(inner).__name__]), *self.path]
+        self.outermost = block
+
+    def __reduce__(self) -> tuple:
+        return str, (str(self),)  # errors travel between processes, networks do not
+
+    def __str__(self) -> str:
+        path = ".".join([type(self.outermost).__name__, *self.path])
+        return f"In layer {path} ({self.layer})."
+
+
+def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
+    """Return the path to the child of a block that owns a node of its graph or a parameter."""
+    path: list[str] = []
+    while name is not None:
+        found = [
+            (len(prefix), key, child)
+            for key, child in block._children.items()
+            for prefix in _prefixes(child)
+            if name.startswith(prefix)
+        ]
+        if not found:
+            break
+        _, key, block = max(found, key=lambda item: item[0])
+        path.append(key)
+    return path, block
+
+
+def _prefixes(block: Block) -> list[str]:
+    """Return what the names of a block's nodes and of its children's begin with."""
+    own = [block.prefix] if block.prefix else []
+    return own + [p for child in block._children.values() for p in _prefixes(child)]
+
+
+def report_failure(block: Block, error: Exception) -> None:
+    """Add the failed layer to an error that leaves a block, and hide internal frames.
+
+    The text of MXNext's own errors ends with the layer; other errors, which may be the user's,
+    keep their text and get a note. ``MXNET_FULL_TRACEBACK=1`` shows the internal frames.
+    """
+    failure = getattr(error, "_failure", None)
+    if not isinstance(failure, _Failure):
+        failure = _Failure(block, error)
+        try:
+            error._failure = failure  # type: ignore[attr-defined]
+        except AttributeError:  # an exception with slots
+            return
+    else:
+        failure.enclose(block)
+    if isinstance(error, MXNetError):
+        if len(error.args) == 1:
+            error.args = (f"{failure.text}\n{failure}",)
+    elif hasattr(error, "add_note"):  # Python 3.11
+        error.__notes__ = [*failure.notes, str(failure)]
+    if not env.get("MXNET_FULL_TRACEBACK"):
+        _hide_internal_frames(error)
+
+
+def _hide_internal_frames(error: Exception) -> None:
+    own = isinstance(error, MXNetError)
+    error.__traceback__ = _without_internal(error.__traceback__, keep_last=not own)
+    cause = error.__cause__
+    if own and cause is not None and _without_internal(cause.__traceback__, False) is None:
+        error.__cause__ = None  # a kernel's error, which ours says in other words
+        error.__suppress_context__ = True
+
+
+def _without_internal(trace: TracebackType | None, keep_last: bool) -> TracebackType | None:
+    """Return a traceback without the frames of MXNext and torch.
+
+    The last frame of a foreign error stays: its message may mean nothing without the line.
+    """
+    entries = []
+    while trace is not None:
+        internal = trace.tb_frame.f_code.co_filename.startswith(_INTERNAL)
+        if not internal or (keep_last and trace.tb_next is None):
+            entries.append(trace)
+        trace = trace.tb_next
+    shown: TracebackType | None = None
+    for entry in reversed(entries):
+        shown = TracebackType(shown, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shown

@@ -1,0 +1,217 @@
+"""Turn what torch's kernels raise into errors in MXNet's words, with the operator and its inputs.
+
+Operators that know better raise a `ShapeError` or `DTypeError` of their own. This is for the
+rest: torch speaks of `mat1`, `Double` and `dimension`, which a program for MXNet never mentions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ..error import DTypeError, MXNetError, OutOfRange, ShapeError, memory_error
+from .attributes import to_string
+
+if TYPE_CHECKING:
+    from .declare import Op
+
+__all__ = ["describe_kernel_error", "operator_error", "translate"]
+
+_ABOUT_TYPES = re.compile(r"dtype|data type|scalar type|\btype\b.*should be the same|same type")
+_TYPE_NAMES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+_STATISTICS = {"running_mean": "moving_mean", "running_var": "moving_var"}
+
+
+def _wrong_axis(found: re.Match[str]) -> str:
+    ndim = int(found[2]) + 1
+    if ndim == 1 and found[1] == "-1":
+        ndim = 0  # torch allows 0 and -1 for a scalar
+    return (
+        f"axis {found[3]} is out of range for an array of {ndim} dimensions: "
+        f"give one from {found[1]} to {found[2]}"
+    )
+
+
+def _channels(found: re.Match[str]) -> str:
+    name = _STATISTICS.get(found[1], found[1])
+    return f"{name} has {found[3]} elements, but data has {found[2]} channels along its axis"
+
+
+def _shape(sizes: str) -> str:
+    return f"({', '.join(sizes.split('x'))})"
+
+
+_RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetError]]] = [
+    (
+        re.compile(
+            r"Sizes of tensors must match except in dimension (\d+)\. Expected size (\d+) but got "
+            r"size (\d+) for tensor number (\d+) in the list"
+        ),
+        lambda m: (
+            f"Incompatible shapes: input {m[4]} has size {m[3]} where input 0 has size {m[2]}; "
+            f"all axes but axis {m[1]} must be equal"
+        ),
+        ShapeError,
+    ),
+    (
+        re.compile(r"Tensors must have same number of dimensions: got (\d+) and (\d+)"),
+        lambda m: f"Incompatible shapes: inputs of {m[1]} and of {m[2]} dimensions",
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r"stack expects each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and "
+            r"(\[.*?\]) at entry (\d+)"
+        ),
+        lambda m: (
+            f"Incompatible shapes: all inputs must be of one shape, but input {m[2]} is {m[1]} "
+            f"and input {m[4]} is {m[3]}"
+        ),
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], "
+            r"but got (-?\d+)\)"
+        ),
+        _wrong_axis,
+        OutOfRange,
+    ),
+    (
+        re.compile(
+            r"(weight|bias|running_mean|running_var) should contain (\d+) elements not (\d+)"
+        ),
+        _channels,
+        ShapeError,
+    ),
+    (
+        re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)"),
+        lambda m: (
+            f"matrices of shapes {_shape(m[1])} and {_shape(m[2])} cannot be multiplied: the "
+            "first must have as many columns as the second has rows"
+        ),
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r"The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "
+            r"non-singleton dimension (\d+)"
+        ),
+        lambda m: (
+            f"operands could not be broadcast together: sizes {m[1]} and {m[2]} at axis {m[3]}"
+        ),
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r".*padded input size per channel: \((.*?)\)\. Kernel size: \((.*?)\)\. Kernel size "
+            r"can't be greater than actual input size"
+        ),
+        lambda m: f"kernel size ({m[2]}) exceeds the padded input ({m[1]})",
+        ShapeError,
+    ),
+    (
+        re.compile(r"Given input size: \((.*?)\)\. Calculated output size: .*too small"),
+        lambda m: f"the kernel exceeds the input, whose channels and sizes are {_shape(m[1])}",
+        ShapeError,
+    ),
+    (
+        re.compile(r"\"?\w+\"? not implemented for '(\w+)'"),
+        lambda m: (
+            f"data type {_TYPE_NAMES.get(m[1], m[1].lower())} is not supported. Convert the "
+            "input, for example with x.astype('float32')"
+        ),
+        DTypeError,
+    ),
+]
+
+
+def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
+    """Return what a kernel raised about these inputs, in MXNet's words.
+
+    >>> import torch
+    >>> error = RuntimeError("mat1 and mat2 must have the same dtype, but got Double and Float")
+    >>> str(translate(error, [torch.ones(1).double(), torch.ones(1)])).partition(". ")[0]
+    'Incompatible data types: input 0 is float64, but input 1 is float32'
+    """
+    text = str(error)
+    clash = _type_clash(tensors) if _ABOUT_TYPES.search(text) else None
+    if clash is not None:
+        return DTypeError(clash)
+    for pattern, sentence, kind in _RULES:
+        found = pattern.match(text)
+        if found is not None:
+            return kind(sentence(found))
+    kind = OutOfRange if isinstance(error, IndexError) else MXNetError
+    text = re.sub(r"\btensor(s?)\b", r"array\1", text)
+    return kind(re.sub(r"\bTensor(s?)\b", r"Array\1", text))
+
+
+def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:
+    given = [(i, to_string(t.dtype)) for i, t in enumerate(tensors) if t is not None]
+    other = next(((i, name) for i, name in given if name != given[0][1]), None)
+    if other is None:
+        return None
+    first, wanted = given[0]
+    cast = f", or net.cast('{wanted}') for the parameters of a block" if "float" in wanted else ""
+    return (
+        f"Incompatible data types: input {first} is {wanted}, but input {other[0]} is {other[1]}. "
+        f"Convert one of them: x.astype('{other[1]}'){cast}"
+    )
+
+
+def describe_kernel_error(
+    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any], error: Exception
+) -> Exception:
+    """Return a kernel's error in MXNet's words, without the operator's name and inputs.
+
+    Shape rules come first, because they speak of the user's arguments; torch's kernels name sizes
+    that they computed on the way, such as an output of -9 pixels.
+    """
+    if isinstance(error, MXNetError) or memory_error(error, op.name) is not None:
+        return error
+    return _error_by_shape_rules(op, tensors, attrs) or translate(error, tensors)
+
+
+def _error_by_shape_rules(
+    op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]
+) -> ShapeError | None:
+    if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
+        return None
+    shapes = [tuple(t.shape) for t in tensors if t is not None]
+    given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
+    try:
+        op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
+    except ShapeError as error:
+        text = str(error).removeprefix(f"{op.name}: ")
+        if "differ: expected" in text:  # two shapes that do not match: the kernel says it better
+            return None
+        return ShapeError(text)
+    except Exception:  # the rules fail on it as the kernel did
+        return None
+    return None
+
+
+def operator_error(name: str, tensors: Sequence[Tensor | None], error: Exception) -> MXNetError:
+    """Return a kernel's error in MXNet's words, with the operator and its inputs added."""
+    shapes = ", ".join(
+        "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
+    )
+    memory = memory_error(error, f"Error in operator {name} (inputs: {shapes})")
+    if memory is not None:
+        return memory
+    described = error if isinstance(error, MXNetError) else translate(error, tensors)
+    return type(described)(f"Error in operator {name}: {described} (inputs: {shapes})")
