@@ -1,0 +1,72 @@
+"""Every example runs at a small size and reaches a result that chance would not."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+
+
+def run(name: str, *arguments: str):
+    return importlib.import_module(f"examples.{name}").main(arguments)
+
+
+def test_lenet_with_gluon_reads_digits(capsys):
+    accuracy = run("lenet_gluon", "--epochs", "3")
+    assert accuracy > 0.95
+    assert f"saved and loaded: accuracy {accuracy:.4f}" in capsys.readouterr().out
+
+
+def test_lenet_with_module_reads_digits(capsys):
+    assert run("lenet_module", "--epochs", "3") > 0.95
+    assert "first image: 2, its label: 2" in capsys.readouterr().out
+
+
+def test_language_model_writes_words_of_its_text(capsys):
+    perplexity = run("language_model", "--epochs", "2", "--hidden", "64")
+    assert perplexity < 2
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    known = {"the", "one", "old", "red", "big", "cat", "dog", "bird", "sees", "hears"}
+    words = last_line.replace(".", "").split()[1:-1]
+    assert sum(word in known for word in words) / len(words) > 0.7
+
+
+def test_vae_learns_to_draw(capsys):
+    first, last = run("vae", "--epochs", "3")
+    assert last < first - 3
+    assert "@@" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_gan_finds_the_modes():
+    close, found = run("gan", "--iterations", "1500")
+    assert close > 0.6
+    assert found >= 5
+
+
+@pytest.mark.slow
+def test_detector_finds_shapes(capsys):
+    assert run("detection", "--iterations", "200") > 0.7
+    assert "IoU" in capsys.readouterr().out
+
+
+def test_factorization_machine_beats_a_linear_model():
+    linear, factorized = run("factorization_machine", "--epochs", "4")
+    assert linear < 0.6
+    assert factorized > 0.75
+
+
+def test_custom_operator_trains_a_range_of_the_right_width():
+    assert 0.7 < run("custom_operator", "--iterations", "500") < 0.9
+
+
+def test_the_index_lists_every_example():
+    index = (ROOT / "examples/README.md").read_text("utf-8")
+    for path in EXAMPLES:
+        assert f"({path.relative_to(ROOT / 'examples').as_posix()})" in index
