@@ -66,6 +66,25 @@ def test_custom_operator_trains_a_range_of_the_right_width():
     assert 0.7 < run("custom_operator", "--iterations", "500") < 0.9
 
 
+@pytest.mark.slow
+def test_served_model_answers_as_torch_does(capsys):
+    for name in ("onnx", "onnxruntime", "uvicorn", "starlette"):
+        pytest.importorskip(name)
+    assert run("convert_and_serve", "--requests", "2") < 1e-5
+    assert "both sides agree" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_attention_reverses_sequences():
+    assert run("seq2seq_attention", "--length", "4", "--iterations", "200") > 0.5
+
+
+@pytest.mark.slow
+def test_dqn_balances_longer_than_at_first():
+    first, best = run("dqn", "--episodes", "80")
+    assert best > 2 * first
+
+
 def test_the_index_lists_every_example():
     index = (ROOT / "examples/README.md").read_text("utf-8")
     for path in EXAMPLES:
