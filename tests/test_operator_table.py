@@ -1,4 +1,4 @@
-"""The page of operators tells the truth, and operators in use are declared as MXNet has them."""
+"""The page of operators is true, and operators in use are declared as MXNet has them."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class TestDistributions:
         assert getattr(mx.random, name)().shape == (1,)
 
     def test_out(self, name: str) -> None:
-        """An array given as `out` is filled, and tells shape and type."""
+        """An array given as `out` is filled, and determines shape and type."""
         parameters, law = ALL[name]
         out = nd.zeros((SIZE // 100, 100), dtype="float64")
         assert getattr(mx.random, name)(*parameters, out=out) is out

@@ -77,4 +77,4 @@ class DataLoaderIter(DataIter):
         return self.batch_size - self._current_batch[0].shape[0]
 
     def getindex(self) -> None:
-        """Return None: a DataLoader does not tell which samples it took."""
+        """Return None: a DataLoader does not report which samples it took."""

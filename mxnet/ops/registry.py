@@ -27,7 +27,7 @@ def register(op: Op, *names: str) -> None:
 def watch(watcher: Callable[[str, Op], None]) -> None:
     """Call ``watcher(name, op)`` for every name, those declared later included.
 
-    Operators that need arrays or graphs are declared above the faces, after these are made.
+    Operators that need arrays or graphs are declared by packages that import these namespaces.
     """
     for name, op in _by_name.items():
         watcher(name, op)

@@ -87,7 +87,7 @@ def _numpy_type(dtype: Any) -> type[np.generic] | None:
 
 
 def unknown_arguments(found: Inferred, show: Callable[[Any], Any]) -> str:
-    """Return the lines that name what a user could still tell."""
+    """Return the lines that name what a user could still specify."""
     lines = [
         f"{node.name}: {show(value)}"
         for node, value in zip(found.graph.arguments, found.arguments, strict=True)

@@ -138,8 +138,8 @@ def _powerlaw_places(shape: tuple[int, ...], density: float) -> np.ndarray:
     left = np.maximum(total - np.concatenate([[0], np.cumsum(wanted)[:-1]]), 0)
     counts = np.minimum(wanted, left)
     spare = total - counts.sum()
-    room = np.cumsum(columns - counts)
-    counts = counts + np.diff(np.minimum(room, spare), prepend=0)
+    free = np.cumsum(columns - counts)
+    counts = counts + np.diff(np.minimum(free, spare), prepend=0)
     return np.arange(columns)[None, :] < counts[:, None]
 
 

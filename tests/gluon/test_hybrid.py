@@ -164,9 +164,9 @@ def test_unused_inputs_and_parameters_are_warned_of():
     net.hybridize()
     with pytest.warns(UserWarning) as caught:
         net(mx.nd.ones((1,)), mx.nd.ones((1,)))
-    told = [str(w.message) for w in caught]
-    assert any("1-th input" in text for text in told)
-    assert any("Parameter half_w is not used" in text for text in told)
+    messages = [str(w.message) for w in caught]
+    assert any("1-th input" in text for text in messages)
+    assert any("Parameter half_w is not used" in text for text in messages)
 
 
 def test_symbols_trace_the_block():

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import mxnet as mx
 from mxnet.gluon.model_zoo import model_store, vision
-from tests.golden.zoo_cases import SEEN, SLOW, seen, told
+from tests.golden.zoo_cases import SEEN, SLOW, seen, summary
 
 RECORDED = json.loads(
     (Path(__file__).parent.parent / "golden" / "model_zoo.json").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def test_all_networks_of_mxnet_have_names():
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_parameters_have_the_names_and_shapes_of_mxnet(name):
-    found = told(mx, name)
+    found = summary(mx, name)
     for part in ("count", "parameters", "sha1"):
         if part in RECORDED[name]:
             assert found[part] == RECORDED[name][part], part

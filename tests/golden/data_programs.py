@@ -8,16 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 
-def told(mx, value):
+def to_json(mx, value):
     """Return an answer in JSON's words: values, types and shapes, not devices."""
     if isinstance(value, mx.nd.NDArray):
-        return ["array", told(mx, value.asnumpy())]
+        return ["array", to_json(mx, value.asnumpy())]
     if isinstance(value, np.ndarray):
         return ["numpy", str(value.dtype), list(value.shape), value.ravel().tolist()]
     if isinstance(value, np.generic):
         return ["number", value.item()]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *[told(mx, item) for item in value]]
+        return [type(value).__name__, *[to_json(mx, item) for item in value]]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return ["number", value]
     return value
@@ -26,7 +26,7 @@ def told(mx, value):
 def answer(mx, name):
     """Return what a program gives, or the kind of error it ends in."""
     try:
-        return told(mx, PROGRAMS[name](mx))
+        return to_json(mx, PROGRAMS[name](mx))
     except Exception as error:
         kinds = (IndexError, TypeError, ValueError, AssertionError, NotImplementedError)
         # MXNet answers some questions with a KeyError of a NumPy type; only that it fails counts.

@@ -204,7 +204,7 @@ def detection(mx):
 
 
 def shape_and_label(augmenter, image):
-    """Return what is enough to tell a crop: its shape, the sum of its pixels, and the boxes."""
+    """Return what is enough to identify a crop: its shape, the sum of its pixels, and the boxes."""
     made, label = augmenter(image, boxes())
     return list(made.shape), float(made.asnumpy().astype("float64").sum()), label
 

@@ -1,4 +1,4 @@
-"""Gluon layers, losses and cells with their options, told once for MXNet and for us.
+"""Gluon layers, losses and cells with their options, declared once for MXNet and for us.
 
 Only NumPy is imported: `mx` comes in as an argument, so that the same lines run in both. A case
 is a block and what is called with which inputs; its parameters are filled by a formula.
@@ -112,20 +112,20 @@ def description(mx, the_case):
     """Return the printed form, the parameters and, where it can be drawn, the graph."""
     with mx.name.NameManager():
         block = the_case.make(mx)
-    told = {"repr": repr(block)}
+    found = {"repr": repr(block)}
     block = ready(mx, the_case)
-    told["parameters"] = [[n, list(p.shape)] for n, p in block.collect_params().items()]
-    told["structure"] = list(block._collect_params_with_prefix())
+    found["parameters"] = [[n, list(p.shape)] for n, p in block.collect_params().items()]
+    found["structure"] = list(block._collect_params_with_prefix())
     if the_case.draws_graph:
         with mx.name.NameManager():
             block = the_case.make(mx)
             names = [f"x{i}" for i in range(len(the_case.arrays))]
             outs = flat(call(mx, the_case, block, [mx.sym.var(n) for n in names]))
             graph = mx.sym.Group(outs)
-        told["outputs"] = graph.list_outputs()
-        told["arguments"] = sorted(graph.list_arguments())
-        told["operators"] = sorted(n for n in graph.get_internals().list_outputs() if "fwd" in n)
-    return told
+        found["outputs"] = graph.list_outputs()
+        found["arguments"] = sorted(graph.list_arguments())
+        found["operators"] = sorted(n for n in graph.get_internals().list_outputs() if "fwd" in n)
+    return found
 
 
 def nn(name, *args, **kwargs):
@@ -143,9 +143,9 @@ def rnn(name, *args, **kwargs):
     return lambda mx: getattr(mx.gluon.rnn, name)(*args, **kwargs)
 
 
-def contrib(room, name, *args, **kwargs):
+def contrib(module, name, *args, **kwargs):
     """Return what makes a block of `gluon.contrib`."""
-    return lambda mx: getattr(getattr(mx.gluon.contrib, room), name)(*args, **kwargs)
+    return lambda mx: getattr(getattr(mx.gluon.contrib, module), name)(*args, **kwargs)
 
 
 # -- layers -----------------------------------------------------------------------------------

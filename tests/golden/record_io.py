@@ -95,7 +95,7 @@ CASES = [
 ]
 
 
-def told(it):
+def describe(it):
     """Return what an iterator provides, and its batches, as plain lists."""
     provided = [
         [d.name, list(d.shape), np.dtype(d.dtype).name, d.layout]
@@ -118,7 +118,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for maker, arguments in CASES:
-            rows.append([maker, arguments, *told(MAKERS[maker](mx.io, **arguments))])
+            rows.append([maker, arguments, *describe(MAKERS[maker](mx.io, **arguments))])
         os.chdir(HERE)
     (HERE / "iterators.json").write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
     print(len(rows), "iterators")

@@ -19,18 +19,18 @@ HERE = Path(__file__).parent
 def main(families: list[str]) -> None:
     """Write the answers of real MXNet."""
     for family in families or FAMILIES:
-        arrays, told = {}, {}
+        arrays, descriptions = {}, {}
         for case in FAMILIES[family]:
             try:
-                told[case.key] = description(mx, case)
+                descriptions[case.key] = description(mx, case)
                 arrays.update({f"{case.key}:{k}": v for k, v in answer(mx, case).items()})
             except Exception as error:
                 print(case.key, type(error).__name__, str(error).strip()[-400:])
-                told.pop(case.key, None)
+                descriptions.pop(case.key, None)
         np.savez_compressed(HERE / f"layers_{family}.npz", **arrays)
-        text = json.dumps(told, indent=0, sort_keys=True)
+        text = json.dumps(descriptions, indent=0, sort_keys=True)
         (HERE / f"layers_{family}.json").write_text(text + "\n", encoding="utf-8")
-        print(family, len(told), "of", len(FAMILIES[family]))
+        print(family, len(descriptions), "of", len(FAMILIES[family]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import mxnet as mx  # isort: skip
-from zoo_cases import SEEN, seen, told
+from zoo_cases import SEEN, seen, summary
 
 HERE = Path(__file__).parent
 
@@ -24,8 +24,8 @@ def names() -> list[str]:
 
 
 def main() -> None:
-    """Write what MXNet tells of each network, and what some make of a picture."""
-    found = {name: told(mx, name) for name in names()}
+    """Write the summary of each network, and what some make of a picture."""
+    found = {name: summary(mx, name) for name in names()}
     for name in SEEN:
         found[name]["seen"] = [round(float(v), 6) for v in seen(mx, name).ravel()]
         print(name, found[name]["seen"][:3])

@@ -2,7 +2,7 @@
 
 python -m tests.golden.record_sparse
 
-Each program runs in a process of its own, as MXNet tells a storage fallback only once.
+Each program runs in a process of its own, as MXNet reports a storage fallback only once.
 """
 
 from __future__ import annotations

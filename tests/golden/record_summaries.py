@@ -12,6 +12,6 @@ import mxnet as mx  # isort: skip
 from summary_programs import PROGRAMS, answer
 
 if __name__ == "__main__":
-    told = {name: answer(mx, name) for name in PROGRAMS}
+    answers = {name: answer(mx, name) for name in PROGRAMS}
     path = Path(__file__).parent / "summaries.json"
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")

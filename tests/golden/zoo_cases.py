@@ -1,4 +1,4 @@
-"""Networks of the model zoo, told once for MXNet and for us; `mx` comes in as an argument."""
+"""Networks of the model zoo, declared once for MXNet and for us; `mx` comes in as an argument."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parameters(net):
     ]
 
 
-def told(mx, name):
+def summary(mx, name):
     """Return how many parameters a network has and a sum over their names and shapes."""
     net = mx.gluon.model_zoo.vision.get_model(name, prefix="net_")
     rows = parameters(net)

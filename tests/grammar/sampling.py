@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Values:
-    """An input array told by a distribution; the row's key seeds it."""
+    """An input array drawn from a distribution; the row's key seeds it."""
 
     kind: str
     shape: tuple[int, ...]

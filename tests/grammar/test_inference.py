@@ -46,10 +46,10 @@ def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
         op, arrays, outs, attrs = _facts(row)
         partial = [(-1, *a.shape[1:]) if a.shape else a.shape for a in arrays]
         ins, found = op.infer_shapes(partial, [None] * len(outs), attrs)
-        for told, array in zip(ins, arrays, strict=True):
-            assert unify(told, array.shape) == array.shape
-        for told, out in zip(found, outs, strict=True):
-            assert unify(told, out.shape) == out.shape
+        for inferred, array in zip(ins, arrays, strict=True):
+            assert unify(inferred, array.shape) == array.shape
+        for inferred, out in zip(found, outs, strict=True):
+            assert unify(inferred, out.shape) == out.shape
 
     hold_for_all([r for r in rows if not registry.get(r.op).value_dependent], law)
 

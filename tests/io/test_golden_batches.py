@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 import mxnet.io
-from tests.golden.record_io import MAKERS, told
+from tests.golden.record_io import MAKERS, describe
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "iterators.json"
 ROWS = json.loads(GOLDEN.read_text())
@@ -21,5 +21,5 @@ ROWS = json.loads(GOLDEN.read_text())
 )
 def test_batches_as_mxnet(maker, arguments, provided, epochs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = told(MAKERS[maker](mxnet.io, **arguments))
+    found = describe(MAKERS[maker](mxnet.io, **arguments))
     assert found == [provided, epochs]

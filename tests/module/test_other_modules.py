@@ -16,9 +16,12 @@ def gen(length):
 
 
 def batch(length, described=True):
-    told = {"provide_data": [("data", (2, length))], "provide_label": [("softmax_label", (2,))]}
+    descriptions = {
+        "provide_data": [("data", (2, length))],
+        "provide_label": [("softmax_label", (2,))],
+    }
     return mx.io.DataBatch([mx.nd.ones((2, length))], [mx.nd.array([0, 1])], bucket_key=length,
-                           **(told if described else {}))  # fmt: skip
+                           **(descriptions if described else {}))  # fmt: skip
 
 
 def bucketing(sym_gen=gen):

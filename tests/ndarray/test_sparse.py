@@ -1,4 +1,4 @@
-"""Sparse arrays beyond what the golden programs tell: memory, files, warnings, SciPy."""
+"""Sparse arrays beyond what the golden programs show: memory, files, warnings, SciPy."""
 
 from __future__ import annotations
 

@@ -43,15 +43,15 @@ def assert_same(mine, wanted, text):
 
 
 def run(text):
-    """Return the answer, or None for an error, and whether a fallback was told."""
-    with warnings.catch_warnings(record=True) as told:
+    """Return the answer, or None for an error, and whether a fallback was reported."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = answer(text, mx, np)
         except Exception as error:
             assert not isinstance(error, SyntaxError | NameError), text
             found = None
-    messages = [str(w.message) for w in told]
+    messages = [str(w.message) for w in caught]
     assert all("fallback detected" in m for m in messages), messages
     return found, bool(messages)
 

@@ -25,8 +25,8 @@ def fresh(tmp_path, monkeypatch):
 
 
 def counts():
-    told = json.loads(profiler.dumps(format="json"))["Time"].get("operator", {})
-    return {name: row["Count"] for name, row in told.items()}
+    rows = json.loads(profiler.dumps(format="json"))["Time"].get("operator", {})
+    return {name: row["Count"] for name, row in rows.items()}
 
 
 def trace(tmp_path):

@@ -107,7 +107,7 @@ def test_states_may_be_inputs():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda: rnn.LSTMCell(4).unroll(2, None), "create input variables"),
         (lambda: rnn.LSTMCell(4).unroll(2, [mx.sym.Variable("x")]), "2 steps got 1 inputs"),
@@ -123,8 +123,8 @@ def test_states_may_be_inputs():
         (lambda: rnn.ResidualCell(rnn.RNNCell(2)).base_cell.begin_state(), "modifier cells"),
     ],
 )
-def test_mistakes_are_explained(wrong, told):
-    with pytest.raises(AssertionError, match=told):
+def test_mistakes_are_explained(wrong, message):
+    with pytest.raises(AssertionError, match=message):
         wrong()
 
 

@@ -11,7 +11,7 @@ import pytest
 import mxnet as mx
 from tests.golden.symbol_programs import PROGRAMS, answer
 
-# MXNet tells no shapes of these before they run; we do.
+# MXNet infers no shapes of these before they run; we do.
 MORE_IS_KNOWN = {("loop_while", "shapes"), ("loop_while", "partial_shapes")}
 MORE_IS_KNOWN |= {("branch", "shapes"), ("branch", "partial_shapes")}
 RECORDED = Path(__file__).parent.parent / "golden" / "symbols"

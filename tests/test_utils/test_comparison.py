@@ -31,9 +31,9 @@ def test_tolerances_of_types():
 
 
 def test_message_names_the_worst_place(capsys):
-    with pytest.raises(AssertionError) as told:
+    with pytest.raises(AssertionError) as raised:
         t.assert_almost_equal(mx.nd.array(A), mx.nd.array(B), names=("left", "right"))
-    text = str(told.value)
+    text = str(raised.value)
     assert "Error 625.000000 exceeds tolerance rtol=1.000000e-04, atol=1.000000e-03" in text
     assert "(mismatch 33.333333%)" in text
     assert "Location of maximum error: (1, 2), left=5.00000000, right=6.00000000" in text

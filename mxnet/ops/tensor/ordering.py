@@ -65,7 +65,7 @@ class TopkTypes(TypePattern):
     """Values and masks have the data's type, indices the attribute's."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell the outputs; values tell the data."""
+        """Infer the outputs; the type of values is that of the data."""
         kind, given = attrs["ret_typ"], ins[0]
         if kind == "indices":
             return ins, [attrs["dtype"]]

@@ -1,4 +1,4 @@
-"""Operators that rearrange an array's axes and sizes, and those that tell its shape."""
+"""Operators that rearrange an array's axes and sizes, and those that return its shape."""
 
 from __future__ import annotations
 

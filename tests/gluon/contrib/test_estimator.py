@@ -135,9 +135,9 @@ class TestFit:
 
     def test_batches_cut_the_last_epoch_short(self, capsys):
         ready().fit(loader(), batches=6)
-        told = lines(capsys)
-        assert told[1] == "Train for 6 batches."
-        assert "with 2 epochs" in told[-1]
+        printed = lines(capsys)
+        assert printed[1] == "Train for 6 batches."
+        assert "with 2 epochs" in printed[-1]
 
     def test_it_learns(self, capsys):
         estimator = ready(lr=1.0)
@@ -197,26 +197,26 @@ class Diary(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
     def __init__(self, pages: list, mark: str = "", priority: float = 0):
         self.pages, self.mark, self.priority = pages, mark, priority
 
-    def _write(self, event, **told):
-        self.pages.append((self.mark + event, sorted(told)))
+    def _write(self, event, **kwargs):
+        self.pages.append((self.mark + event, sorted(kwargs)))
 
-    def train_begin(self, estimator, *args, **told):
-        self._write("train_begin", **told)
+    def train_begin(self, estimator, *args, **kwargs):
+        self._write("train_begin", **kwargs)
 
-    def train_end(self, estimator, *args, **told):
-        self._write("train_end", **told)
+    def train_end(self, estimator, *args, **kwargs):
+        self._write("train_end", **kwargs)
 
-    def epoch_begin(self, estimator, *args, **told):
-        self._write("epoch_begin", **told)
+    def epoch_begin(self, estimator, *args, **kwargs):
+        self._write("epoch_begin", **kwargs)
 
-    def epoch_end(self, estimator, *args, **told):
-        self._write("epoch_end", **told)
+    def epoch_end(self, estimator, *args, **kwargs):
+        self._write("epoch_end", **kwargs)
 
-    def batch_begin(self, estimator, *args, **told):
-        self._write("batch_begin", **told)
+    def batch_begin(self, estimator, *args, **kwargs):
+        self._write("batch_begin", **kwargs)
 
-    def batch_end(self, estimator, *args, **told):
-        self._write("batch_end", **told)
+    def batch_end(self, estimator, *args, **kwargs):
+        self._write("batch_end", **kwargs)
 
 
 class TestEvents:
@@ -433,8 +433,10 @@ class TestCheckpoints:
     def test_nothing_to_resume(self, tmp_path, capsys):
         handler = CheckpointHandler(str(tmp_path), resume_from_checkpoint=True)
         ready().fit(loader(), epochs=1, event_handlers=handler)
-        told = lines(capsys)[0]
-        assert told == "CheckpointHandler: No checkpoint found, training from scratch for 1 epochs"
+        printed = lines(capsys)[0]
+        assert (
+            printed == "CheckpointHandler: No checkpoint found, training from scratch for 1 epochs"
+        )
 
     def test_best_needs_a_metric(self, tmp_path):
         with pytest.raises(ValueError, match="To save best model only"):

@@ -116,8 +116,8 @@ def test_pickler_of_loaders_takes_arrays():
 
 def test_pools_are_there_with_mxnet():
     asked = "import multiprocessing, mxnet; print(multiprocessing.pool.Pool.__name__)"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
-    assert told.stdout == "Pool\n", told.stderr
+    finished = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    assert finished.stdout == "Pool\n", finished.stderr
 
 
 def test_errors_say_what_to_do():

@@ -42,9 +42,9 @@ ANEW = [
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stories speak of POSIX processes")
 
 
-def tell(method, limit, stories):
+def run_stories(method, limit, stories):
     """Return what each story ended in, and what it said before."""
-    told = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, STORIES, method, str(limit), *stories],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -52,17 +52,17 @@ def tell(method, limit, stories):
         timeout=60 + limit * len(stories),
         check=False,
     )
-    assert told.returncode == 0, told.stderr
-    endings = dict(line.split(": ") for line in told.stdout.splitlines() if ": " in line)
+    assert finished.returncode == 0, finished.stderr
+    endings = dict(line.split(": ") for line in finished.stdout.splitlines() if ": " in line)
     texts = {}
-    for part in told.stderr.split("=== end of ")[:-1]:
+    for part in finished.stderr.split("=== end of ")[:-1]:
         texts[len(texts)] = part
     return {name: (endings[name], texts[i]) for i, name in enumerate(stories)}
 
 
 @pytest.fixture(scope="module")
 def forked():
-    return tell("fork", 60, ALL)
+    return run_stories("fork", 60, ALL)
 
 
 @pytest.mark.parametrize("story", ALL)
@@ -75,5 +75,5 @@ def test_forked_workers(forked, story):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_start_anew(method):
-    for story, (ending, text) in tell(method, 120, ANEW).items():
+    for story, (ending, text) in run_stories(method, 120, ANEW).items():
         assert ending.startswith("0 "), f"{story}: {ending}\n{text}"

@@ -1,4 +1,4 @@
-"""Rows of operators that rearrange, repeat, slice and tell shapes."""
+"""Rows of operators that rearrange, repeat, slice and return shapes."""
 
 from tests.grammar.sampling import each, integers, normal, sample, uniform
 

@@ -1,4 +1,4 @@
-"""Shapes told backwards, copies instead of views, and errors of shape operators."""
+"""Shapes inferred backwards, copies instead of views, and errors of shape operators."""
 
 from __future__ import annotations
 
