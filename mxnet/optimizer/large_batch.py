@@ -14,7 +14,7 @@ from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
 from .adam import Adam
 from .base import Index, register
-from .lists import Batch, ListOptimizer
+from .lists import Batch, ListOptimizer, all_rows
 from .sgd import SGD
 
 
@@ -45,6 +45,7 @@ class LARS(ListOptimizer):
     rates_by_list = True
     create_state = SGD.create_state
     _rate_of_update = -1  # the number of updates that cur_lr is for
+    _whole_weight: Tensor | None = None  # of which a row_sparse gradient changes some rows
 
     def __init__(
         self,
@@ -82,13 +83,22 @@ class LARS(ListOptimizer):
             return self.momentum
         return self.momentum * self.cur_lr / self.last_lr
 
+    def _update_sparse(self, index: Index, weight: NDArray, *args: Any) -> None:
+        """Step on some rows at the rate of the whole weight."""
+        self._whole_weight = all_rows(weight)
+        try:
+            super()._update_sparse(index, weight, *args)
+        finally:
+            self._whole_weight = None
+
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
         """Do SGD's step with each layer's own rate."""
         adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
+        whole = batch.weights if self._whole_weight is None else [self._whole_weight]
         rates = [batch.lr] * len(batch.weights)
         if adapted:
             factors = layer_rates(
-                [batch.weights[i] for i in adapted],
+                [whole[i] for i in adapted],
                 [batch.grads[i] for i in adapted],
                 wd=batch.wd,
                 eta=self.eta,

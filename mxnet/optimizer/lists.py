@@ -211,7 +211,7 @@ class ListOptimizer(Optimizer):
         mixed: bool,
     ) -> None:
         """Step on the rows that the gradient has, or else by a dense form of it."""
-        whole = _memory(weight)
+        whole = all_rows(weight)
         if mixed or not self._is_lazy(weight, grad):
             slopes = plain(grad.tostype("default"))
             self._step_all([index], [whole], [slopes], [state], [lr], [wd], mixed)
@@ -219,7 +219,7 @@ class ListOptimizer(Optimizer):
         rows = grad._indices
         if not rows.numel():
             return
-        held = [whole, *(None if s is None else _memory(s) for s in _kinds(state))]
+        held = [whole, *(None if s is None else all_rows(s) for s in _kinds(state))]
         parts = [None if h is None else h.index_select(0, rows) for h in held]
         lists = [None if p is None else [p] for p in parts]
         t = self._index_update_count[index]
@@ -236,7 +236,7 @@ def zero_state(weight: NDArray) -> NDArray:
     return wrap_plain(NDArray, torch.zeros_like(plain(weight)), weight._ctx)
 
 
-def _memory(array: NDArray) -> Tensor:
+def all_rows(array: NDArray) -> Tensor:
     """Return the tensor with all rows of an array; a row_sparse one stores them all from now on."""
     if array.stype == "default":
         return plain(array)

@@ -78,6 +78,10 @@ class NAG(ListOptimizer):
         super().__init__(**kwargs)
         self.momentum = momentum
 
+    def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
+        # Without momentum it is plain SGD, which leaves rows without a gradient alone.
+        return self.momentum == 0 and grad.stype == "row_sparse"
+
 
 @register
 class Signum(ListOptimizer):

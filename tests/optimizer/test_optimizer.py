@@ -350,6 +350,7 @@ LAZY = [
     *(("adam", {}, True), ("adam", {"lazy_update": False}, False), ("adagrad", {}, True)),
     *(("groupadagrad", {}, True), ("lbsgd", {}, True), ("lars", {"eta": 1.0}, True)),
     *(("nag", {"momentum": 0.9}, False), ("rmsprop", {}, False), ("lamb", {}, False)),
+    ("nag", {}, True),
 ]
 
 
@@ -369,12 +370,23 @@ def test_row_sparse_gradients(name, options, lazy, kind):
         assert weight.stype == (kind if slope is grad else "default")
         found.append(weight.asnumpy())
     sparse, dense = found
-    if name not in ("lars",):  # whose norms see only the rows that are there
+    if name not in ("lars",):  # whose norms see that the other rows do not decay
         np.testing.assert_allclose(sparse[[0, 2]], dense[[0, 2]], rtol=1e-6)
     if lazy:
         assert (sparse[[1, 3]] == 1).all()
     else:
         np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
+def test_the_rate_of_lars_comes_from_the_whole_weight():
+    values = np.array([[1, 2.0], [3, 4]], "float32")
+    grad = mx.nd.sparse.row_sparse_array((values, [1, 3]), shape=(4, 2))
+    weight = mx.nd.array(np.arange(1, 9).reshape(4, 2))
+    updater = mx.optimizer.get_updater(mx.optimizer.LARS(learning_rate=0.1, wd=0.01, eta=1.0))
+    for _ in range(2):
+        updater(0, grad, weight)
+    of_mxnet = [[1, 2], [2.4974, 3.0047], [5, 6], [5.5021, 6.0093]]
+    np.testing.assert_allclose(weight.asnumpy(), of_mxnet, atol=1e-4)
 
 
 def test_ftrl_is_lazy_for_row_sparse_weights_only():
