@@ -85,6 +85,11 @@ def test_dqn_balances_longer_than_at_first():
     assert best > 2 * first
 
 
+def test_layers_on_two_devices_learn_as_on_one(capsys):
+    assert run("model_parallel", "--epochs", "2") < 1e-6
+    assert "fc2_weight on cpu(1)" in capsys.readouterr().out
+
+
 def test_the_index_lists_every_example():
     index = (ROOT / "examples/README.md").read_text("utf-8")
     for path in EXAMPLES:
