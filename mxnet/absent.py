@@ -17,7 +17,6 @@ INSTEAD = {
     "_cy3": "There is no C library behind this package; use the public functions of mx.nd.",
     "_ffi": "There is no C library behind this package; use the public functions of mx.np.",
     "api": "It was internal; use the functions of mx.np and mx.npx.",
-    "contrib.quantization": "Quantize with torch.ao.quantization, or export to ONNX first.",
     "contrib.tensorrt": "Export the network with mx.onnx.export_model and run it in TensorRT.",
     "device": "It belongs to MXNet 2; use mx.cpu(), mx.gpu() and mx.Context.",
     "eia": "Amazon's Elastic Inference has been switched off; use mx.gpu() or mx.cpu().",

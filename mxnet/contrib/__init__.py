@@ -1,4 +1,4 @@
-"""Parts of MXNet beside its core: mixed precision, text, SVRG, TensorBoard, older names."""
+"""Parts of MXNet beside its core: mixed precision, quantization, text, SVRG, TensorBoard."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from . import ndarray as nd
 from . import symbol as sym
 
 # Larger and seldom used: they are loaded when asked for.
-_ON_DEMAND = frozenset({"amp", "onnx", "svrg_optimization"})
+_ON_DEMAND = {
+    "amp": "amp",
+    "onnx": "onnx",
+    "quant": "quantization",
+    "quantization": "quantization",
+    "svrg_optimization": "svrg_optimization",
+}
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in _ON_DEMAND:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{_ON_DEMAND[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

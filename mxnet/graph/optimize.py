@@ -12,6 +12,7 @@ from .passes.batch_projections import batch_projections
 from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
+from .passes.fuse_quantized import fuse_quantized
 from .passes.recompute import recompute, recompute_marked
 from .passes.remove_identities import remove_identities
 from .passes.unpack_rnn import unpack_rnn
@@ -24,6 +25,7 @@ INFERENCE_PASSES: tuple[Pass, ...] = (
     pack_convolutions,
     fold_batch_norm,
     fuse_pointwise,
+    fuse_quantized,
     drop_finite_checks,
     unpack_rnn,
     batch_projections,

@@ -45,6 +45,9 @@ class Facts:
     gradient_names : what it calls the gradients of the inputs, where neither holds; None is not
         shown.
     hidden_outputs : the attribute that shows further outputs, and their names.
+    quantizes : the float operator that this one computes on 8-bit integers.
+    quantizes_when : a function of the attributes, for which of them it does so; by default all.
+    accumulates : whether its result has 32 bits, which `requantize` then narrows.
     """
 
     random: bool = False
@@ -69,6 +72,9 @@ class Facts:
     gradients_by_input: bool = False
     gradient_names: tuple[str | None, ...] | None = None
     hidden_outputs: tuple[str, tuple[str, ...]] | None = None
+    quantizes: Any | None = None
+    quantizes_when: Callable[[dict[str, Any]], bool] | None = None
+    accumulates: bool = False
 
     @property
     def needs_head_gradient(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mxnet.ndarray.ndarray import NDArray
 
 
-__all__ = ['AdaptiveAvgPooling2D', 'BatchNormWithReLU', 'BilinearResize2D', 'CTCLoss', 'DeformableConvolution', 'DeformablePSROIPooling', 'ModulatedDeformableConvolution', 'MultiBoxDetection', 'MultiBoxPrior', 'MultiBoxTarget', 'MultiProposal', 'PSROIPooling', 'Proposal', 'ROIAlign', 'RROIAlign', 'SparseEmbedding', 'SyncBatchNorm', 'adamw_update', 'allclose', 'arange_like', 'bipartite_matching', 'boolean_mask', 'box_decode', 'box_encode', 'box_iou', 'box_nms', 'box_non_maximum_suppression', 'count_sketch', 'ctc_loss', 'dequantize', 'div_sqrt_dim', 'fft', 'getnnz', 'gradientmultiplier', 'group_adagrad_update', 'hawkesll', 'ifft', 'index_array', 'index_copy', 'interleaved_matmul_encdec_qk', 'interleaved_matmul_encdec_valatt', 'interleaved_matmul_selfatt_qk', 'interleaved_matmul_selfatt_valatt', 'mp_adamw_update', 'multi_adamw_update', 'multi_lamb_update', 'multi_mp_adamw_update', 'multi_mp_lamb_update', 'quadratic', 'quantize', 'quantize_v2', 'requantize', 'round_ste', 'sign_ste']
+__all__ = ['AdaptiveAvgPooling2D', 'BatchNormWithReLU', 'BilinearResize2D', 'CTCLoss', 'DeformableConvolution', 'DeformablePSROIPooling', 'ModulatedDeformableConvolution', 'MultiBoxDetection', 'MultiBoxPrior', 'MultiBoxTarget', 'MultiProposal', 'PSROIPooling', 'Proposal', 'ROIAlign', 'RROIAlign', 'SparseEmbedding', 'SyncBatchNorm', 'adamw_update', 'allclose', 'arange_like', 'bipartite_matching', 'boolean_mask', 'box_decode', 'box_encode', 'box_iou', 'box_nms', 'box_non_maximum_suppression', 'count_sketch', 'ctc_loss', 'dequantize', 'div_sqrt_dim', 'fft', 'getnnz', 'gradientmultiplier', 'group_adagrad_update', 'hawkesll', 'ifft', 'index_array', 'index_copy', 'interleaved_matmul_encdec_qk', 'interleaved_matmul_encdec_valatt', 'interleaved_matmul_selfatt_qk', 'interleaved_matmul_selfatt_valatt', 'mp_adamw_update', 'multi_adamw_update', 'multi_lamb_update', 'multi_mp_adamw_update', 'multi_mp_lamb_update', 'quadratic', 'quantize', 'quantize_v2', 'quantized_act', 'quantized_conv', 'quantized_elemwise_add', 'quantized_flatten', 'quantized_fully_connected', 'quantized_pooling', 'requantize', 'round_ste', 'sign_ste']
 
 def AdaptiveAvgPooling2D(data: NDArray | None = None, output_size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Average over as many even windows as the output has places; one by default."""
@@ -160,6 +160,24 @@ def quantize(data: NDArray | None = None, min_range: NDArray | None = None, max_
 
 def quantize_v2(data: NDArray | None = None, out_type: Literal['auto', 'int8', 'uint8'] | str = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Quantize to 8 bits within a calibrated range, or else the range of the data itself."""
+
+def quantized_act(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Apply ``relu`` to an 8-bit array; the range stays."""
+
+def quantized_conv(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, min_bias: NDArray | None = None, max_bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits."""
+
+def quantized_elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, lhs_min: NDArray | None = None, lhs_max: NDArray | None = None, rhs_min: NDArray | None = None, rhs_max: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Add 8-bit arrays; the sum has 32 bits and a range that holds both."""
+
+def quantized_flatten(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Make all axes but the first one; the range stays."""
+
+def quantized_fully_connected(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, min_bias: NDArray | None = None, max_bias: NDArray | None = None, num_hidden: int | None = ..., no_bias: bool = ..., flatten: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Apply a linear transformation to 8-bit data; return 32-bit sums and the range of 32 bits."""
+
+def quantized_pooling(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, kernel: int | Sequence[int | None] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] | str = ..., global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] | str = ..., stride: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., p_value: int | None = ..., count_include_pad: bool | None = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC', 'NWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Pool 8-bit images by their maximum or mean; the range stays."""
 
 def requantize(data: NDArray | None = None, min_range: NDArray | None = None, max_range: NDArray | None = None, out_type: Literal['auto', 'int8', 'uint8'] | str = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself."""

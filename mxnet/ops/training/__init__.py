@@ -1,5 +1,5 @@
-"""Operators for training: optimizer updates, derived from rules, and quantization."""
+"""Operators for training: optimizer updates, derived from rules."""
 
-from . import adam, adaptive, large_batch, quantization, sgd
+from . import adam, adaptive, large_batch, sgd
 
-__all__ = ["adam", "adaptive", "large_batch", "quantization", "sgd"]
+__all__ = ["adam", "adaptive", "large_batch", "sgd"]

@@ -1,0 +1,189 @@
+"""Collect the ranges of layer outputs, and choose thresholds by them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ...ndarray import NDArray
+
+Histogram = tuple[np.ndarray, np.ndarray, float, float, float]
+Ranges = dict[str, tuple[float, float]]
+QUANTIZED_BINS = 255
+SMALLEST = 1e-4  # what an empty bin gets, so that divergences stay finite
+
+
+class LayerOutputCollector:
+    """Base class of collectors: `collect` sees each output, `ranges` says the thresholds.
+
+    Subclasses passed as ``LayerOutputCollector=`` to `quantize_net_v2` calibrate in their own way.
+    """
+
+    def __init__(self, include_layer: Collection[str] | None = None, logger: Any = None) -> None:
+        self.include_layer = include_layer
+        self.logger = logger
+        self.min_max_dict: Ranges = {}
+
+    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+        """Look at one output of one batch."""
+        raise NotImplementedError(f"{type(self).__name__} must define collect(name, op_name, arr)")
+
+    def post_collect(self) -> Ranges:
+        """Return the range of every output, after all batches."""
+        return self.min_max_dict
+
+    def includes(self, name: str) -> bool:
+        """Return whether an output is to be calibrated."""
+        return self.include_layer is None or name in self.include_layer
+
+
+class LayerOutputMinMaxCollector(LayerOutputCollector):
+    """Keep the smallest and the largest value of each output.
+
+    >>> collector = mx.contrib.quantization.LayerOutputMinMaxCollector("int8")
+    >>> collector.collect("fc_output", "FullyConnected", mx.nd.array([-1, 3]))
+    >>> collector.min_max_dict
+    {'fc_output': (-1.0, 3.0)}
+    """
+
+    def __init__(
+        self,
+        quantized_dtype: str,
+        include_layer: Collection[str] | None = None,
+        logger: Any = None,
+    ) -> None:
+        super().__init__(include_layer, logger)
+        self.quantized_dtype = quantized_dtype
+
+    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+        """Widen the range of an output by those of a batch."""
+        if not self.includes(name):
+            return
+        values = arr.asnumpy()
+        low, high = float(values.min()), float(values.max())
+        if name in self.min_max_dict:
+            known = self.min_max_dict[name]
+            low, high = min(low, known[0]), max(high, known[1])
+        self.min_max_dict[name] = low, high
+
+
+class LayerHistogramCollector(LayerOutputCollector):
+    """Keep a histogram of each output, and choose thresholds of least divergence."""
+
+    def __init__(
+        self,
+        num_bins: int = 8001,
+        include_layer: Collection[str] | None = None,
+        logger: Any = None,
+    ) -> None:
+        super().__init__(include_layer, logger)
+        self.num_bins = num_bins
+        self.hist_dict: dict[str, Histogram] = {}
+
+    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+        """Add a batch to the histogram of an output."""
+        if not self.includes(name):
+            return
+        values = arr.asnumpy()
+        low, high = float(values.min()), float(values.max())
+        end = max(abs(low), abs(high))
+        if name in self.hist_dict:
+            self.hist_dict[name] = combine_histogram(self.hist_dict[name], values, low, high, end)
+            return
+        limit = end or 1.0
+        hist, edges = np.histogram(values, bins=self.num_bins, range=(-limit, limit))
+        self.hist_dict[name] = hist, edges, low, high, limit
+
+    def post_collect(self) -> Ranges:
+        """Return the thresholds; outputs that are never negative have a range from 0."""
+        for name, (hist, edges, low, _, _) in self.hist_dict.items():
+            threshold = find_threshold(hist, edges)
+            self.min_max_dict[name] = (0.0 if low >= 0 else -threshold), threshold
+            if self.logger is not None:
+                self.logger.log(logging.DEBUG, f"layer={name}, threshold={threshold:f}")
+        return self.min_max_dict
+
+
+def combine_histogram(
+    old_hist: Histogram, arr: np.ndarray, new_min: float, new_max: float, new_th: float
+) -> Histogram:
+    """Return a histogram with the values of another array added; it grows by whole bins.
+
+    >>> old = np.array([1, 2, 3]), np.array([-3.0, -1, 1, 3]), -2, 2.5, 3.0
+    >>> mx.contrib.quantization.combine_histogram(old, np.array([-4, 0.5, 5]), -4, 5, 5.0)[0]
+    array([0, 1, 1, 3, 3, 0, 1])
+    """
+    hist, edges, old_min, old_max, old_th = old_hist
+    low, high = min(old_min, new_min), max(old_max, new_max)
+    if new_th <= old_th:
+        added, _ = np.histogram(arr, bins=len(hist), range=(-old_th, old_th))
+        return hist + added, edges, low, high, old_th
+    width = 2 * old_th / len(hist)
+    more = int((new_th - old_th) // width + 1)
+    limit = more * width + old_th
+    total, edges = np.histogram(arr, bins=len(hist) + 2 * more, range=(-limit, limit))
+    total[more : len(total) - more] += hist
+    return total, edges, low, high, limit
+
+
+def find_threshold(
+    hist: np.ndarray, edges: np.ndarray, quantized_bins: int = QUANTIZED_BINS
+) -> float:
+    """Return the threshold whose clipped, quantized distribution diverges least from the histogram.
+
+    >>> hist, edges = np.histogram(np.linspace(-1, 1, 9000), bins=801, range=(-1, 1))
+    >>> 0.9 < mx.contrib.quantization.find_threshold(hist, edges) <= 1
+    True
+    """
+    hist = hist.astype(np.float64)
+    zero = len(hist) // 2
+    half = quantized_bins // 2
+    if zero <= half:
+        return float(edges[-1])
+    sums = np.concatenate([[0.0], np.cumsum(hist)])
+    best, threshold = np.inf, float(edges[-1])
+    for reach in range(half, zero + 1):
+        start, stop = zero - reach, zero + reach + 1
+        divergence = _divergence(hist, sums, start, min(stop, len(hist)), quantized_bins)
+        if divergence < best:
+            best, threshold = divergence, float(edges[min(stop, len(hist))])
+    return threshold
+
+
+def _divergence(
+    hist: np.ndarray, sums: np.ndarray, start: int, stop: int, quantized_bins: int
+) -> float:
+    """Return the Kullback-Leibler divergence of the quantized from the clipped distribution."""
+    inside = hist[start:stop]
+    clipped = inside.copy()
+    clipped[0] += sums[start]
+    clipped[-1] += sums[-1] - sums[stop]
+    merged = len(inside) // quantized_bins
+    firsts = np.arange(quantized_bins) * merged
+    counts = np.add.reduceat(inside, firsts)
+    filled = np.add.reduceat((clipped != 0).astype(np.float64), firsts)
+    sizes = np.diff(np.append(firsts, len(inside)))
+    share = np.divide(counts, filled, out=np.zeros_like(counts), where=filled > 0)
+    quantized = np.repeat(share, sizes)
+    quantized[clipped == 0] = 0
+    p, q = _smoothed(clipped), _smoothed(quantized)
+    if p is None or q is None:
+        return np.inf
+    p, q = p / p.sum(), q / q.sum()
+    seen = p > 0
+    return float(np.sum(p[seen] * np.log(p[seen] / q[seen])))
+
+
+def _smoothed(counts: np.ndarray) -> np.ndarray | None:
+    """Give empty bins a little of the others; None if there is nothing to take."""
+    empty = counts == 0
+    n_empty, n_filled = int(empty.sum()), int((~empty).sum())
+    if not n_filled:
+        return None
+    taken = SMALLEST * n_empty / n_filled
+    if taken >= 1.0:
+        return None
+    return np.where(empty, SMALLEST, counts - taken)

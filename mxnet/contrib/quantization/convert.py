@@ -1,0 +1,371 @@
+"""Quantized models made of float models, for Module and for Gluon."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ... import ndarray, symbol
+from ...context import Context, cpu
+from ...error import MXNetError
+from ...gluon import HybridBlock, SymbolBlock
+from ...graph import Entry
+from ...graph.graph import Graph
+from ...graph.interpret import interpret
+from ...graph.node import Node
+from ...ndarray import NDArray
+from ...ops.fused.prepared_quantized import HAS_VNNI
+from ...symbol import Symbol
+from .calibration import (
+    LayerHistogramCollector,
+    LayerOutputMinMaxCollector,
+    Ranges,
+)
+from .calibration import LayerOutputCollector as Collector
+from .folding import fold_batch_norm
+from .graph import QUANTIZE, Quantization, calibrated_outputs
+
+Arrays = dict[str, NDArray]
+Names = Sequence[str] | None
+MODES, DTYPES, EXTENTS = ("none", "naive", "entropy"), ("int8", "uint8", "auto"), ("full", "smart")
+CPU = cpu()
+GRANULARITIES = ("tensor-wise", "channel-wise")
+
+
+def quantize_graph(
+    sym: Symbol,
+    arg_params: Arrays,
+    aux_params: Arrays,
+    ctx: Context = CPU,
+    excluded_sym_names: Names = None,
+    excluded_op_names: Names = None,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> tuple[Symbol, Arrays, Arrays, Any]:
+    """Return a quantized symbol that is not calibrated, its parameters, and a collector.
+
+    Feed the collector with the outputs named in its ``include_layer``, then call `calib_graph`.
+    The parameters are those of `quantize_model`.
+    """
+    quantized, args = _quantize(
+        sym,
+        arg_params,
+        Quantization(
+            parameters=arg_params,
+            out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
+            full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
+            fuse_relu=False,
+            excluded=excluded_sym_names or (),
+            excluded_ops=excluded_op_names or (),
+        ),
+        quantize_granularity,
+    )
+    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
+    return quantized, args, dict(aux_params), collector
+
+
+def calib_graph(
+    qsym: Symbol,
+    arg_params: Arrays,
+    aux_params: Arrays,
+    collector: Any,
+    calib_mode: str = "entropy",
+    quantized_dtype: str = "int8",
+    logger: Any = None,
+) -> tuple[Symbol, Arrays, Arrays]:
+    """Return the symbol with the ranges that a collector has seen, and its parameters."""
+    if _check("calib_mode", calib_mode, MODES) == "none":
+        return qsym, arg_params, aux_params
+    finish = getattr(collector, "post_collect", None)
+    ranges = finish() if finish is not None else collector.min_max_dict
+    return _calibrate(qsym, ranges), arg_params, aux_params
+
+
+def quantize_model(
+    sym: Symbol,
+    arg_params: Arrays,
+    aux_params: Arrays,
+    data_names: Sequence[str] = ("data",),
+    label_names: Names = ("softmax_label",),
+    ctx: Context = CPU,
+    excluded_sym_names: Names = None,
+    excluded_op_names: Names = None,
+    calib_mode: str = "entropy",
+    calib_data: Any = None,
+    num_calib_examples: int | None = None,
+    quantized_dtype: str = "int8",
+    quantize_mode: str = "smart",
+    quantize_granularity: str = "tensor-wise",
+    logger: Any = None,
+) -> tuple[Symbol, Arrays, Arrays]:
+    """Return a model that computes on 8-bit integers: symbol, arguments, auxiliary states.
+
+    Parameters
+    ----------
+    sym, arg_params, aux_params : the float model.
+    data_names, label_names : its inputs that are data and labels.
+    ctx : where calibration runs.
+    excluded_sym_names, excluded_op_names : nodes and operators that stay in float32.
+    calib_mode : "none" (ranges are found in every run), "naive" (the smallest and largest values
+        of the calibration data) or "entropy" (thresholds of least divergence).
+    calib_data : DataIter, DataLoader, or iterable of batches; needed unless `calib_mode` is "none".
+    num_calib_examples : how many examples to look at; by default all.
+    quantized_dtype : "int8", "uint8", or "auto": unsigned where nothing is negative.
+    quantize_mode : "smart", or "full": pooling and the like quantize float inputs as well.
+    quantize_granularity : "tensor-wise".
+    logger : not used by these modes but passed to collectors.
+    """
+    quantized, args, aux, collector = quantize_graph(
+        sym, arg_params, aux_params, ctx, excluded_sym_names, excluded_op_names, calib_mode,
+        quantized_dtype, quantize_mode, quantize_granularity, None, logger,
+    )  # fmt: skip
+    if collector is not None:
+        params = {**arg_params, **aux_params}
+        _collect(sym, params, data_names, ctx, collector, calib_data, num_calib_examples)
+    return calib_graph(quantized, args, aux, collector, calib_mode, quantized_dtype, logger)
+
+
+def quantize_model_mkldnn(
+    sym: Symbol, arg_params: Arrays, aux_params: Arrays, *args: Any, **kwargs: Any
+) -> tuple[Symbol, Arrays, Arrays]:
+    """Like `quantize_model`, with batch normalizations folded into convolutions first.
+
+    The other parameters are those of `quantize_model`.
+    """
+    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arg_params, aux_params)
+    return quantize_model(type(sym)(heads), arguments, auxiliary, *args, **kwargs)
+
+
+def quantize_net_v2(
+    network: HybridBlock,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    exclude_layers: Names = None,
+    exclude_layers_match: Names = None,
+    exclude_operators: Names = None,
+    calib_data: Any = None,
+    data_shapes: Sequence | None = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context = CPU,
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> SymbolBlock:
+    """Return a block that computes on 8-bit integers, for prediction.
+
+    Batch normalizations are folded into convolutions, and relu into the narrowing of their
+    results. On processors without VNNI, weights are quantized to 7 bits, with which the fast
+    kernels are exact.
+
+    Parameters
+    ----------
+    network : an initialized HybridBlock; it is not changed.
+    exclude_layers, exclude_layers_match : names of layers, and parts of or wildcards for names,
+        that stay in float32.
+    exclude_operators : names of operators that stay in float32.
+    data_shapes : list of shapes or DataDesc, if there is no `calib_data`.
+    LayerOutputCollector : a collector of your own in place of `calib_mode`'s.
+    quantized_dtype, quantize_mode, quantize_granularity, calib_data, calib_mode,
+        num_calib_examples, ctx, logger : as in `quantize_model`.
+
+    >>> net = mx.gluon.nn.Dense(3, in_units=4)
+    >>> net.initialize()
+    >>> x = mx.nd.ones((2, 4))
+    >>> small = mx.contrib.quantization.quantize_net_v2(net, calib_mode="naive", calib_data=[x])
+    >>> float(abs(small(x) - net(x)).max().asscalar()) < 0.01
+    True
+    """
+    _check("calib_mode", calib_mode, MODES)
+    inputs, sym, arguments, auxiliary = _trace(network, calib_data, data_shapes, ctx)
+    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
+    folded = type(sym)(heads)
+    excluded = {*(exclude_layers or ()), *_matching(folded, exclude_layers_match or ())}
+    wanted = Quantization(
+        parameters=arguments,
+        out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
+        full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
+        fuse_relu=True,
+        excluded=excluded,
+        excluded_ops=exclude_operators or (),
+    )
+    quantized, args = _quantize(folded, arguments, wanted, quantize_granularity, narrow=True)
+    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
+    if collector is not None:
+        params, names = {**arguments, **auxiliary}, [v.name for v in inputs]
+        _collect(folded, params, names, ctx, collector, calib_data, num_calib_examples)
+        mode = "naive" if calib_mode == "none" else calib_mode
+        quantized, _, _ = calib_graph(quantized, args, auxiliary, collector, mode)
+    return _block(quantized, inputs, {**args, **auxiliary}, ctx)
+
+
+def quantize_net(
+    network: HybridBlock,
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    exclude_layers: Names = None,
+    exclude_layers_match: Names = None,
+    exclude_operators: Names = None,
+    calib_data: Any = None,
+    data_shapes: Sequence | None = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context = CPU,
+    logger: Any = None,
+) -> SymbolBlock:
+    """Like `quantize_net_v2`, without its last choices."""
+    return quantize_net_v2(
+        network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers,
+        exclude_layers_match, exclude_operators, calib_data, data_shapes, calib_mode,
+        num_calib_examples, ctx, None, logger,
+    )  # fmt: skip
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+def _check(what: str, given: str, known: Sequence[str]) -> str:
+    if given not in known:
+        raise ValueError(f"unknown {what} {given!r}, expected one of {', '.join(known)}")
+    return given
+
+
+def _quantize(
+    sym: Symbol, arguments: Arrays, wanted: Quantization, granularity: str, narrow: bool = False
+) -> tuple[Symbol, Arrays]:
+    if _check("quantize_granularity", granularity, GRANULARITIES) == "channel-wise":
+        raise MXNetError("quantize_granularity='channel-wise' is not supported; use 'tensor-wise'.")
+    made = type(sym)(wanted.convert(sym._graph))
+    used = set(made.list_inputs())
+    arrays: Arrays = {}
+    for name, array in arguments.items():
+        if name in wanted.quantized:
+            bits = 7 if narrow and not HAS_VNNI and array.ndim > 1 else 8
+            for suffix, part in zip(("", "_min", "_max"), _integers(array, bits), strict=True):
+                arrays[f"{name}{QUANTIZE}{suffix}"] = part
+        if name in used:
+            arrays[name] = array
+    return made, arrays
+
+
+def _integers(array: NDArray, bits: int) -> list[NDArray]:
+    """Return an array as 8-bit integers with its range; 7 bits leave half of them unused."""
+    end = abs(array).max().reshape((1,)) * (2 if bits == 7 else 1)
+    return ndarray.contrib.quantize(array, -end, end, out_type="int8")
+
+
+def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
+    include = sorted(set(calibrated_outputs(sym._graph.nodes).values()))
+    if own is not None:
+        made = own() if isinstance(own, type) else own
+        made.include_layer = include
+        return made
+    if _check("calib_mode", mode, MODES) == "none":
+        return None
+    if mode == "naive":
+        return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
+    return LayerHistogramCollector(include_layer=include, logger=logger)
+
+
+def _calibrate(sym: Symbol, ranges: Ranges) -> Symbol:
+    outputs = calibrated_outputs(sym._graph.nodes)
+
+    def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
+        made = node.copy(inputs)
+        found = ranges.get(outputs.get(node, ""))
+        if found is not None:
+            made.set_attribute("min_calib_range", f"{found[0]:.9g}")
+            made.set_attribute("max_calib_range", f"{found[1]:.9g}")
+        return [Entry(made, i) for i in range(node.outputs)]
+
+    return type(sym)(interpret(Graph(sym._heads), Entry, apply))
+
+
+def _collect(
+    sym: Symbol, params: Arrays, data_names: Sequence[str], ctx: Context, collector: Collector,
+    calib_data: Any, limit: int | None,
+) -> None:  # fmt: skip
+    """Run the float model on the calibration data, and show the collector its outputs."""
+    if calib_data is None:
+        raise ValueError("calib_data must be provided when calib_mode is 'naive' or 'entropy'")
+    internals = sym.get_internals()
+    known = internals.list_outputs()
+    wanted = [name for name in known if name in collector.include_layer]
+    watched = symbol.Group([internals[known.index(name)] for name in wanted])
+    needed, seen = set(watched.list_arguments()), 0
+    states = {k: params[k].as_in_context(ctx) for k in watched.list_auxiliary_states()}
+    params = {k: v.as_in_context(ctx) for k, v in params.items() if k in needed}
+    for batch in _batches(calib_data):
+        if limit is not None and seen >= limit:
+            break
+        feed = {k: v for k, v in zip(data_names, batch, strict=False) if k in needed}
+        bound = watched.bind(ctx, {**params, **feed}, grad_req="null", aux_states=states)
+        for name, value in zip(wanted, bound.forward(is_train=False), strict=True):
+            collector.collect(name, "", value)
+        seen += batch[0].shape[0]
+    if not seen:
+        raise MXNetError("calib_data has no batches; is it an iterator that was used up?")
+
+
+def _batches(data: Any) -> Iterator[list[NDArray]]:
+    """Yield the data arrays of each batch of a DataIter, a DataLoader or an iterable."""
+    if hasattr(data, "reset"):
+        data.reset()
+    for batch in data:
+        arrays = getattr(batch, "data", None) if not isinstance(batch, NDArray) else [batch]
+        if not isinstance(arrays, list | tuple):
+            arrays = batch if isinstance(batch, list | tuple) else [batch]
+        yield list(arrays)
+
+
+def _trace(
+    network: HybridBlock, calib_data: Any, data_shapes: Sequence | None, ctx: Context
+) -> tuple[list[Symbol], Symbol, Arrays, Arrays]:
+    if not isinstance(network, HybridBlock):
+        raise TypeError(f"network must be a HybridBlock, got {type(network).__name__}")
+    if data_shapes is not None:
+        shapes = [tuple(getattr(shape, "shape", shape)) for shape in data_shapes]
+    elif calib_data is not None:
+        shapes = [tuple(array.shape) for array in next(_batches(calib_data))]
+    else:
+        raise ValueError("calib_data or data_shapes must be provided")
+    zeros = [ndarray.zeros(shape, ctx=ctx) for shape in shapes]
+    inputs, sym = _graph_of(network, zeros)
+    arrays = {p.name: p._reduce() for p in network.collect_params().values()}
+    arguments = {n: arrays[n] for n in sym.list_arguments() if n in arrays}
+    return inputs, sym, arguments, {n: arrays[n] for n in sym.list_auxiliary_states()}
+
+
+def _graph_of(network: HybridBlock, batch: list[NDArray]) -> tuple[list[Symbol], Symbol]:
+    """Return the graph; a batch of a data set may hold labels after the network's inputs."""
+    if network._cached_graph:
+        return network._cached_graph
+    for count in range(1, len(batch) + 1):
+        try:
+            network(*batch[:count])  # completes the shapes of parameters
+        except TypeError:
+            if count == len(batch):
+                raise
+            continue
+        return network._get_graph(*batch[:count])
+    raise ValueError("a batch of calib_data holds no arrays")
+
+
+def _matching(sym: Symbol, patterns: Iterable[str]) -> set[str]:
+    names = [node.name for node in sym._graph.nodes]
+    return {n for n in names for p in patterns if p in n or fnmatch.fnmatch(n, p)}
+
+
+def _block(sym: Symbol, inputs: list[Symbol], arrays: Arrays, ctx: Context) -> SymbolBlock:
+    made = SymbolBlock(sym, list(inputs))
+    for name, param in made.collect_params().items():
+        param.grad_req = "null"
+        param.cast(arrays[name].dtype)
+        param._load_init(arrays[name], ctx)
+    made.hybridize(static_alloc=True, static_shape=True)
+    return made

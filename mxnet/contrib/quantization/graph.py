@@ -1,0 +1,175 @@
+"""Rewrites a graph so that layers compute on 8-bit integers.
+
+Before: ``data -> Convolution -> Activation -> softmax``. After: ``data -> quantize_v2 ->
+quantized_conv -> requantize -> quantized_act -> dequantize -> softmax``. Which operators have an
+8-bit form is declared on their records (`Facts.quantizes`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from ...graph import Entry
+from ...graph.graph import Graph
+from ...graph.interpret import interpret
+from ...graph.node import Node
+from ...ops import registry
+from ...ops.declare import Op
+from ...ops.nn.activation import activation
+from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
+from ...ops.tensor.elementwise import relu
+
+REQUANTIZE, QUANTIZE, QUANTIZED = "requantize_", "_quantize", "quantized_"
+
+
+@cache
+def quantized_operators() -> dict[Op, Op]:
+    """Return the 8-bit operator of each float operator that has one."""
+    found = (op for op in registry.operators() if op.facts.quantizes is not None)
+    return {op.facts.quantizes: op for op in found}
+
+
+def operator_names(op: Op) -> frozenset[str]:
+    """Return every name under which users know an operator."""
+    return frozenset(name for name in registry.names() if registry.find(name) is op)
+
+
+class EightBits(NamedTuple):
+    """An 8-bit entry and the two ends of its range."""
+
+    data: Entry
+    low: Entry
+    high: Entry
+
+
+@dataclass
+class Value:
+    """A value of the new graph: as floats, as 8-bit integers, or both."""
+
+    origin: Entry
+    real: Entry | None = None
+    integers: EightBits | None = None
+
+
+@dataclass
+class Quantization:
+    """One conversion of a graph.
+
+    Parameters
+    ----------
+    parameters : names of the variables that are quantized beforehand.
+    out_type : the type of quantized data, or "auto".
+    full : whether layers that only pass values on quantize their inputs as well.
+    fuse_relu : whether an activation after a layer is left to the layer's unsigned result.
+    excluded : names of nodes that stay as they are.
+    excluded_ops : names of operators that stay as they are.
+    """
+
+    parameters: Collection[str]
+    out_type: str
+    full: bool
+    fuse_relu: bool
+    excluded: Collection[str] = ()
+    excluded_ops: Collection[str] = ()
+    quantized: set[str] = field(default_factory=set)
+    _uses: Counter = field(default_factory=Counter)
+
+    def convert(self, graph: Graph) -> list[Entry]:
+        """Return the heads of the quantized graph; outputs are floats."""
+        self._uses = Counter((e.node, e.index) for n in graph.nodes for e in n.inputs)
+        self._uses.update((e.node, e.index) for e in graph.heads)
+        made = interpret(graph, self._variable, self._apply)
+        return [self._real(value) for value in made]
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _variable(self, node: Node) -> Value:
+        return Value(Entry(node), real=Entry(node))
+
+    def _real(self, value: Value) -> Entry:
+        if value.real is None:
+            name = f"{value.origin.node.name}_dequantize"
+            value.real = Entry(Node(dequantize, name, {}, list(value.integers)))
+        return value.real
+
+    def _integers(self, value: Value) -> EightBits:
+        if value.integers is None:
+            node = value.origin.node
+            name = f"{node.name}{QUANTIZE}"
+            if node.op is None and node.name in self.parameters:
+                self.quantized.add(node.name)
+                ends = (Entry(Node(None, f"{name}_{end}")) for end in ("min", "max"))
+                value.integers = EightBits(Entry(Node(None, name)), *ends)
+            else:
+                made = Node(quantize_v2, name, {"out_type": self.out_type}, [value.real])
+                value.integers = EightBits(*(Entry(made, i) for i in range(3)))
+        return value.integers
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    def _apply(self, node: Node, inputs: list[Value]) -> list[Value]:
+        if self._follows_layer(node, inputs):
+            return [self._rename(node, inputs[0])]
+        op = quantized_operators().get(node.op)
+        if op is None or not self._wants(node, op, inputs):
+            made = node.copy(self._reals(node, inputs))
+            return [Value(Entry(node, i), real=Entry(made, i)) for i in range(node.outputs)]
+        arrays = [self._integers(value) for value in inputs]
+        entries = [a.data for a in arrays] + [end for a in arrays for end in (a.low, a.high)]
+        made = Node(op, f"{QUANTIZED}{node.name}", dict(node.attrs), entries)
+        if op.facts.accumulates:
+            sums = [Entry(made, i) for i in range(3)]
+            made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": self.out_type}, sums)
+        return [Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))]
+
+    def _reals(self, node: Node, inputs: list[Value]) -> list[Entry]:
+        """Return float inputs; variables that the operator changes keep their versions."""
+        given = zip(inputs, node.inputs, strict=True)
+        return [e if v.origin.node.op is None else self._real(v) for v, e in given]
+
+    def _wants(self, node: Node, op: Op, inputs: list[Value]) -> bool:
+        if node.name in self.excluded or operator_names(node.op) & set(self.excluded_ops):
+            return False
+        fits = op.facts.quantizes_when
+        if node.outputs != 1 or (fits is not None and not fits(node.typed)):
+            return False
+        layer = [v for v in inputs[1:] if v.origin.node.op is None]
+        if op.facts.accumulates and layer:  # weights must be known before
+            return all(v.origin.node.name in self.parameters for v in layer)
+        return self.full or all(v.integers is not None for v in inputs)
+
+    def _follows_layer(self, node: Node, inputs: list[Value]) -> bool:
+        """Return whether a node is a relu that the unsigned result of a layer computes."""
+        if not self.fuse_relu or self.out_type == "int8" or node.name in self.excluded:
+            return False
+        is_relu = node.op is relu or (node.op is activation and node.typed["act_type"] == "relu")
+        if not is_relu or inputs[0].integers is None or inputs[0].real is not None:
+            return False
+        made, entry = inputs[0].integers.data.node, node.inputs[0]
+        alone = self._uses[entry.node, entry.index] == 1
+        return alone and made.op is requantize and "min_calib_range" not in made.attrs
+
+    def _rename(self, node: Node, value: Value) -> Value:
+        """Let a requantization clip negative numbers, and name it after the relu."""
+        sums = value.integers.data.node.inputs
+        made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": "uint8"}, sums)
+        return Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))
+
+
+def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:
+    """Return the nodes that take a calibrated range, and the float output that it is the range of.
+
+    `quantize_v2` has the range of its input, `requantize` that of the layer it is named after.
+    """
+    found = {}
+    for node in nodes:
+        if node.op is quantize_v2:
+            entry = node.inputs[0]
+            found[node] = entry.node.output_names()[entry.index]
+        elif node.op is requantize:
+            found[node] = f"{node.name.removeprefix(REQUANTIZE)}_output"
+    return found

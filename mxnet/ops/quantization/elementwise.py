@@ -1,0 +1,192 @@
+"""Activation, pooling, reshaping and addition of 8-bit arrays with ranges."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ...error import MXNetError
+from ..attributes import Shape as ShapeAttribute
+from ..declare import op
+from ..nn.activation import activation
+from ..nn.pooling import Convention, PoolLayout, PoolType, pooling, pooling_output
+from ..shapes import Shape, Shapes, unify
+from ..tensor.arithmetic import elemwise_add
+from ..tensor.shape_changing import flatten, flatten_shape
+from .conversions import HALF_STEPS, INT32_STEPS, _check_dtype, _check_ranges, _larger_end
+from .layers import OUTPUTS
+
+Ranged = tuple[Tensor, Tensor, Tensor]
+
+
+def _same_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    arrays = len(ins) // 3  # each array comes with two ends of its range
+    shape = outs[0]
+    for given in ins[:arrays]:
+        shape = unify(shape, given, "8-bit arrays")
+    return [*[shape] * arrays, *[(1,)] * (2 * arrays)], [shape, (1,), (1,)]
+
+
+def _is_relu(attrs: dict) -> bool:
+    return attrs["act_type"] == "relu"
+
+
+@op(
+    "_contrib_quantized_act",
+    outputs=OUTPUTS,
+    types="T float32 -> T float32",
+    shape=_same_shapes,
+    quantizes=activation,
+    quantizes_when=_is_relu,
+)
+def quantized_act(
+    data: Tensor,
+    min_data: Tensor,
+    max_data: Tensor,
+    *,
+    act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"],
+) -> Ranged:
+    """Apply ``relu`` to an 8-bit array; the range stays.
+
+    >>> x, end = mx.nd.array([-3, 4], dtype="int8"), mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_act(x, -end, end, act_type="relu")[0].asnumpy()
+    array([0, 4], dtype=int8)
+    """
+    _check_dtype("_contrib_quantized_act", data, torch.int8, torch.uint8)
+    _check_ranges("_contrib_quantized_act", min_data, max_data)
+    if act_type != "relu":
+        raise MXNetError(
+            f"_contrib_quantized_act: only act_type='relu' runs on 8-bit integers, got "
+            f"{act_type!r}; leave this layer in float32 (exclude_layers)."
+        )
+    return data.clamp_min(0), min_data.clone(), max_data.clone()
+
+
+def _is_max_or_mean(attrs: dict) -> bool:
+    return attrs["pool_type"] in ("max", "avg") and attrs["layout"] in (None, "NCHW")
+
+
+@op(
+    "_contrib_quantized_pooling",
+    outputs=OUTPUTS,
+    types="T float32 -> T float32",
+    quantizes=pooling,
+    quantizes_when=_is_max_or_mean,
+)
+def quantized_pooling(
+    data: Tensor,
+    min_data: Tensor,
+    max_data: Tensor,
+    *,
+    kernel: ShapeAttribute = (),
+    pool_type: PoolType = "max",
+    global_pool: bool = False,
+    cudnn_off: bool = False,
+    pooling_convention: Convention = "valid",
+    stride: ShapeAttribute = (),
+    pad: ShapeAttribute = (),
+    p_value: int | None = None,
+    count_include_pad: bool | None = None,
+    layout: PoolLayout | None = None,
+) -> Ranged:
+    """Pool 8-bit images by their maximum or mean; the range stays.
+
+    >>> x, end = mx.nd.array([[[[-3, 4, 6, 7]]]], dtype="int8"), mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_pooling(x, -end, end, kernel=(1, 2), stride=(1, 2))[0].asnumpy()
+    array([[[[4, 7]]]], dtype=int8)
+    """
+    name = "_contrib_quantized_pooling"
+    _check_dtype(name, data, torch.int8, torch.uint8)
+    _check_ranges(name, min_data, max_data)
+    if pool_type not in ("max", "avg"):
+        raise MXNetError(f"{name}: pool_type must be 'max' or 'avg', got {pool_type!r}.")
+    out = pooling.function(
+        data.float(), kernel=kernel, pool_type=pool_type, global_pool=global_pool,
+        pooling_convention=pooling_convention, stride=stride, pad=pad,
+        count_include_pad=count_include_pad, layout=layout,
+    )  # fmt: skip
+    return out.round_().to(data.dtype), min_data.clone(), max_data.clone()
+
+
+@quantized_pooling.infer_outputs
+def quantized_pooling_outputs(
+    data: Shape | None, *_: Shape | None, **attrs: object
+) -> list[Shape] | None:
+    """Infer how many windows there are."""
+    out = pooling_output(data, **attrs)
+    return None if out is None else [out, (1,), (1,)]
+
+
+@op(
+    "_contrib_quantized_flatten",
+    outputs=OUTPUTS,
+    types="T float32 -> T float32",
+    quantizes=flatten,
+)
+def quantized_flatten(data: Tensor, min_data: Tensor, max_data: Tensor) -> Ranged:
+    """Make all axes but the first one; the range stays.
+
+    >>> x, end = mx.nd.ones((2, 3, 4), dtype="int8"), mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_flatten(x, -end, end)[0].shape
+    (2, 12)
+    """
+    _check_dtype("_contrib_quantized_flatten", data, torch.int8, torch.uint8)
+    _check_ranges("_contrib_quantized_flatten", min_data, max_data)
+    return flatten.function(data).clone(), min_data.clone(), max_data.clone()
+
+
+@quantized_flatten.infer_outputs
+def quantized_flatten_outputs(data: Shape | None, *_: Shape | None) -> list[Shape] | None:
+    """Infer the product of all axes but the first."""
+    out = flatten_shape(data)
+    return None if out is None else [out, (1,), (1,)]
+
+
+def real_values(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return the real numbers that an 8-bit array represents."""
+    steps = HALF_STEPS["uint8" if data.dtype is torch.uint8 else "int8"]
+    return data.to(torch.float32).mul_(_larger_end(low, high) / steps)
+
+
+@op(
+    "_contrib_quantized_elemwise_add",
+    outputs=OUTPUTS,
+    types="A B float32 -> int32 float32",
+    shape=_same_shapes,
+    quantizes=elemwise_add,
+    accumulates=True,
+)
+def quantized_elemwise_add(
+    lhs: Tensor,
+    rhs: Tensor,
+    lhs_min: Tensor,
+    lhs_max: Tensor,
+    rhs_min: Tensor,
+    rhs_max: Tensor,
+    *,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+) -> Ranged:
+    """Add 8-bit arrays; the sum has 32 bits and a range that holds both.
+
+    >>> x, end = mx.nd.array([127], dtype="int8"), mx.nd.ones(1)
+    >>> total, low, high = mx.nd.contrib.quantized_elemwise_add(x, x, -end, end, -end, end)
+    >>> (total.astype("float64") / 2**31 * high.asscalar()).asnumpy().round(2), high.asnumpy()
+    (array([1.99]), array([2.], dtype=float32))
+    """
+    name = "_contrib_quantized_elemwise_add"
+    for data in (lhs, rhs):
+        _check_dtype(name, data, torch.int8, torch.uint8)
+    _check_ranges(name, lhs_min, lhs_max, rhs_min, rhs_max)
+    if min_calib_range is not None or max_calib_range is not None:
+        raise MXNetError(
+            f"{name}: calibrated 8-bit results are not supported; add _contrib_requantize with "
+            "min_calib_range and max_calib_range after it."
+        )
+    total = real_values(lhs, lhs_min, lhs_max) + real_values(rhs, rhs_min, rhs_max)
+    end = _larger_end(lhs_min, lhs_max) + _larger_end(rhs_min, rhs_max)
+    scale = torch.where(end > 0, INT32_STEPS / end.double(), 0.0)
+    sums = (total.double() * scale).round_().clamp_(-INT32_STEPS, INT32_STEPS)
+    return sums.to(torch.int32), -end, end

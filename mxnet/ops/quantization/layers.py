@@ -1,0 +1,196 @@
+"""Convolution and fully connected layers on 8-bit integers with 32-bit results.
+
+Data may be int8 or uint8; weight and bias are int8. Torch's float kernels compute the sums of 8-bit
+products, in a type in which these are exact. `ops/fused` has the fast kernels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..attributes import Count, Positive, PositiveCount
+from ..attributes import Shape as ShapeAttribute
+from ..declare import op
+from ..nn.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
+from ..nn.dense import fully_connected, fully_connected_inputs
+from ..shapes import Shape, Shapes
+from .conversions import INT32_STEPS, _check_dtype, _check_ranges, _larger_end
+
+# MXNet's 127.5 and 255.5 steps of `quantize_v2` differ from these by less than half a step.
+STEPS = {torch.int8: 127.0, torch.uint8: 255.0}
+OUTPUTS = ("output", "min_output", "max_output")
+RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias")
+TYPES = "A int8 float32 -> int32 float32"
+
+
+def step_of(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return the real number that one step of an 8-bit array stands for."""
+    return _larger_end(low, high) / STEPS[data.dtype]
+
+
+def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor) -> Tensor:
+    """Return an 8-bit bias in steps of the 32-bit sums."""
+    scaled = bias.to(torch.float64) * (step_of(bias, low, high).double() / step.double())
+    limit = INT32_STEPS / 2
+    return torch.nan_to_num(scaled, 0.0).round_().clamp_(-limit, limit)
+
+
+def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict, layer: object) -> tuple[Shapes, Shapes]:
+    arrays = 2 if attrs["no_bias"] else 3
+    found, out = layer.shape_rule(ins[:arrays], outs[:1], attrs)
+    return [*found, *[(1,)] * (len(ins) - arrays)], [out[0], (1,), (1,)]
+
+
+def _exact_type(weight: Tensor) -> torch.dtype:
+    """Return the float type that holds every sum of a filter's products exactly."""
+    largest = weight[0].numel() * 255 * 128
+    return torch.float32 if largest < 2**24 else torch.float64
+
+
+def _finish(sums: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    end = step * INT32_STEPS
+    return sums.to(torch.int32), -end, end
+
+
+def _check_layer(name: str, data: Tensor, weight: Tensor, *ranges: Tensor | None) -> None:
+    _check_dtype(name, data, torch.int8, torch.uint8)
+    _check_dtype(name, weight, torch.int8)
+    _check_ranges(name, *(r for r in ranges if r is not None))
+
+
+def _is_plain_convolution(attrs: dict) -> bool:
+    return len(attrs["kernel"]) == 2 and attrs["layout"] in (None, "NCHW")
+
+
+@op(
+    "_contrib_quantized_conv",
+    optional=dict.fromkeys(("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"]),
+    outputs=OUTPUTS,
+    types=TYPES,
+    shape=lambda ins, outs, attrs: _layer_shapes(ins, outs, attrs, convolution),
+    quantizes=convolution,
+    quantizes_when=_is_plain_convolution,
+    accumulates=True,
+)
+def quantized_conv(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    min_data: Tensor | None = None,
+    max_data: Tensor | None = None,
+    min_weight: Tensor | None = None,
+    max_weight: Tensor | None = None,
+    min_bias: Tensor | None = None,
+    max_bias: Tensor | None = None,
+    *,
+    kernel: ShapeAttribute,
+    stride: ShapeAttribute = (),
+    dilate: ShapeAttribute = (),
+    pad: ShapeAttribute = (),
+    num_filter: PositiveCount,
+    num_group: Count = 1,
+    workspace: Count = 1024,
+    no_bias: bool = False,
+    cudnn_tune: CudnnTune | None = None,
+    cudnn_off: bool = False,
+    layout: ConvLayout | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits.
+
+    >>> x, w = mx.nd.array([[[[100, 2]]]], dtype="uint8"), mx.nd.array([[[[-3]]]], dtype="int8")
+    >>> one = mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_conv(x, w, min_data=0 * one, max_data=one, min_weight=-one,
+    ...     max_weight=one, kernel=(1, 1), num_filter=1, no_bias=True)[0].asnumpy()
+    array([[[[-300,   -6]]]], dtype=int32)
+    """
+    name = "_contrib_quantized_conv"
+    _check_layer(name, data, weight, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    step = step_of(data, min_data, max_data) * step_of(weight, min_weight, max_weight)
+    exact = _exact_type(weight)
+    sums = convolution.function(
+        data.to(exact), weight.to(exact), None,
+        kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter,
+        num_group=num_group, no_bias=True, layout=layout,
+    )  # fmt: skip
+    if bias is not None:
+        sums = sums + bias_steps(bias, min_bias, max_bias, step).reshape(-1, 1, 1)
+    return _finish(sums, step)
+
+
+@quantized_conv.infer_inputs
+def quantized_conv_inputs(
+    data: Shape | None,
+    weight: Shape | None,
+    bias: Shape | None,
+    *_: Shape | None,
+    kernel: Shape,
+    num_filter: int,
+    num_group: int,
+    layout: str | None,
+    **__: object,
+) -> dict[str, Shape]:
+    """Infer weight and bias from the channels of data."""
+    found = convolution_inputs(
+        data, weight, bias, kernel=kernel, num_filter=num_filter, num_group=num_group, layout=layout
+    )
+    return {**found, **dict.fromkeys(RANGES, (1,))}
+
+
+@op(
+    "_contrib_quantized_fully_connected",
+    optional=dict.fromkeys(("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"]),
+    outputs=OUTPUTS,
+    types=TYPES,
+    shape=lambda ins, outs, attrs: _layer_shapes(ins, outs, attrs, fully_connected),
+    quantizes=fully_connected,
+    accumulates=True,
+)
+def quantized_fully_connected(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    min_data: Tensor | None = None,
+    max_data: Tensor | None = None,
+    min_weight: Tensor | None = None,
+    max_weight: Tensor | None = None,
+    min_bias: Tensor | None = None,
+    max_bias: Tensor | None = None,
+    *,
+    num_hidden: Positive,
+    no_bias: bool = False,
+    flatten: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply a linear transformation to 8-bit data; return 32-bit sums and the range of 32 bits.
+
+    >>> x, w = mx.nd.array([[100, 2]], dtype="uint8"), mx.nd.array([[-3, 1]], dtype="int8")
+    >>> one = mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_fully_connected(x, w, min_data=0 * one, max_data=one,
+    ...     min_weight=-one, max_weight=one, num_hidden=1, no_bias=True)[0].asnumpy()
+    array([[-298]], dtype=int32)
+    """
+    name = "_contrib_quantized_fully_connected"
+    _check_layer(name, data, weight, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    step = step_of(data, min_data, max_data) * step_of(weight, min_weight, max_weight)
+    exact = _exact_type(weight)
+    sums = fully_connected.function(
+        data.to(exact), weight.to(exact), None, num_hidden=num_hidden, no_bias=True, flatten=flatten
+    )
+    if bias is not None:
+        sums = sums + bias_steps(bias, min_bias, max_bias, step)
+    return _finish(sums, step)
+
+
+@quantized_fully_connected.infer_inputs
+def quantized_fully_connected_inputs(
+    data: Shape | None,
+    weight: Shape | None,
+    bias: Shape | None,
+    *_: Shape | None,
+    num_hidden: int,
+    flatten: bool,
+    **__: object,
+) -> dict[str, Shape]:
+    """Infer weight and bias from data."""
+    found = fully_connected_inputs(data, weight, bias, num_hidden=num_hidden, flatten=flatten)
+    return {**found, **dict.fromkeys(RANGES, (1,))}

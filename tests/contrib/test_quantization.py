@@ -1,0 +1,316 @@
+"""Quantized models: graphs, parameters, calibration and results."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import mxnet as mx
+from mxnet.contrib import quantization as quant
+from mxnet.ops.fused import prepared_quantized as prepared
+from mxnet.ops.fused.quantized_layers import fused_quantized_conv, fused_quantized_fully_connected
+
+RNG = np.random.RandomState
+
+
+def small_model():
+    data = mx.sym.Variable("data")
+    x = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, name="conv1")
+    x = mx.sym.Activation(x, act_type="relu", name="relu1")
+    x = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max", name="pool1")
+    y = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="conv2", no_bias=True)
+    x = mx.sym.elemwise_add(x, y, name="add")
+    x = mx.sym.Flatten(x, name="flat")
+    x = mx.sym.FullyConnected(x, num_hidden=10, name="fc1")
+    out = mx.sym.SoftmaxOutput(x, name="softmax")
+    rng = RNG(0)
+    shapes, _, _ = out.infer_shape(data=(2, 1, 8, 8))
+    named = zip(out.list_arguments(), shapes, strict=True)
+    args = {
+        n: mx.nd.array(rng.uniform(-1, 1, s))
+        for n, s in named
+        if n not in ("data", "softmax_label")
+    }
+    return out, args, rng.uniform(-1, 1, (4, 1, 8, 8)).astype("float32")
+
+
+def quantized(mode="naive", **options):
+    sym, args, data = small_model()
+    batches = None if mode == "none" else mx.io.NDArrayIter(data, batch_size=2)
+    made = quant.quantize_model(sym, args, {}, calib_mode=mode, calib_data=batches, **options)
+    return sym, args, data, made
+
+
+def nodes_of(sym):
+    return json.loads(sym.tojson())["nodes"]
+
+
+def attributes_of(sym, name):
+    return next(n.get("attrs", {}) for n in nodes_of(sym) if n["name"] == name)
+
+
+def test_the_graph_has_the_nodes_of_mxnet_1_9_1():
+    *_, (sym, _, _) = quantized()
+    operators = [(n["op"], n["name"]) for n in nodes_of(sym) if n["op"] != "null"]
+    assert operators == [
+        ("_contrib_quantize_v2", "data_quantize"),
+        ("_contrib_quantized_conv", "quantized_conv1"),
+        ("_contrib_requantize", "requantize_conv1"),
+        ("_contrib_quantized_act", "quantized_relu1"),
+        ("_contrib_quantized_pooling", "quantized_pool1"),
+        ("_contrib_quantized_conv", "quantized_conv2"),
+        ("_contrib_requantize", "requantize_conv2"),
+        ("_contrib_quantized_elemwise_add", "quantized_add"),
+        ("_contrib_requantize", "requantize_add"),
+        ("_contrib_quantized_flatten", "quantized_flat"),
+        ("_contrib_quantized_fully_connected", "quantized_fc1"),
+        ("_contrib_requantize", "requantize_fc1"),
+        ("_contrib_dequantize", "fc1_dequantize"),
+        ("SoftmaxOutput", "softmax"),
+    ]
+    conv = next(n for n in nodes_of(sym) if n["name"] == "quantized_conv1")
+    inputs = [(nodes_of(sym)[i]["name"], output) for i, output, _ in conv["inputs"]]
+    assert inputs == [
+        ("data_quantize", 0),
+        ("conv1_weight_quantize", 0),
+        ("conv1_bias_quantize", 0),
+        ("data_quantize", 1),
+        ("data_quantize", 2),
+        ("conv1_weight_quantize_min", 0),
+        ("conv1_weight_quantize_max", 0),
+        ("conv1_bias_quantize_min", 0),
+        ("conv1_bias_quantize_max", 0),
+    ]
+
+
+def test_parameters_have_the_names_and_ranges_of_mxnet_1_9_1():
+    *_, (_, args, _) = quantized()
+    assert list(args)[:3] == [
+        "conv1_weight_quantize",
+        "conv1_weight_quantize_min",
+        "conv1_weight_quantize_max",
+    ]
+    assert args["fc1_weight_quantize"].dtype == np.int8
+    ends = {k: args[f"{k}_quantize_max"].asscalar() for k in ("conv1_weight", "fc1_bias")}
+    assert ends == pytest.approx({"conv1_weight": 0.9624204, "fc1_bias": 0.98069}, abs=1e-6)
+
+
+def test_naive_calibration_finds_the_smallest_and_largest_values():
+    *_, data, (sym, _, _) = quantized()
+    found = attributes_of(sym, "data_quantize")
+    assert float(found["min_calib_range"]) == pytest.approx(data.min())
+    assert float(found["max_calib_range"]) == pytest.approx(data.max())
+
+
+def test_entropy_calibration_finds_the_threshold_of_mxnet_1_9_1():
+    *_, data = small_model()
+    collector = quant.LayerHistogramCollector(include_layer=["data"])
+    for batch in (data[:2], data[2:]):
+        collector.collect("data", "", mx.nd.array(batch))
+    assert collector.post_collect()["data"] == pytest.approx((-0.998571, 0.998571), abs=1e-6)
+
+
+def test_an_outlier_does_not_stretch_the_entropy_threshold():
+    values = np.append(RNG(0).normal(size=20000), 50.0)
+    hist, edges = np.histogram(values, bins=2001, range=(-50, 50))
+    assert 2 < quant.find_threshold(hist, edges) < 10
+
+
+def test_histograms_grow_by_whole_bins():
+    old = np.array([1, 2, 3]), np.array([-3.0, -1, 1, 3]), -2, 2.5, 3.0
+    hist, edges, low, high, end = quant.combine_histogram(old, np.array([-4.0, 0.5, 5]), -4, 5, 5.0)
+    assert hist.tolist() == [0, 1, 1, 3, 3, 0, 1]
+    assert edges.tolist() == [-7, -5, -3, -1, 1, 3, 5, 7]
+    assert (low, high, end) == (-4, 5, 7.0)
+
+
+@pytest.mark.parametrize("mode", ["none", "naive"])
+@pytest.mark.parametrize("dtype", ["int8", "auto"])
+def test_results_stay_close_to_float32(mode, dtype):
+    sym, args, data, (qsym, qargs, _) = quantized(mode, quantized_dtype=dtype)
+    wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0].asnumpy()
+    layer = qsym.get_internals()["fc1_dequantize_output"]
+    found = layer.eval(data=mx.nd.array(data), **qargs)[0].asnumpy()
+    np.testing.assert_allclose(found, wanted, atol=0.04 * abs(wanted).max())
+
+
+def test_excluded_nodes_and_operators_stay_in_float32():
+    *_, (sym, args, _) = quantized(
+        excluded_sym_names=["conv1"], excluded_op_names=["FullyConnected"]
+    )
+    kinds = {n["name"]: n["op"] for n in nodes_of(sym)}
+    assert kinds["conv1"] == "Convolution" and kinds["fc1"] == "FullyConnected"
+    assert "conv1_weight" in args and "quantized_conv2" in kinds
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "best"}, "calib_mode 'best'"),
+        ({"quantized_dtype": "int4"}, "quantized_dtype 'int4'"),
+        ({"quantize_mode": "half"}, "quantize_mode 'half'"),
+    ],
+)
+def test_unknown_choices_are_errors_that_name_them(options, said):
+    with pytest.raises(ValueError, match=said):
+        quantized(**options)
+
+
+def test_channel_wise_weights_are_refused():
+    with pytest.raises(mx.MXNetError, match="channel-wise"):
+        quantized(quantize_granularity="channel-wise")
+
+
+def test_calibration_without_data_is_an_error():
+    sym, args, _ = small_model()
+    with pytest.raises(ValueError, match="calib_data must be provided"):
+        quant.quantize_model(sym, args, {}, calib_mode="naive")
+
+
+# One image with values that MXNet 1.9.1 was asked about.
+IMAGE = [88, 106, 114, 120, 95, -31, -41, 14, 106, 10, -120, -64, -66, -105, -70, -126]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("max", [106, 120, 106, -64]), ("avg", [64, 52, -14, -95])]
+)
+def test_pooling_of_integers_has_the_values_of_mxnet_1_9_1(kind, wanted):
+    image = mx.nd.array(IMAGE, dtype="int8").reshape((1, 1, 4, 4))
+    end = mx.nd.array([2.0])
+    options = {"kernel": (2, 2), "stride": (2, 2), "pool_type": kind}
+    out, low, high = mx.nd.contrib.quantized_pooling(image, -end, end, **options)
+    assert out.dtype == np.int8 and out.asnumpy().ravel().tolist() == wanted
+    assert (low.asscalar(), high.asscalar()) == (-2.0, 2.0)
+
+
+def test_a_sum_of_integers_has_the_values_of_mxnet_1_9_1():
+    image = mx.nd.array([88, 106, -31], dtype="int8")
+    wide, narrow = mx.nd.array([2.0]), mx.nd.array([1.0])
+    out, _, high = mx.nd.contrib.quantized_elemwise_add(image, image, -wide, wide, -narrow, narrow)
+    assert high.asscalar() == 3.0
+    np.testing.assert_allclose(out.asnumpy(), [1482184832, 1785359104, -522133312], rtol=1e-6)
+
+
+def digits():
+    images, labels = load_digits(return_X_y=True)
+    images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
+    return images[:1400], labels[:1400].astype("float32"), images[1400:], labels[1400:]
+
+
+def trained_net():
+    mx.random.seed(1)
+    nn = mx.gluon.nn
+    net = nn.HybridSequential(prefix="digits_")
+    with net.name_scope():
+        net.add(nn.Conv2D(16, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"))
+        net.add(nn.MaxPool2D(), nn.Conv2D(32, 3, activation="relu"), nn.Flatten(), nn.Dense(10))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    images, labels, _, _ = digits()
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.005})
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    batches = mx.io.NDArrayIter(images, labels, 100)
+    for _ in range(8):
+        batches.reset()
+        for batch in batches:
+            with mx.autograd.record():
+                total = loss(net(batch.data[0]), batch.label[0])
+            total.backward()
+            trainer.step(100)
+    return net
+
+
+@pytest.fixture(scope="module")
+def net():
+    return trained_net()
+
+
+def accuracy(net):
+    _, _, images, labels = digits()
+    return float((net(mx.nd.array(images)).asnumpy().argmax(1) == labels).mean())
+
+
+@pytest.mark.parametrize("mode", ["naive", "entropy", "none"])
+def test_accuracy_on_digits_is_within_one_percent(net, mode):
+    batches = mx.io.NDArrayIter(digits()[0][:300], batch_size=100)
+    small = quant.quantize_net(net, calib_data=batches, calib_mode=mode)
+    assert accuracy(net) > 0.9
+    assert abs(accuracy(small) - accuracy(net)) < 0.01
+
+
+def test_batch_norm_and_relu_are_folded_into_the_layers(net):
+    images = mx.nd.array(digits()[0][:50])
+    small = quant.quantize_net_v2(net, calib_data=[images], calib_mode="naive")
+    shown = str(small.compiled(images))
+    assert "BatchNorm" not in shown and "quantized_act" not in shown
+    assert shown.count("_fused_quantized_conv") == 2
+
+
+def test_a_quantized_block_is_exported_and_imported(net, tmp_path):
+    images = mx.nd.array(digits()[0][:50])
+    small = quant.quantize_net_v2(net, calib_data=[images], calib_mode="naive")
+    wanted = small(images).asnumpy()
+    small.export(str(tmp_path / "small"))
+    files = (str(tmp_path / "small-symbol.json"), ["data"], str(tmp_path / "small-0000.params"))
+    again = mx.gluon.SymbolBlock.imports(*files)
+    np.testing.assert_array_equal(again(images).asnumpy(), wanted)
+
+
+def test_a_data_loader_with_labels_calibrates(net):
+    images, labels, _, _ = digits()
+    dataset = mx.gluon.data.ArrayDataset(images[:60], labels[:60])
+    loader = mx.gluon.data.DataLoader(dataset, batch_size=30)
+    small = quant.quantize_net_v2(net, calib_data=loader, calib_mode="naive")
+    assert abs(accuracy(small) - accuracy(net)) < 0.01
+
+
+def test_layers_whose_names_match_are_excluded(net):
+    images = mx.nd.array(digits()[0][:20])
+    options = {"calib_data": [images], "calib_mode": "naive"}
+    small = quant.quantize_net_v2(net, exclude_layers_match=["dense"], **options)
+    assert "digits_dense0_weight" in small.collect_params()
+
+
+def test_a_collector_of_ones_own_sets_the_ranges(net):
+    class Twice(quant.LayerOutputCollector):
+        def collect(self, name, op_name, arr):
+            self.min_max_dict[name] = -2.0, 2.0
+
+    images = mx.nd.array(digits()[0][:20])
+    options = {"calib_data": [images], "calib_mode": "naive"}
+    small = quant.quantize_net_v2(net, LayerOutputCollector=Twice, **options)
+    _, graph = small._cached_graph
+    assert attributes_of(graph, "data_quantize")["max_calib_range"] == "2"
+
+
+@pytest.mark.skipif(not prepared.CAN_PACK, reason="torch without oneDNN's 8-bit kernels")
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("out_type", ["int8", "uint8"])
+@pytest.mark.parametrize("largest", [64, 127])
+def test_packed_kernels_give_the_plain_results(dtype, out_type, largest):
+    rng = RNG(0)
+    lowest = 0 if dtype == "uint8" else -128
+    data = torch.from_numpy(rng.randint(lowest, lowest + 256, (2, 8, 6, 6)).astype(dtype))
+    bias = torch.tensor([1, 2, -100, 4, 5, 100], dtype=torch.int8)
+    ends = [torch.tensor([v]) for v in (0.0 if dtype == "uint8" else -2.0, 2.0, -1.0, 1.0, -1, 1)]
+    common = {"out_type": out_type, "min_calib_range": -90.0, "max_calib_range": 90.0}
+    cases = [
+        (
+            fused_quantized_conv,
+            (6, 4, 3, 3),
+            {"kernel": (3, 3), "pad": (1, 1), "num_filter": 6, "num_group": 2},
+        ),
+        (fused_quantized_fully_connected, (6, 288), {"num_hidden": 6}),
+    ]
+    for op, shape, attrs in cases:
+        weight = torch.from_numpy(rng.randint(-largest, largest + 1, shape).astype("int8"))
+        attrs = op.complete({**attrs, **common})
+        fast = op.specialize_rule(attrs, False)(data, weight, bias, *ends)
+        plain = op.function(data, weight, bias, *ends, **attrs)
+        assert int((fast[0].int() - plain[0].int()).abs().max()) <= 1  # halves may round apart
+        assert int(plain[0].int().abs().max()) > 5
+        assert fast[1:] == plain[1:]
