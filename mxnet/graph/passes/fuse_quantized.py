@@ -9,8 +9,8 @@ are fused: others follow from the sums, which must be known first.
 
 from __future__ import annotations
 
-from ...ops.quantization.conversions import requantize
 from ...ops.fused.quantized_layers import fused_quantized_conv, fused_quantized_fully_connected
+from ...ops.quantization.conversions import requantize
 from ...ops.quantization.layers import quantized_conv, quantized_fully_connected
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
