@@ -97,7 +97,7 @@ def report_failure(block: Block, error: Exception) -> None:
         if len(error.args) == 1:
             error.args = (f"{failure.text}\n{failure}",)
     elif hasattr(error, "add_note"):  # Python 3.11
-        error.__notes__ = [*failure.notes, str(failure)]
+        vars(error)["__notes__"] = [*failure.notes, str(failure)]
     if not env.get("MXNET_FULL_TRACEBACK"):
         _hide_internal_frames(error)
 

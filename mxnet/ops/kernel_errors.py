@@ -17,6 +17,7 @@ from .attributes import to_string
 
 if TYPE_CHECKING:
     from .declare import Op
+    from .shapes import Shapes
 
 __all__ = ["describe_kernel_error", "operator_error", "translate"]
 
@@ -191,7 +192,7 @@ def _error_by_shape_rules(
 ) -> ShapeError | None:
     if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
         return None
-    shapes = [tuple(t.shape) for t in tensors if t is not None]
+    shapes: Shapes = [tuple(t.shape) for t in tensors if t is not None]
     given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
     try:
         op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
