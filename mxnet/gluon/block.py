@@ -22,7 +22,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from ..visualization.notebook import block_html
 from .block_scope import _BlockScope
-from .error_report import report_failure
+from .error_report import SetByInit, report_failure, uninitialized
 from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know it from here)
 from .nesting import regroup as _regroup  # noqa: F401 (likewise)
 from .parameter import Parameter, ParameterDict, ParameterError
@@ -57,6 +57,8 @@ class Block:
     ((2, 3), ['net_dense0_weight', 'net_dense0_bias'])
     """
 
+    _children = SetByInit()  # pyright: ignore[reportAssignmentType]
+
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
@@ -89,6 +91,8 @@ class Block:
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
+            if "_reg_params" not in self.__dict__:
+                raise uninitialized(self)
             known = self._reg_params.get(name)
             if known is not None and known is not value:
                 raise ParameterError(
@@ -408,10 +412,10 @@ class Block:
 
     def __call__(self, *args: Any) -> Any:
         """Run `forward`, with the hooks around it."""
-        if self._forward_pre_hooks:
-            for hook in list(self._forward_pre_hooks.values()):
-                hook(self, args)
         try:
+            if self._forward_pre_hooks:
+                for hook in list(self._forward_pre_hooks.values()):
+                    hook(self, args)
             out = self.forward(*args)
         except Exception as error:
             report_failure(self, error)

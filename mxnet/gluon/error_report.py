@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,7 +19,7 @@ from ..error import MXNetError
 if TYPE_CHECKING:
     from .block import Block
 
-__all__ = ["report_failure"]
+__all__ = ["SetByInit", "report_failure", "uninitialized"]
 
 _INTERNAL = (
     *(str(Path(file).parent) + os.sep for file in (env.__file__, torch.__file__)),
@@ -27,6 +27,24 @@ _INTERNAL = (
     "<prepared graph>",
     "<mxnet.",
 )
+
+
+def uninitialized(block: Block) -> AttributeError:
+    """Return the error for a block whose `Block.__init__` did not run."""
+    kind = type(block).__name__
+    return AttributeError(
+        f"{kind} has not been initialized as a Block: call super().__init__(**kwargs) first in "
+        f"{kind}.__init__, before children and parameters are assigned."
+    )
+
+
+class SetByInit:
+    """Stands for an attribute of blocks until `Block.__init__` sets it on the instance."""
+
+    def __get__(self, block: Block | None, owner: type[Block]) -> Any:
+        if block is None:
+            return self
+        raise uninitialized(block)
 
 
 class _Failure:
@@ -84,6 +102,8 @@ def report_failure(block: Block, error: Exception) -> None:
     The text of MXNext's own errors ends with the layer; other errors, which may be the user's,
     keep their text and get a note. ``MXNET_FULL_TRACEBACK=1`` shows the internal frames.
     """
+    if "_children" not in block.__dict__:
+        raise uninitialized(block) from None
     failure = getattr(error, "_failure", None)
     if not isinstance(failure, _Failure):
         failure = _Failure(block, error)

@@ -285,9 +285,15 @@ def _check_count(op: Op, raw: dict, given: int) -> None:
 
 
 def _not_an_array(key: str | None, value: Any) -> InvalidType:
+    advice = "Wrap it: mx.nd.array(value)."
+    if hasattr(value, "list_arguments"):
+        advice = (
+            "Symbols need the functions of mx.sym: in hybrid_forward call F.name(...), where F is "
+            "mx.nd or mx.sym, rather than mx.nd.name(...)."
+        )
     return InvalidType(
         f"Argument {key} must have NDArray type, but got {value!r} of {type(value).__name__}. "
-        "Wrap it: mx.nd.array(value)."
+        + advice
     )
 
 

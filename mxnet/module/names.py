@@ -27,9 +27,21 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
     near = did_you_mean(missing[0], known)
     if near:
         message += f"\n{near}"
+    labels = [name for name in candidates if name.endswith("label")]
+    if what == "label_names" and labels:
+        message += f"\n{taken_for_parameter(labels)}"
     if must_be:
         raise ValueError(message)
     warnings.warn(message, stacklevel=4)  # the caller of Module(...)
+
+
+def taken_for_parameter(names: Sequence[str]) -> str:
+    """Return the hint about inputs that a module does not know."""
+    which = "label_names" if all(name.endswith("label") for name in names) else "data_names"
+    return (
+        f"An input in neither data_names nor label_names is taken for a parameter: "
+        f"did you mean {which}={list(names)}?"
+    )
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
@@ -49,6 +61,11 @@ def mismatch(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> str:
     for name in given:
         if name not in names and (near := did_you_mean(name, names)):
             return f"{message}. {name!r} is not among them. {near}"
+    if given and names:
+        message += (
+            f". Make the iterator with {what}_name={names[0]!r}, or the Module with "
+            f"{what}_names={given}."
+        )
     return message
 
 

@@ -14,7 +14,7 @@ from ..initializer import InitDesc, Initializer
 from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from .executor_group import DataParallelExecutorGroup
-from .names import not_presented
+from .names import PARAMETER_ENDINGS, not_presented, taken_for_parameter
 
 
 def host_arrays(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Params:
@@ -43,7 +43,16 @@ def give_values(
         if given is not None and name in given:
             _copy(name, given[name], array)
         elif initializer is not None:
-            initializer(InitDesc(name, attributes.get(name)), array)
+            _initialize(initializer, InitDesc(name, attributes.get(name)), array)
+
+
+def _initialize(initializer: Initializer, name: InitDesc, array: NDArray) -> None:
+    try:
+        initializer(name, array)
+    except ValueError as error:
+        if name.endswith(PARAMETER_ENDINGS):
+            raise
+        raise ValueError(f"{error} {taken_for_parameter([str(name)])}") from error
 
 
 def place(group: DataParallelExecutorGroup, arg_params: Params, aux_params: Params) -> None:

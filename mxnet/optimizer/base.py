@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,25 @@ def warn_of_half(name: str) -> None:
         "Accumulating with float16 in optimizer can lead to poor accuracy or slow convergence. "
         f"Consider using multi_precision=True option of the {name}",
         stacklevel=3,
+    )
+
+
+def _unknown_argument(optimizer: type, given: str) -> str:
+    """Return the message about an argument that an optimizer does not have."""
+    known = dict.fromkeys(
+        name
+        for base in optimizer.__mro__
+        if "__init__" in vars(base) and base is not object
+        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
+        if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    )
+    common = {"lr": "learning_rate", "weight_decay": "wd", "betas": "beta1", "eps": "epsilon"}
+    hint = did_you_mean(given, known)
+    if common.get(given) in known:
+        hint = f"Did you mean {common[given]!r}?"
+    return (
+        f"{optimizer.__name__}() got an unexpected keyword argument {given!r}. {hint} "
+        f"It takes: {', '.join(known)}."
     )
 
 
@@ -76,7 +96,15 @@ class Optimizer:
         begin_num_update: int = 0,
         multi_precision: bool = False,
         param_dict: dict | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise TypeError(_unknown_argument(type(self), next(iter(unknown))))
+        if isinstance(learning_rate, str | list | tuple | dict):
+            raise InvalidType(
+                f"{type(self).__name__}: learning_rate={learning_rate!r} is not a number; a rate "
+                "that changes is given by lr_scheduler."
+            )
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is None and learning_rate is None:

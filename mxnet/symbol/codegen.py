@@ -22,10 +22,20 @@ from .symbol import Symbol
 # -- one call ---------------------------------------------------------------------------------
 
 
+def _not_a_symbol(key: str, value: Any) -> InvalidType:
+    advice = ""
+    if hasattr(value, "asnumpy"):
+        advice = (
+            " Arrays need the functions of mx.nd; a symbol stands for them: mx.sym.var(name), with "
+            "the array given when the graph is bound."
+        )
+    return InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.{advice}")
+
+
 def entry_of(symbol: Any, key: str) -> Entry:
     """Return the single output of a symbol that is to be an input."""
     if not isinstance(symbol, Symbol):
-        raise InvalidType(f"Argument {key} must be Symbol instances, but got {symbol!r}.")
+        raise _not_a_symbol(key, symbol)
     heads = symbol._heads
     if len(heads) != 1:
         raise MXNetError(
@@ -108,7 +118,7 @@ def call(
         elif key in known:
             attrs[key] = to_string(value)
         elif key in inputs:
-            raise InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.")
+            raise _not_a_symbol(key, value)
         else:
             named[key] = value
     scope = AttrScope._current.value._attr

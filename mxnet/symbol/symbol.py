@@ -30,6 +30,21 @@ __all__ = ["Symbol"]
 # Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
 BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
+_NO_VALUE = "A symbol is a part of a graph, without shape or values until the graph is run."
+_SHAPE_FREE = (
+    "In hybrid_forward use operators that need no shape: F.reshape(x, (0, -1)) keeps the first "
+    "axis, F.shape_array(x) computes the shape, *_like operators take it from another input. "
+    "Outside, symbol.infer_shape(data=...) returns shapes."
+)
+_INSTEAD = {
+    "shape": _SHAPE_FREE,
+    "ndim": _SHAPE_FREE,
+    "size": _SHAPE_FREE,
+    "dtype": "Outside hybrid_forward, symbol.infer_type(data=...) returns types.",
+    "context": "Choose the context when the graph is bound, or by that of the data.",
+    "ctx": "Choose the context when the graph is bound, or by that of the data.",
+}
+
 
 class Symbol(SymbolMethods):
     """One or several outputs of a graph that is not computed yet.
@@ -406,8 +421,19 @@ class Symbol(SymbolMethods):
 
     # -- what only arrays can do --------------------------------------------------------------
 
+    if not TYPE_CHECKING:  # a checker shall still find misspelled attributes
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            hint = f". {_NO_VALUE} {_INSTEAD[name]}" if name in _INSTEAD else ""
+            text = f"{kind!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(text, name=name, obj=self)
+
     def __bool__(self) -> bool:
-        raise NotImplementedForSymbol("__bool__", 'the operator "bool" on a value')
+        raise NotImplementedForSymbol(
+            "__bool__",
+            "F.where(condition, x, y) or F.contrib.cond, which choose when the graph runs,",
+        )
 
     __nonzero__ = __bool__
     __hash__ = None  # == makes a symbol, so symbols cannot be keys

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ... import dtypes, ndarray
-from ...context import Context, gpu
+from ...context import Context, cpu, gpu, num_gpus
 from ...gluon import HybridBlock, SymbolBlock
 from ...module import BucketingModule
 from ...ndarray import NDArray
@@ -191,7 +191,7 @@ def convert_hybrid_block(
     fp32_ops: Sequence[str] | None = None,
     conditional_fp32_ops: Conditional | None = None,
     excluded_sym_names: Sequence[str] | None = None,
-    ctx: Context | Sequence[Context] = gpu(0),  # noqa: B008 (a description, no device is touched)
+    ctx: Context | Sequence[Context] | None = None,
     cast_optional_params: bool = False,
 ) -> SymbolBlock:
     """Return a hybridized block in mixed precision, for prediction.
@@ -199,7 +199,8 @@ def convert_hybrid_block(
     Parameters
     ----------
     block : HybridBlock that was hybridized and called once.
-    ctx : Context or list of Context, where the new parameters shall be.
+    ctx : Context or list of Context, where the new parameters shall be; by default ``gpu(0)`` as
+        in MXNet, or ``cpu()`` on a machine without a GPU.
     target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
         cast_optional_params : as in `convert_symbol`.
     """
@@ -210,6 +211,8 @@ def convert_hybrid_block(
             "Please first call block.hybridize() and then run forward with this block at least "
             "once before calling export."
         )
+    if ctx is None:
+        ctx = gpu(0) if num_gpus() else cpu()
     inputs, sym = block._cached_graph
     arrays = {p.name: p._reduce() for p in block.collect_params().values()}
     auxiliary = set(sym.list_auxiliary_states())
