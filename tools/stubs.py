@@ -229,6 +229,8 @@ def methods_stub(target: Target) -> str:
     for name, member in sorted(vars(cls).items()):
         if not inspect.isfunction(member) or name in written:
             continue
+        if name == "__getattr__":  # hidden from checkers: it raises with a hint
+            continue
         if name.startswith("__") and name.endswith("__"):
             parts.append(_overload(name, target.array))
         elif not name.startswith("_"):
