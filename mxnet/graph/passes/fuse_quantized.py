@@ -31,7 +31,7 @@ def _fuse(match: Match) -> Node | None:
     if layer.typed.get("layout") not in (None, "NCHW"):
         return None
     attrs = {**layer.typed, **node.typed}
-    return make_node(FUSED[layer.op], node.name, named_inputs(layer), attrs)
+    return make_node(FUSED[layer.operator], node.name, named_inputs(layer), attrs)
 
 
 RULES = [

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..attributes import Count, Positive, PositiveCount
 from ..attributes import Shape as ShapeAttribute
-from ..declare import op
+from ..declare import Attrs, op
 from ..quantization.conversions import EightBitOrAuto, _EightBitTypes, requantize
 from ..quantization.layers import (
     OUTPUTS,
@@ -17,16 +17,24 @@ from ..quantization.layers import (
     quantized_fully_connected,
     quantized_fully_connected_inputs,
 )
+from ..shapes import Shapes
 from .prepared_quantized import CAN_PACK, PreparedConvolution, PreparedDense
 
-BIAS = dict.fromkeys(("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"])
+BIAS: dict[str, Callable[[Attrs], bool]] = dict.fromkeys(
+    ("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"]
+)
+
+
+def _fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    assert quantized_conv.shape_rule is not None
+    return quantized_conv.shape_rule(ins, outs, {**attrs, "layout": None})
 
 
 @op(
     "_fused_quantized_conv",
     optional=BIAS,
     outputs=OUTPUTS,
-    shape=lambda ins, outs, attrs: quantized_conv.shape_rule(ins, outs, {**attrs, "layout": None}),
+    shape=_fused_shapes,
 )
 def fused_quantized_conv(
     data: Tensor,

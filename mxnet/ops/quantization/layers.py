@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..attributes import Count, Positive, PositiveCount
 from ..attributes import Shape as ShapeAttribute
-from ..declare import op
+from ..declare import Op, op
 from ..nn.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes
@@ -24,19 +24,21 @@ RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_b
 TYPES = "A int8 float32 -> int32 float32"
 
 
-def step_of(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def step_of(data: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
     """Return the real number that one step of an 8-bit array stands for."""
+    assert low is not None and high is not None  # an array that is there has its range
     return _larger_end(low, high) / STEPS[data.dtype]
 
 
-def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor) -> Tensor:
+def bias_steps(bias: Tensor, low: Tensor | None, high: Tensor | None, step: Tensor) -> Tensor:
     """Return an 8-bit bias in steps of the 32-bit sums."""
     scaled = bias.to(torch.float64) * (step_of(bias, low, high).double() / step.double())
     limit = INT32_STEPS / 2
     return torch.nan_to_num(scaled, 0.0).round_().clamp_(-limit, limit)
 
 
-def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict, layer: object) -> tuple[Shapes, Shapes]:
+def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict, layer: Op) -> tuple[Shapes, Shapes]:
+    assert layer.shape_rule is not None
     arrays = 2 if attrs["no_bias"] else 3
     found, out = layer.shape_rule(ins[:arrays], outs[:1], attrs)
     return [*found, *[(1,)] * (len(ins) - arrays)], [out[0], (1,), (1,)]
