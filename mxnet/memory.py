@@ -85,9 +85,10 @@ def _live_storages() -> dict[str, dict[int, int]]:
     """Return address and size of the memory of all tensors, by device; shared memory once."""
     import torch
 
+    kinds = (torch.Tensor, torch.nn.Parameter)  # subclasses may have no memory (FakeTensor)
     found: dict[str, dict[int, int]] = {"cpu": {}}
     for thing in gc.get_objects():
-        if issubclass(type(thing), torch.Tensor) and thing.layout is torch.strided:
+        if type(thing) in kinds and thing.layout is torch.strided:
             try:
                 storage = thing.untyped_storage()
                 found.setdefault(str(thing.device), {})[storage.data_ptr()] = storage.nbytes()

@@ -115,7 +115,10 @@ def test_overriding_a_name_warns():
         mx.optimizer.Optimizer.opt_registry.update(known)
 
 
-@pytest.mark.parametrize("name", sorted(set(mx.optimizer.Optimizer.opt_registry) - {"sgld"}))
+OPTIMIZERS = sorted(n for n in mx.optimizer.Optimizer.opt_registry if not n.startswith("_"))
+
+
+@pytest.mark.parametrize("name", [n for n in OPTIMIZERS if n != "sgld"])
 def test_lists_and_types_may_be_mixed(name):
     shapes = [(3, 2)] * 40
     random = np.random.RandomState(0)

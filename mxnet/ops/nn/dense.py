@@ -91,11 +91,10 @@ def fully_connected_inputs(
     **_: object,
 ) -> dict[str, Shape]:
     """Infer weight and bias from data."""
-    if data is None:
-        return {}
-    if not flatten:
+    width = UNKNOWN
+    if data is not None and not flatten:
         width = data[-1]
-    else:
+    elif data is not None:
         width = 1
         for size in data[1:]:
             width = width * size if size != UNKNOWN and width != UNKNOWN else UNKNOWN

@@ -113,8 +113,8 @@ embedding.type_pattern = EmbeddingTypes(None)
 def embedding_inputs(
     data: Shape | None, weight: Shape | None, *, input_dim: int, output_dim: int, **_: object
 ) -> dict[str, Shape]:
-    """Infer the weight by the attributes; as in MXNet, once the data is known."""
-    return {} if data is None else {"weight": (input_dim, output_dim)}
+    """Infer the weight from the attributes."""
+    return {"weight": (input_dim, output_dim)}
 
 
 @embedding.infer_outputs
