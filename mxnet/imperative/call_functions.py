@@ -98,7 +98,7 @@ def _key(op: Op, names: _Names, first: str) -> str:
     """Return the expression of the cache key: values and their types, zeros with their sign."""
     parts = [first]
     for name in names.attributes:
-        label = op.attributes[name].type.label
+        label = op.attributes[name].type.label.removesuffix(" or None")
         if label == "float":
             parts.append(f"{name} or str({name})")  # 0.0 and -0.0 are equal keys, their text not
         elif label == "tuple of <float>":

@@ -136,3 +136,12 @@ def test_arithmetic_errors_are_told_as_others():
                 num_filter=1,
                 stride=(0, 0),
             )
+
+
+def test_keys_keep_the_sign_of_an_optional_zero():
+    from mxnet.imperative.call_functions import _key, _Names
+    from mxnet.ops.nn.softmax import softmax
+
+    text = _key(softmax, _Names(softmax), "0")
+    keys = [eval(text, dict.fromkeys(softmax.attributes) | {"temperature": t}) for t in (0.0, -0.0)]
+    assert keys[0] != keys[1]
