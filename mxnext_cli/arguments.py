@@ -7,7 +7,7 @@ import argparse
 Parser = argparse.ArgumentParser
 
 SHELLS = ("bash", "zsh", "fish")
-TARGETS = ("onnx", "torch", "safetensors", "mxnet")
+TARGETS = ("onnx", "torch", "safetensors", "mxnet", "int8")
 
 
 def _positive(text: str) -> int:
@@ -113,6 +113,7 @@ def convert(parser: Parser) -> None:
     """Convert a model, run both on random and edge inputs, and write it if they agree.
 
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
+    mx convert model --to int8 --input images.npy
     """
     _model(parser)
     parser.add_argument("--to", required=True, choices=TARGETS, help="what to write")
@@ -123,13 +124,18 @@ def convert(parser: Parser) -> None:
         nargs="*",
         default=[],
         metavar="[NAME=]FILE",
-        help="arrays (.npy) to compare on, besides random and edge ones",
+        help="arrays (.npy) to compare on, besides random and edge ones; they calibrate int8",
     )
     parser.add_argument(
         "--tolerance",
         type=_amount,
-        default=1e-4,
-        help="largest error of an output, relative to its largest number",
+        help="largest error of an output, relative to its largest number: 1e-4, for int8 0.1",
+    )
+    parser.add_argument(
+        "--calibration",
+        choices=("naive", "entropy"),
+        default="naive",
+        help="how ranges for int8 are chosen: smallest and largest values, or least divergence",
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     _json(parser)

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import ndarray
-from ..context import cpu
 from ..error import InvalidValue, MXNetError
 from ..formats import safetensors_file
 from ..formats.atomic import replacing
@@ -20,20 +18,23 @@ from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model
 from .compare import Report, compare, test_inputs
 from .source import Model, as_model
+from .to_int8 import convert_to_int8
 from .to_torch import to_torch
 
 __all__ = ["TARGETS", "convert"]
 
 Run = Callable[[dict[str, np.ndarray]], Sequence[Any]]
 SUFFIXES = {".onnx": "onnx", ".pt": "torch", ".pt2": "torch", ".safetensors": "safetensors"}
-TARGETS = ("onnx", "torch", "safetensors")
+INT8_SUFFIX = "-int8"
+TARGETS = ("onnx", "torch", "safetensors", "int8")
+TOLERANCE = 1e-5
 
 
 def convert(
     model: Any,
     to: str | os.PathLike[str],
     shapes: Any = None,
-    tolerance: float = 1e-5,
+    tolerance: float | None = None,
     params: Any = None,
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
     dtypes: Mapping[str, Any] | None = None,
@@ -48,16 +49,19 @@ def convert(
         A block, a symbol or the path of its JSON file; for the latter two give `params`.
     to : str
         Where to write; the suffix chooses the format: ``.onnx``, ``.pt2`` (a program of
-        `torch.export`) or ``.safetensors`` (parameters only). Or a format alone, ``"onnx"`` or
-        ``"torch"``: then nothing is written, only compared.
+        `torch.export`) or ``.safetensors`` (parameters only); a name that ends in ``-int8`` is
+        the prefix of an 8-bit model, of ``-symbol.json`` and ``-0000.params``. Or a format alone,
+        ``"onnx"``, ``"torch"`` or ``"int8"``: then nothing is written, only compared.
     shapes : list or dict of tuple
         The shapes of the inputs.
-    tolerance : float
-        The largest relative error of any output.
+    tolerance : float, optional
+        The largest relative error of any output, in units of its largest number; 1e-5, for 8-bit
+        models 0.1.
     params : str, dict or list, optional
         The parameters of a symbol.
     inputs : dict or list of dict, optional
-        Arrays to compare with, besides random and edge ones.
+        Arrays to compare with, besides random and edge ones. An 8-bit model is calibrated and
+        compared on them alone; without them, on random numbers, with a warning.
     dtypes : dict, optional
         The types of inputs that are not float32.
     dynamic_shapes : list, optional
@@ -82,6 +86,9 @@ def convert(
         raise InvalidValue("shapes is needed: the shape of each input of the model.")
     kinds = {k: _torch_dtype(v) for k, v in (dtypes or {}).items()}
     source = as_model(model, params, shapes, kinds)
+    if kind == "int8":
+        return convert_to_int8(source, path, tolerance, _given(inputs))
+    tolerance = TOLERANCE if tolerance is None else tolerance
     report = Report(kind, tolerance, str(path) if path else None)
     if kind == "safetensors":
         _write_parameters(source, path, report)
@@ -101,13 +108,16 @@ def convert(
 
 
 def _target(to: str | os.PathLike[str]) -> tuple[str, Path | None]:
-    if to in ("onnx", "torch"):
+    if to in ("onnx", "torch", "int8"):
         return str(to), None
     path = Path(to)
+    if path.name.endswith(INT8_SUFFIX):
+        return "int8", path
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
         raise InvalidValue(
-            f"to={str(to)!r}: give a file that ends in {', '.join(SUFFIXES)}, or 'onnx', 'torch'."
+            f"to={str(to)!r}: give a file that ends in {', '.join(SUFFIXES)}, a prefix that ends "
+            f"in {INT8_SUFFIX}, or 'onnx', 'torch', 'int8'."
         )
     return kind, path
 
@@ -160,42 +170,15 @@ def _example(source: Model, name: str) -> torch.Tensor:
 
 
 def _run_both(source: Model, other: Run, inputs: Any, report: Report) -> None:
-    shapes = {n.name: source.shapes[n.name] for n in source.inputs}
-    types = {n: np.dtype(str(source.dtypes[n]).removeprefix("torch.")) for n in shapes}
-    cases = test_inputs(shapes, types)
-    given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
-    for i, one in enumerate(given):
-        cases[f"given {i}"] = {k: _numpy(v, types[k]) for k, v in one.items()}
-    ours = _our_runner(source)
+    cases = test_inputs(source.input_shapes, source.numpy_dtypes)
+    for i, one in enumerate(_given(inputs)):
+        cases[f"given {i}"] = source.as_feed(one)
     for name, feed in cases.items():
-        report.add(name, compare(other(feed), ours(feed)))
+        report.add(name, compare(other(feed), source.run(feed)))
 
 
-def _numpy(value: Any, dtype: np.dtype) -> np.ndarray:
-    array = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
-    return np.ascontiguousarray(array.astype(dtype))
-
-
-def _our_runner(source: Model) -> Run:
-    """Run the symbol itself, without the labels of output layers."""
-    graph = source.graph
-    states = {n.name for n in graph.auxiliary}
-    fed = {n.name for n in source.inputs}
-
-    def run(feed: dict[str, np.ndarray]) -> list[np.ndarray]:
-        arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
-        found, _, _ = source.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
-        args = {}
-        for name, shape in zip(source.symbol.list_arguments(), found, strict=True):
-            if name in source.arrays:
-                args[name] = source.arrays[name]
-            else:
-                args[name] = arrays[name] if name in arrays else ndarray.zeros(shape)
-        aux = {n: source.arrays[n] for n in states}
-        executor = source.symbol.bind(cpu(), args, aux_states=aux, grad_req="null")
-        return [o.asnumpy() for o in executor.forward(is_train=False)]
-
-    return run
+def _given(inputs: Any) -> list[Mapping[str, Any]]:
+    return [inputs] if isinstance(inputs, Mapping) else list(inputs)
 
 
 def _save_program(module: torch.fx.GraphModule, examples: tuple, path: Path) -> None:

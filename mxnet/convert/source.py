@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from .. import ndarray
 from .. import symbol as sym
+from ..context import cpu
+from ..dtypes import to_numpy
 from ..error import InvalidType, InvalidValue
 from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
@@ -54,6 +58,42 @@ class Model:
         """The parameters that the graph has, as tensors."""
         known = {n.name for n in self.graph.variables}
         return {n: t for n, t in self.tensors.items() if n in known}
+
+    @property
+    def input_shapes(self) -> dict[str, tuple]:
+        """The shapes of the inputs, in their order."""
+        return {n.name: self.shapes[n.name] for n in self.inputs}
+
+    @property
+    def numpy_dtypes(self) -> dict[str, np.dtype]:
+        """The types of the inputs."""
+        return {n.name: np.dtype(to_numpy(self.dtypes[n.name])) for n in self.inputs}
+
+    def as_feed(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return inputs as NumPy arrays of the model's types."""
+        feed = {}
+        for name, value in arrays.items():
+            if name not in self.numpy_dtypes:
+                known = ", ".join(self.numpy_dtypes)
+                raise InvalidValue(f"the model has no input {name!r}; its inputs: {known}.")
+            array = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+            feed[name] = np.ascontiguousarray(array.astype(self.numpy_dtypes[name]))
+        return feed
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Run the symbol; what is neither given nor a parameter, such as labels, is zeros."""
+        fed = {n.name for n in self.inputs}
+        arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
+        found, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        args = {}
+        for name, shape in zip(self.symbol.list_arguments(), found, strict=True):
+            if name in self.arrays:
+                args[name] = self.arrays[name]
+            else:
+                args[name] = arrays[name] if name in arrays else ndarray.zeros(shape)
+        aux = {n.name: self.arrays[n.name] for n in self.graph.auxiliary}
+        executor = self.symbol.bind(cpu(), args, aux_states=aux, grad_req="null")
+        return [o.asnumpy() for o in executor.forward(is_train=False)]
 
     def constant(self, entry: Entry) -> Tensor | None:
         """Return the value of an entry that follows from parameters alone."""

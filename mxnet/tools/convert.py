@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,10 @@ from .. import symbol as sym
 from ..convert import Difference, Report
 from ..convert import convert as convert_model
 from ..convert.compare import compare, test_inputs
+from ..convert.conversion import INT8_SUFFIX
+from ..convert.source import as_model
+from ..convert.to_int8 import INT8_TOLERANCE, convert_to_int8
+from ..dtypes import to_torch
 from ..formats.atomic import one_commit
 from ..model import named_params, write_symbol
 from .input_files import Preparation, read_inputs
@@ -29,7 +35,9 @@ SUFFIXES = {
     "torch": (".pt2",),
     "safetensors": (".safetensors",),
     "mxnet": ("-symbol.json", "-0000.params"),
+    "int8": ("-symbol.json", "-0000.params"),
 }
+TOLERANCE = 1e-4
 
 
 class Job(NamedTuple):
@@ -41,6 +49,7 @@ class Job(NamedTuple):
     cases: list[Arrays]
     places: list[Path]
     tolerance: float
+    calibration: str
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
     shapes = {n: s for n, s in model.complete_shapes(given).items() if n in model.inputs}
     dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
     places = _places(args, model)
-    job = Job(model, shapes, dtypes, cases, places, args.tolerance)
-    report = _write_mxnet(job) if args.to == "mxnet" else _write_other(job)
+    if args.tolerance is None:
+        args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE
+    job = Job(model, shapes, dtypes, cases, places, args.tolerance, args.calibration)
+    report = WRITERS.get(args.to, _write_other)(job)
     _print(args, report, model.symbol.list_outputs(), [str(place) for place in places])
     return 0
 
@@ -65,7 +76,8 @@ def _given_cases(files: list[str], model: Model) -> list[Arrays]:
 
 def _places(args: argparse.Namespace, model: Model) -> list[Path]:
     """Return the files to write, none of which is there already, unless --force."""
-    base = args.output or str(model.files[0].with_name(model.name))
+    name = f"{model.name}{INT8_SUFFIX}" if args.to == "int8" else model.name
+    base = args.output or str(model.files[0].with_name(name))
     for suffix in SUFFIXES[args.to]:
         base = base.removesuffix(suffix)
     places = [Path(base + suffix) for suffix in SUFFIXES[args.to]]
@@ -108,6 +120,26 @@ def _write_mxnet(job: Job) -> Report:
         write_symbol(str(job.places[0]), model.symbol)
         nd.save(str(job.places[1]), named_params(model.arguments, model.auxiliary))
     return report
+
+
+def _write_int8(job: Job) -> Report:
+    """Write an 8-bit model after comparing it with the float model."""
+    params = {**job.model.arguments, **job.model.auxiliary}
+    types = {name: to_torch(dtype) for name, dtype in job.dtypes.items()}
+    source = as_model(job.model.symbol, params, job.shapes, types)
+    prefix = Path(str(job.places[0]).removesuffix(SUFFIXES["int8"][0]))
+    if not job.cases:
+        print(
+            "mx convert: no --input is given, so the 8-bit ranges are those of random numbers; "
+            "accuracy on real data may suffer",
+            file=sys.stderr,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the same, for programs
+        return convert_to_int8(source, prefix, job.tolerance, job.cases, job.calibration)
+
+
+WRITERS = {"mxnet": _write_mxnet, "int8": _write_int8}
 
 
 def _print(args: argparse.Namespace, report: Report, names: list[str], files: list[str]) -> None:

@@ -75,6 +75,25 @@ def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
+    """A name that ends in -int8 is the prefix of both files; the format alone writes nothing."""
+    given = {"data": np.linspace(-1, 1, 8).reshape(2, 4)}
+    report = mx.convert.convert(_dense(), tmp_path / "net-int8", shapes=[(2, 4)], inputs=given)
+    assert 0 < report.largest.relative < report.tolerance == 0.1
+    files = [tmp_path / "net-int8-symbol.json", tmp_path / "net-int8-0000.params"]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    net = mx.gluon.SymbolBlock.imports(str(files[0]), ["data"], str(files[1]))
+    assert net(mx.nd.array(given["data"])).shape == (2, 3)
+    with pytest.warns(UserWarning, match="calibrated on random numbers"):
+        assert mx.convert.convert(_dense(), "int8", shapes=[(2, 4)]).passed
+
+
+def test_int8_inputs_are_named_as_the_model_names_them() -> None:
+    """A wrong name is an error that lists the right ones."""
+    with pytest.raises(InvalidValue, match="no input 'picture'; its inputs: data"):
+        mx.convert.convert(_dense(), "int8", shapes=[(2, 4)], inputs={"picture": np.ones((2, 4))})
+
+
 def _checkpoint(kind: str, folder: pathlib.Path) -> tuple:
     """Return symbol and parameters of one kind of model, and data for it."""
     data = mx.nd.random.normal(shape=(2, 4))

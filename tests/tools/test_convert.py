@@ -114,6 +114,39 @@ def test_a_torch_program_computes_the_same(capsys):
     np.testing.assert_allclose(there.detach().numpy(), right, rtol=1e-4, atol=1e-5)
 
 
+def test_int8_is_calibrated_on_given_inputs_and_runs(capsys):
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 2, 6, 6)).astype(np.float32)
+    np.save("x.npy", x)
+    facts = converted(capsys, CONVOLUTION, "--to", "int8", "--input", "x.npy", "-o", "small")
+    assert facts["written"] == ["small-symbol.json", "small-0000.params"]
+    assert facts["inputs"] == 1
+    assert 0 < facts["outputs"][0]["relative"] < facts["tolerance"] == 0.1
+    saved = mx.nd.load("small-0000.params")
+    assert any(array.dtype == np.int8 for array in saved.values())
+    for model in (CONVOLUTION, "small"):
+        out = f"{Path(model).name}.npy"
+        assert main(["predict", model, "--input", "x.npy", "--output", out]) == 0
+    there, right = np.load("small.npy"), np.load("convolution.npy")
+    np.testing.assert_allclose(there, right, atol=0.1 * abs(right).max())
+
+
+def test_int8_without_inputs_says_that_its_ranges_are_made_up(capsys, folder):
+    for suffix in ("-symbol.json", "-0000.params"):
+        shutil.copy(DENSE + suffix, folder)
+    assert main(["convert", "dense", "--to", "int8", "--shape", "8,5"]) == 0
+    said = capsys.readouterr()
+    assert "random numbers" in said.err
+    assert "wrote dense-int8-symbol.json, dense-int8-0000.params" in said.out
+
+
+def test_int8_above_the_tolerance_writes_nothing(capsys, folder):
+    np.save("x.npy", np.random.default_rng(0).random((4, 5), np.float32))
+    arguments = ["convert", DENSE, "--to", "int8", "--input", "x.npy", "-o", "small"]
+    assert main([*arguments, "--tolerance", "1e-6"]) == 1
+    assert "nothing was written" in capsys.readouterr().err
+    assert [file.name for file in folder.iterdir()] == ["x.npy"]
+
+
 def test_existing_files_are_kept(capsys):
     Path("new-symbol.json").write_text("mine")
     arguments = ["convert", DENSE, "--to", "mxnet", "--shape", "1,5", "-o", "new"]

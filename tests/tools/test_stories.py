@@ -58,3 +58,10 @@ def test_the_demo_through_the_commands(demo, capsys):
     assert main([*arguments, "--input", "images.npy"]) == 0
     (output,) = json.loads(capsys.readouterr().out)["outputs"]
     assert output["relative"] <= 1e-4
+
+    assert main(["convert", "digits", "--to", "int8", "--input", "images.npy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["relative"] <= 0.1
+    size = Path("digits-int8-0000.params").stat().st_size
+    assert size < 0.3 * Path("digits-0000.params").stat().st_size
+    assert main(["predict", "digits-int8", "--input", "images.npy", "--output", "small.npy"]) == 0
+    np.testing.assert_allclose(np.load("small.npy"), demo, atol=0.1 * np.abs(demo).max())

@@ -141,6 +141,49 @@ def quantize_model_mkldnn(
     return quantize_model(type(sym)(heads), arguments, auxiliary, *args, **kwargs)
 
 
+def quantize_folded(
+    sym: Symbol,
+    arguments: Arrays,
+    auxiliary: Arrays,
+    data_names: Sequence[str] = ("data",),
+    quantized_dtype: str = "auto",
+    quantize_mode: str = "full",
+    quantize_granularity: str = "tensor-wise",
+    exclude_layers: Names = None,
+    exclude_layers_match: Names = None,
+    exclude_operators: Names = None,
+    calib_data: Any = None,
+    calib_mode: str = "none",
+    num_calib_examples: int | None = None,
+    ctx: Context = CPU,
+    LayerOutputCollector: Any = None,
+    logger: Any = None,
+) -> tuple[Symbol, Arrays, Arrays]:
+    """Fold batch normalizations and relu into the layers of a symbol, and quantize it.
+
+    `quantize_net_v2` does this for a block; its parameters mean the same here.
+    """
+    _check("calib_mode", calib_mode, MODES)
+    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
+    folded = type(sym)(heads)
+    wanted = Quantization(
+        parameters=arguments,
+        out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
+        full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
+        fuse_relu=True,
+        excluded={*(exclude_layers or ()), *_matching(folded, exclude_layers_match or ())},
+        excluded_ops=exclude_operators or (),
+    )
+    quantized, args = _quantize(folded, arguments, wanted, quantize_granularity, narrow=True)
+    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
+    if collector is None:
+        return quantized, args, auxiliary
+    params = {**arguments, **auxiliary}
+    _collect(folded, params, data_names, ctx, collector, calib_data, num_calib_examples)
+    mode = "naive" if calib_mode == "none" else calib_mode
+    return calib_graph(quantized, args, auxiliary, collector, mode)
+
+
 def quantize_net_v2(
     network: HybridBlock,
     quantized_dtype: str = "auto",
@@ -181,27 +224,13 @@ def quantize_net_v2(
     >>> float(abs(small(x) - net(x)).max().asscalar()) < 0.01
     True
     """
-    _check("calib_mode", calib_mode, MODES)
     inputs, sym, arguments, auxiliary = _trace(network, calib_data, data_shapes, ctx)
-    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
-    folded = type(sym)(heads)
-    excluded = {*(exclude_layers or ()), *_matching(folded, exclude_layers_match or ())}
-    wanted = Quantization(
-        parameters=arguments,
-        out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
-        full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
-        fuse_relu=True,
-        excluded=excluded,
-        excluded_ops=exclude_operators or (),
-    )
-    quantized, args = _quantize(folded, arguments, wanted, quantize_granularity, narrow=True)
-    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
-    if collector is not None:
-        params, names = {**arguments, **auxiliary}, [v.name for v in inputs]
-        _collect(folded, params, names, ctx, collector, calib_data, num_calib_examples)
-        mode = "naive" if calib_mode == "none" else calib_mode
-        quantized, _, _ = calib_graph(quantized, args, auxiliary, collector, mode)
-    return _block(quantized, inputs, {**args, **auxiliary}, ctx)
+    quantized, args, states = quantize_folded(
+        sym, arguments, auxiliary, [v.name for v in inputs], quantized_dtype, quantize_mode,
+        quantize_granularity, exclude_layers, exclude_layers_match, exclude_operators, calib_data,
+        calib_mode, num_calib_examples, ctx, LayerOutputCollector, logger,
+    )  # fmt: skip
+    return _block(quantized, inputs, {**args, **states}, ctx)
 
 
 def quantize_net(
