@@ -7,13 +7,14 @@ JOBS ?= 2
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help test lint format demo bench docs clean
+.PHONY: help test lint format demo bench docs site clean
 
 help:
 	@echo "make test    run the linters, the type checker and all tests"
 	@echo "make demo    train a small network; results go to demo_output/"
 	@echo "make bench   measure speed"
 	@echo "make docs    regenerate stubs and the tables of operators and variables"
+	@echo "make site    build the documentation site in build/site"
 	@echo "make format  format the code"
 	@echo "make clean   remove what the other commands made"
 
@@ -47,6 +48,9 @@ docs: $(READY)
 	$(BIN)/python -m tools.stubs
 	$(BIN)/python -m tools.operator_table
 	$(BIN)/python -m tools.env_table
+
+site: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
 
 clean:
 	rm -rf .venv build dist demo_output .pytest_cache .ruff_cache

@@ -16,7 +16,7 @@ from tools.env_table import PAGE, with_table
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "mxnet/**/README.md", "tests/**/README.md")
+    for pattern in ("*.md", "docs/**/*.md", "mxnet/**/README.md", "tests/**/README.md")
     for path in ROOT.glob(pattern)
 )
 
@@ -58,27 +58,40 @@ def test_named_files_exist(page: pathlib.Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def _programs() -> list[tuple[str, str]]:
-    """Return the Python programs of the how-to pages: each block stands alone."""
-    found = []
-    for name in ("adding-an-operator",):
-        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-        blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-        found += [(f"{name}-{i}", block) for i, block in enumerate(blocks)]
-    return found
+PROGRAMS = [
+    page
+    for page in PAGES
+    if page.parent in (ROOT, *ROOT.glob("docs/**"))
+    and "```python" in page.read_text(encoding="utf-8")
+]
 
 
-@pytest.mark.parametrize(("name", "program"), _programs(), ids=[n for n, _ in _programs()])
-def test_programs_of_how_tos_run(name: str, program: str, tmp_path: pathlib.Path) -> None:
-    """They declare operators, so each runs in a process of its own."""
-    path = tmp_path / "program.py"
-    path.write_text(program, encoding="utf-8")
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_programs_of_a_page_run_and_print_what_it_says(
+    page: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """The Python blocks of a page are one program, run in a process of its own."""
     done = subprocess.run(
-        [sys.executable, str(path)],
+        [sys.executable, "-m", "tools.run_page", str(page)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
+    """Every page is in the navigation, and every link and anchor leads somewhere."""
+    pytest.importorskip("mkdocs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-q", "--site-dir", str(tmp_path / "site")],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "site" / "reference" / "ndarray" / "index.html").exists()

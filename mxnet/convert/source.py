@@ -137,6 +137,23 @@ def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
     return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
 
 
+def _finish_initialization(
+    symbol: Symbol, block: HybridBlock, order: list[str], shapes: Shapes | None
+) -> None:
+    """Give parameters that wait for the first batch the shapes that follow from the inputs'."""
+    waiting = {n: p for n, p in block.collect_params().items() if p._deferred_init}
+    if not waiting or shapes is None:
+        return
+    given = shapes if isinstance(shapes, Mapping) else dict(zip(order, shapes, strict=False))
+    sizes = {n: tuple(d if isinstance(d, int) else 1 for d in s) for n, s in given.items()}
+    found, _, states = symbol.infer_shape_partial(**sizes)
+    names = symbol.list_arguments() + symbol.list_auxiliary_states()
+    for name, shape in zip(names, [*found, *states], strict=True):
+        if name in waiting and shape and all(shape):
+            waiting[name].shape = shape
+            waiting[name]._finish_deferred_init()
+
+
 def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
     """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
@@ -150,6 +167,7 @@ def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
             order = list(shapes)
         made = block(*(sym.var(n) for n in order))
         symbol = sym.Group(list(made)) if isinstance(made, list | tuple) else made
+    _finish_initialization(symbol, block, order, shapes)
     places = block._collect_params_with_prefix()
     arrays, names = {}, {}
     for place, parameter in places.items():

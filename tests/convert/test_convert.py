@@ -160,3 +160,12 @@ def test_not_a_number_on_one_side_is_no_agreement() -> None:
     report = Report("onnx", 1e-5)
     report.add("x", [Difference(np.inf, np.inf)])
     assert not report.passed
+
+
+def test_blocks_that_have_not_run_yet_take_shapes_from_the_inputs() -> None:
+    """Parameters whose initialization was deferred are initialized by the given shapes."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(2, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
+    net.initialize()
+    assert mx.convert.convert(net, "onnx", shapes=[(1, 1, 5, 5)]).passed
+    assert net[2].weight.shape == (3, 18)

@@ -1,0 +1,236 @@
+"""Write the API reference as Markdown: one page for each public module, from live docstrings.
+
+The functions of ``mx.nd``, ``mx.sym`` and ``mx.np`` are generated from operator records, so a
+reader of source files would not find them. The site builds these pages (`tools/site_hooks.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Iterator
+
+__all__ = ["PAGES", "ReferencePage", "public_names", "render"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferencePage:
+    """A page of the reference: the module, and the name that people write for it."""
+
+    module: str
+    title: str
+    homes: tuple[str, ...] = ()  # other modules whose names belong on the page
+
+    @property
+    def path(self) -> str:
+        """Return where the page lies in the site."""
+        return f"reference/{self.module.removeprefix('mxnet.')}.md"
+
+
+_HOMES = {
+    "ndarray": ("mxnet.ndarray.op",),  # where generated functions live
+    "symbol": ("mxnet.symbol.op",),
+    "numpy_extension": ("mxnet.ndarray.op", "mxnet.ndarray.contrib", "mxnet.util"),
+    "random": ("mxnet.ndarray.random",),
+}
+
+PAGES = tuple(
+    ReferencePage(f"mxnet.{module}", title, _HOMES.get(module.partition(".")[0], ()))
+    for module, title in (
+        ("ndarray", "mx.nd"),
+        ("ndarray.contrib", "mx.nd.contrib"),
+        ("ndarray.linalg", "mx.nd.linalg"),
+        ("ndarray.random", "mx.nd.random"),
+        ("ndarray.sparse", "mx.nd.sparse"),
+        ("ndarray.image", "mx.nd.image"),
+        ("autograd", "mx.autograd"),
+        ("random", "mx.random"),
+        ("context", "mx.context"),
+        ("numpy", "mx.np"),
+        ("numpy.linalg", "mx.np.linalg"),
+        ("numpy.random", "mx.np.random"),
+        ("numpy_extension", "mx.npx"),
+        ("symbol", "mx.sym"),
+        ("symbol.contrib", "mx.sym.contrib"),
+        ("gluon", "mx.gluon"),
+        ("gluon.nn", "mx.gluon.nn"),
+        ("gluon.rnn", "mx.gluon.rnn"),
+        ("gluon.loss", "mx.gluon.loss"),
+        ("gluon.data", "mx.gluon.data"),
+        ("gluon.data.vision", "mx.gluon.data.vision"),
+        ("gluon.data.vision.transforms", "mx.gluon.data.vision.transforms"),
+        ("gluon.utils", "mx.gluon.utils"),
+        ("gluon.model_zoo.vision", "mx.gluon.model_zoo.vision"),
+        ("gluon.contrib.nn", "mx.gluon.contrib.nn"),
+        ("gluon.contrib.rnn", "mx.gluon.contrib.rnn"),
+        ("gluon.contrib.estimator", "mx.gluon.contrib.estimator"),
+        ("module", "mx.mod"),
+        ("model", "mx.model"),
+        ("rnn", "mx.rnn"),
+        ("executor", "mx.executor"),
+        ("optimizer", "mx.optimizer"),
+        ("lr_scheduler", "mx.lr_scheduler"),
+        ("initializer", "mx.init"),
+        ("metric", "mx.metric"),
+        ("callback", "mx.callback"),
+        ("monitor", "mx.monitor"),
+        ("kvstore", "mx.kvstore"),
+        ("distributed", "mx.distributed"),
+        ("checkpoint", "mx.checkpoint"),
+        ("io", "mx.io"),
+        ("recordio", "mx.recordio"),
+        ("image", "mx.image"),
+        ("operator", "mx.operator"),
+        ("visualization", "mx.viz"),
+        ("profiler", "mx.profiler"),
+        ("contrib.amp", "mx.contrib.amp"),
+        ("contrib.quantization", "mx.contrib.quantization"),
+        ("contrib.text.embedding", "mx.contrib.text.embedding"),
+        ("contrib.text.vocab", "mx.contrib.text.vocab"),
+        ("onnx", "mx.onnx"),
+        ("convert", "mx.convert"),
+        ("runtime", "mx.runtime"),
+        ("util", "mx.util"),
+        ("test_utils", "mx.test_utils"),
+    )
+)
+
+
+def public_names(
+    module: types.ModuleType, homes: tuple[str, ...] = ()
+) -> Iterator[tuple[str, object]]:
+    """Yield the public classes and functions of a module in alphabetical order.
+
+    Names that a module only imports are left out, unless they come from one of `homes`.
+
+    >>> import mxnet as mx
+    >>> [name for name, _ in public_names(mx.lr_scheduler)][:2]
+    ['CosineScheduler', 'FactorScheduler']
+    """
+    homes = (module.__name__, *homes)
+    for name in sorted(set(getattr(module, "__all__", None) or dir(module)), key=str.lower):
+        value = getattr(module, name, None)
+        home = getattr(value, "__module__", None) or ""
+        if (
+            not name.startswith("_")
+            and callable(value)
+            and any(home == h or home.startswith(f"{h}.") for h in homes)
+        ):
+            yield name, value
+
+
+def _signature(value: object, head: str) -> list[str]:
+    """Return the lines of a call: names and defaults, without annotations."""
+    try:
+        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return [f"{head}(...)"]
+    plain = [str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self"]
+    texts = [re.sub(r" at 0x[0-9a-f]+", "", text) for text in plain]
+    line = f"{head}({', '.join(texts)})"
+    if len(line) <= 88:
+        return [line]
+    return [f"{head}(", textwrap.indent(textwrap.fill(", ".join(texts), 84), "    "), ")"]
+
+
+_UNDERLINE = re.compile(r"^-{3,}\s*$")
+
+
+def _sections(doc: str) -> Iterator[tuple[str, list[str]]]:
+    """Split a NumPy-style docstring into (title, lines); the text on top has no title."""
+    title, lines = "", []
+    rows = doc.splitlines()
+    at = 0
+    while at < len(rows):
+        if at + 1 < len(rows) and rows[at].strip() and _UNDERLINE.match(rows[at + 1].strip()):
+            yield title, lines
+            title, lines = rows[at].strip(), []
+            at += 2
+            continue
+        lines.append(rows[at])
+        at += 1
+    yield title, lines
+
+
+def _prose(lines: list[str]) -> list[str]:
+    """Return Markdown of text in which ``>>>`` begins an example."""
+    out: list[str] = []
+    inside = False
+    for line in lines:
+        starts = line.lstrip().startswith(">>>")
+        if starts and not inside:
+            out += ["", "```pycon"]
+            inside = True
+        elif inside and not line.strip():
+            out += ["```", ""]
+            inside = False
+            continue
+        out.append(line if inside else line.replace("|", "&#124;"))
+    return [*out, "```"] if inside else out
+
+
+def _fields(lines: list[str]) -> list[str]:
+    """Return a Markdown list of a section whose rows are ``name : type`` and a sentence."""
+    out: list[str] = []
+    for line in inspect.cleandoc("\n".join(lines)).splitlines():
+        if not line.strip():
+            continue
+        if line.startswith((" ", "\t")):
+            out.append(f"    {line.strip()}")
+            continue
+        name, _, kind = line.partition(" : ")
+        out.append(f"- `{name.strip()}`" + (f" ({kind.strip()})" if kind else "") + "  ")
+    return out
+
+
+_LISTS = {"Parameters", "Other Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns"}
+_LISTS |= {"Inputs", "Outputs"}
+
+
+def _docstring(value: object) -> list[str]:
+    doc = inspect.getdoc(value)
+    if not doc:
+        return []
+    out: list[str] = []
+    for title, lines in _sections(doc):
+        if title:
+            out += ["", f"**{title}**", ""]
+        out += _fields(lines) if title in _LISTS else _prose(lines)
+    return out
+
+
+def _methods(value: type) -> Iterator[tuple[str, object]]:
+    """Yield the methods that a class defines itself and documents."""
+    for name, method in sorted(vars(value).items()):
+        plain = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
+        if name.startswith("_") or name in ("forward", "hybrid_forward"):
+            continue
+        if inspect.isfunction(plain) and plain.__doc__:
+            yield name, plain
+
+
+def _entry(title: str, name: str, value: object) -> list[str]:
+    kind = "class " if inspect.isclass(value) else ""
+    call = _signature(value, f"{kind}{title}.{name}")
+    out = [f"## {name}", "", "```python", *call, "```", "", *_docstring(value)]
+    if inspect.isclass(value):
+        for method, function in _methods(value):
+            call = _signature(function, method)
+            out += ["", f"### {name}.{method}", "", "```python", *call, "```", ""]
+            out += _docstring(function)
+    return [*out, ""]
+
+
+def render(page: ReferencePage) -> str:
+    """Return the Markdown of a page."""
+    module = importlib.import_module(page.module)
+    out = [f"# {page.title}", "", f"`import {page.module}`", ""]
+    summary = (inspect.getdoc(module) or "").partition("\n\n")[0]
+    out += [summary, ""]
+    for name, value in public_names(module, page.homes):
+        out += _entry(page.title, name, value)
+    return "\n".join(out) + "\n"
