@@ -46,13 +46,15 @@ def tree(size: float, workers: int, net: Network) -> float:
 
 
 def two_bit(size: float, workers: int, net: Network) -> float:
-    """Return the time of 2-bit sums: whole messages for up to 4 workers, else shares of them."""
-    if workers <= 4:
-        return (workers - 1) * (net.latency + size / 16 / net.bandwidth)
-    values = size / 4
-    sums = values * (1 if workers < 128 else 2)
-    sent = (workers - 1) / workers * (size / 16 + sums)
-    return 2 * (workers - 1) * net.latency + sent / net.bandwidth
+    """Return the time of 2-bit sums: all signs between two workers, else shares and their sums.
+
+    Sums are taken as evenly spread; most are 0, so that the true messages are shorter.
+    """
+    if workers == 2:
+        return net.latency + size / 20 / net.bandwidth
+    bits = 1.6 + math.log2(2 * workers - 1)
+    sent = (workers - 1) / workers * size * bits / 32
+    return 4 * (workers - 1) * net.latency + sent / net.bandwidth
 
 
 def buckets(model: Model, limit: int = BUCKET) -> list[tuple[float, float]]:

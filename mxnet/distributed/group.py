@@ -125,14 +125,31 @@ class Group:
         self.finish(dist.all_gather(parts, tensor.contiguous(), group=on, async_op=True), what)
         return rows
 
-    def exchange(self, rows: Tensor, what: str) -> Tensor:
-        """Send one row to each rank, and return the rows that came for this one, by rank."""
+    def exchange_ragged(self, parts: Sequence[Tensor], what: str) -> list[Tensor]:
+        """Send one flat tensor to each rank, and return those that came for this one, by rank."""
         if self.size == 1:
-            return rows
-        self.bytes_sent += (self.size - 1) * rows[0].numel() * rows.element_size()
-        received = torch.empty_like(rows)
-        self.finish(dist.all_to_all_single(received, rows.contiguous(), async_op=True), what)
-        return received
+            return list(parts)
+        lengths = torch.tensor([len(part) for part in parts])
+        expected = torch.empty_like(lengths)
+        self.bytes_sent += (self.size - 1) * lengths.element_size()
+        self.finish(dist.all_to_all_single(expected, lengths, async_op=True), what)
+        received = parts[0].new_empty(int(expected.sum()))
+        self.finish(
+            self.start_exchange(received, torch.cat(list(parts)), expected, lengths.tolist()), what
+        )
+        return list(received.split(expected.tolist()))
+
+    def start_exchange(
+        self, received: Tensor, sent: Tensor, received_sizes: Sequence[int], sizes: Sequence[int]
+    ) -> Any:
+        """Start to send consecutive parts of a flat tensor to the ranks; `finish` waits for it."""
+        if self.size == 1:
+            received.copy_(sent)
+            return None
+        self.bytes_sent += (sent.numel() - sizes[self.rank]) * sent.element_size()
+        return dist.all_to_all_single(
+            received, sent, list(map(int, received_sizes)), list(sizes), async_op=True
+        )
 
     def gather_bytes(self, data: bytes, what: str) -> list[bytes]:
         """Return the bytes of all ranks, which may differ in length."""

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from .. import optimizer as opt
-from ..distributed.group import NOT_LAUNCHED, join_group
+from ..distributed.group import NOT_LAUNCHED
 from ..distributed.watch import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
@@ -29,19 +29,20 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from . import async_server
 from .async_server import Payload
+from .distributed import DistributedStore
 from .keys import Key, dense_outputs, grouped
-from .kvstore import ASYNC, KVStore
+from .kvstore import ASYNC
 from .summing import summed
 
 __all__ = ["DistAsyncStore"]
 
 
-class DistAsyncStore(KVStore):
+class DistAsyncStore(DistributedStore):
     """A store whose servers apply each push at once; `mx.kvstore.create('dist_async')`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, ASYNC)
-        self._group = group = join_group()
+        group = self._group
         if group.job is None:
             raise MXNetError(NOT_LAUNCHED)
         servers = group.job.servers
@@ -103,19 +104,12 @@ class DistAsyncStore(KVStore):
 
     # -- arrays in and out --------------------------------------------------------------------
 
-    def init(self, key: Any, value: Any) -> None:
-        """Give keys their first values, which are those of rank 0, and wait for all workers."""
-        entries = list(grouped("init", key, value))
-        self._check_new(entries)
-        facts = ", ".join(f"key {k} {v.shape} {v.dtype} {v.stype}" for k, (v, *_) in entries)
-        self._group.agree(facts, "shape or dtype at init")
-        for one, (first, *_) in entries:
-            if self.rank == 0:
-                payload = Payload.of(first)
-                owner = self._owner(one)
-                self._result(owner, self._call(owner, async_server.init, one, payload), "init")
-            self._stored[one] = _outline(first)
-        self._group.barrier("init")
+    def _init_value(self, key: Key, value: NDArray) -> NDArray:
+        if self.rank == 0:
+            owner = self._owner(key)
+            call = self._call(owner, async_server.init, key, Payload.of(value))
+            self._result(owner, call, "init")
+        return _empty_like(value)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Send the sum over devices of each key to its server, which applies it at once."""
@@ -189,9 +183,6 @@ class DistAsyncStore(KVStore):
         calls = [(o, self._call(o, function, *arguments)) for o in self._owners]
         return [self._result(o, call, function.__name__) for o, call in calls]
 
-    def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
-        """Accept an updater without effect, as MXNet's distributed stores do: use an optimizer."""
-
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
         """Gather the optimizer's states from all servers into a file."""
         self._settle()
@@ -220,25 +211,6 @@ class DistAsyncStore(KVStore):
         """Refuse: only synchronous stores compress."""
         raise MXNetError(f"Gradient compression is not supported for {self._name!r} stores.")
 
-    # -- facts --------------------------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """The number of this worker, from 0."""
-        return self._group.rank
-
-    @property
-    def num_workers(self) -> int:
-        """The number of workers."""
-        return self._group.size
-
-    def barrier(self) -> None:
-        """Wait until the pushes of all workers up to here have been applied."""
-        self._settle()
-        self._group.barrier()
-
-    _barrier = barrier
-
     def _finish(self) -> None:
         """At the end of the program wait for all pushes: workers may be servers as well."""
         if not self._group.watch.has_failed:
@@ -256,8 +228,8 @@ def _settings(optimizer: opt.Optimizer | None) -> tuple:
     return rate, optimizer.wd, optimizer.rescale_grad
 
 
-def _outline(array: NDArray) -> NDArray:
-    """Return an array that has the shape of another, and no content."""
+def _empty_like(array: NDArray) -> NDArray:
+    """Return an array with the shape and dtype of another, and no values."""
     if array.stype != "default":
         return sparse_zeros(array.stype, array.shape, dtype=array.dtype)
     return wrap_plain(NDArray, torch.empty(array.shape, dtype=plain(array).dtype, device="meta"))

@@ -6,15 +6,13 @@ worker applies the same update to its copy, so the copies stay equal bit by bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .. import optimizer as opt
-from ..distributed.group import join_group
 from ..distributed.overlap import OverlappedSums, can_send_early
 from ..distributed.reduction import Reducer, Reduction
 from ..imperative.handle import plain, wrap_plain
@@ -22,15 +20,16 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
 from ..ndarray.sparse.base import make
 from .compression import HALF_TYPES, TwoBit, make_compression
+from .distributed import DistributedStore
 from .keys import Key, grouped
-from .kvstore import SYNC, KVStore
+from .kvstore import SYNC
 from .packing import sum_packed
 from .summing import summed
 
 __all__ = ["DistSyncStore"]
 
 
-class DistSyncStore(KVStore):
+class DistSyncStore(DistributedStore):
     """A store that all workers of a job share; make it with `mx.kvstore.create('dist_sync')`.
 
     All workers push and pull the same keys in the same order. Without an optimizer the sum over
@@ -40,30 +39,18 @@ class DistSyncStore(KVStore):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, SYNC)
-        self._group = join_group()
         self._reducer = Reducer(self._group)
         self._pending: list[Reduction] = []
         self._group.barrier(f"create({name!r})")
 
     # -- arrays in and out --------------------------------------------------------------------
 
-    def init(self, key: Any, value: Any) -> None:
-        """Give keys their first values, which are those of rank 0, and wait for all workers."""
-        entries = list(grouped("init", key, value))
-        self._check_new(entries)
-        facts = ", ".join(
-            f"key {k} {v.shape} {np.dtype(v.dtype).name} {v.stype}" for k, (v, *_) in entries
-        )
-        self._group.agree(facts, "shape or dtype at init")
-        for one, values in entries:
-            self._stored[one] = self._first_value(one, values[0].copy())
-
-    def _first_value(self, key: Key, value: Any) -> NDArray:
-        """Return rank 0's value of a key."""
+    def _init_value(self, key: Key, value: Any) -> NDArray:
         what = f"init of key {key}"
         if value.stype == "default":
-            self._group.broadcast(plain(value), 0, what)
-            return value
+            first = value.copy()
+            self._group.broadcast(plain(first), 0, what)
+            return first
         rows = self._group.gather_ragged(value._indices, what)
         values = self._group.gather_ragged(value._values, what)
         return _row_sparse(values[:1], rows[:1], value)
@@ -182,9 +169,6 @@ class DistSyncStore(KVStore):
         self._group.agree(_described(optimizer), "the optimizer")
         self._updater = opt.get_updater(optimizer)
 
-    def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
-        """Accept an updater without effect, as MXNet's distributed stores do: use an optimizer."""
-
     def _facts(self) -> str:
         """Return what the workers must agree on in each round, or their weights would part."""
         if self._updater is None:
@@ -211,30 +195,6 @@ class DistSyncStore(KVStore):
             self._reducer.wire, self._compression = HALF_TYPES[kind], None
         else:
             self._compression = make_compression(compression_params)
-
-    # -- facts --------------------------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """The number of this worker, from 0."""
-        return self._group.rank
-
-    @property
-    def num_workers(self) -> int:
-        """The number of workers."""
-        return self._group.size
-
-    @property
-    def bytes_sent(self) -> int:
-        """Payload that this worker has sent to others since the job began."""
-        return self._group.bytes_sent
-
-    def barrier(self) -> None:
-        """Wait for all workers."""
-        self._settle()
-        self._group.barrier()
-
-    _barrier = barrier
 
 
 def _dtype_of(array: Any) -> torch.dtype:

@@ -1,4 +1,10 @@
-"""Sums of 2-bit gradients over workers: four values travel in one byte."""
+"""Sums of 2-bit gradients over workers, in few bytes.
+
+A compressed gradient is -1, 0 or 1 times the threshold. Two workers send each other all their
+signs, five in a byte: 1/20 of the bytes of a float32 sum. More workers split the signs into one
+share each: everyone sends every share to its owner, which adds them up and sends the sums back.
+Both messages are Huffman-coded, as most gradients are below the threshold and most sums small.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import functools
 import zlib
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,84 +20,135 @@ from ..distributed.group import Disagreement, Group, ranks_of
 from .compression import TwoBit
 from .keys import Key
 
-DIRECT = 4  # so many workers send whole messages to each other
-SIGNATURE = 4  # bytes after the values, by which workers see that all mean the same keys
+CHECKSUM = 4  # bytes in front of signs, by which workers see that all mean the same keys
 
 
-def pack(sent: Tensor) -> Tensor:
-    """Return signs as bytes of four values: 0, 1 for plus, 2 for minus.
+def pack(digits: Tensor, base: int, count: int) -> Tensor:
+    """Return whole numbers below `base` as bytes that hold `count` of them.
 
-    >>> pack(torch.tensor([0.5, 0.0, -0.5, 0.5, 0.5])).tolist()
-    [97, 1]
+    Byte i holds the i-th number of each of `count` equal parts of the input, so that all
+    arithmetic runs on contiguous memory.
+
+    >>> pack(torch.tensor([0, 1, 2, 2, 1, 0], dtype=torch.uint8), 3, 5).tolist()
+    [15, 7]
     """
-    flat = sent.reshape(-1)
-    codes = torch.zeros(-(-len(flat) // 4) * 4, dtype=torch.uint8, device=flat.device)
-    codes[: len(flat)] = (flat > 0).to(torch.uint8) + 2 * (flat < 0).to(torch.uint8)
-    quads = codes.view(-1, 4)
-    return quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6
+    length = -(-len(digits) // count)
+    padded = torch.zeros(length * count, dtype=torch.uint8)
+    padded[: len(digits)] = digits
+    parts = padded.view(count, length)
+    packed = parts[-1].clone()
+    for part in parts[:-1].flip(0):
+        packed.mul_(base).add_(part)
+    return packed
 
 
 @functools.cache
-def _meanings() -> Tensor:
-    """Return the four signs of each byte."""
-    codes = torch.arange(256).view(-1, 1) >> torch.tensor([0, 2, 4, 6]) & 3
-    return torch.tensor([0, 1, -1, 0], dtype=torch.int8)[codes]
+def _digits(base: int, count: int) -> np.ndarray:
+    """Return the numbers in each byte, as a table of `count` rows."""
+    powers = np.array([[base**i] for i in range(count)])
+    return (np.arange(256) // powers % base).astype(np.uint8)
 
 
-def unpack_sum(rows: Tensor, count: int) -> Tensor:
-    """Return the sum of packed rows as whole numbers.
+def unpack(packed: Tensor, base: int, count: int, length: int) -> Tensor:
+    """Return the first `length` numbers that `pack` put into bytes.
 
-    >>> unpack_sum(torch.tensor([[97, 1], [1, 2]], dtype=torch.uint8), 5).tolist()
-    [2, 0, -1, 1, 0]
+    >>> unpack(torch.tensor([15, 7], dtype=torch.uint8), 3, 5, 6).tolist()
+    [0, 1, 2, 2, 1, 0]
     """
-    meanings = _meanings().to(rows.device)
-    total = torch.zeros((rows.shape[1], 4), dtype=torch.int16, device=rows.device)
-    for row in rows:
-        total += meanings[row.int()]
-    return total.view(-1)[:count]
+    found = np.take(_digits(base, count), packed.numpy(), axis=1)
+    return torch.from_numpy(found.reshape(-1)[:length])
 
 
 def sum_packed(
     group: Group, compression: TwoBit, keys: Sequence[Key], values: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Compress values, exchange them with all workers, and return the sums."""
-    packed = [pack(compression((k, 0), v)) for k, v in zip(keys, values, strict=True)]
-    mark = zlib.crc32(repr(list(keys)).encode()).to_bytes(SIGNATURE, "little")
-    message = torch.cat([*packed, torch.tensor(list(mark), dtype=torch.uint8).to(packed[0])])
-    if mark not in compression.agreed:  # sizes must be equal before anything travels
+    """Compress values, sum them over all workers, and return the sums."""
+    parts = [compression((k, 0), v) for k, v in zip(keys, values, strict=True)]
+    signs = torch.cat([p.reshape(-1).sign().to(torch.int8) for p in parts]).cpu()
+    checksum = zlib.crc32(repr(list(keys)).encode()).to_bytes(CHECKSUM, "little")
+    if checksum not in compression.agreed:  # sizes must be equal before anything travels
         group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
-        compression.agreed.add(mark)
-    totals = sum_signs(group, message, f"the compressed sum of {len(keys)} keys")
-    _check(group, keys, message, totals)
-    sums, start = [], 0
-    for part, value in zip(packed, values, strict=True):
-        total = totals[4 * start : 4 * start + value.numel()]
-        sums.append(total.to(value.dtype).mul_(compression.threshold).view(value.shape))
-        start += len(part)
-    return sums
+        compression.agreed.add(checksum)
+    totals = sum_signs(group, signs, checksum, keys)
+    sums = totals.to(values[0].device).split([v.numel() for v in values])
+    return [
+        total.to(v.dtype).mul_(compression.threshold).view(v.shape)
+        for total, v in zip(sums, values, strict=True)
+    ]
 
 
-def sum_signs(group: Group, message: Tensor, what: str) -> Tensor:
-    """Return the sums over workers of packed signs, four for each byte.
+def sum_signs(group: Group, signs: Tensor, checksum: bytes, keys: Sequence[Key]) -> Tensor:
+    """Return the sums of -1, 0 and 1 over all workers, as small integers."""
+    what = f"the compressed sum of {len(keys)} keys"
+    head = torch.frombuffer(bytearray(checksum), dtype=torch.uint8)
+    if group.size <= 2:
+        messages = group.gather(torch.cat([head, _pack_signs(signs)]), what)
+        _check(group, messages, keys)
+        return _unpack_signs(messages[:, CHECKSUM:], len(signs)).sum(0)
+    length = -(-len(signs) // group.size)
+    padded = signs.new_zeros(length * group.size)
+    padded[: len(signs)] = signs
+    shares = padded.view(group.size, length)
+    messages = [torch.cat([head, encode(_pack_signs(share))]) for share in shares]
+    received = group.exchange_ragged(messages, what)
+    _check(group, received, keys)
+    rows = _unpack_signs([decode(message[CHECKSUM:]) for message in received], length)
+    # Each worker knows its own signs, so it is sent the sums of the others' alone.
+    others = rows.sum(0, dtype=torch.int16) - rows
+    coded = [encode(_pack_sums(row, group.size - 1)) for row in others]
+    sums = [
+        _unpack_sums(decode(message), group.size - 1, length)
+        for message in group.exchange_ragged(coded, what)
+    ]
+    return (torch.stack(sums) + shares).view(-1)[: len(signs)]
 
-    Few workers send their whole message to each other, which is least. With more of them each
-    sums its share of all messages, and sends the sums to the others: the bytes do not grow with
-    the number of workers then.
+
+def _pack_signs(signs: Tensor) -> Tensor:
+    return pack((signs + 1).to(torch.uint8), 3, 5)
+
+
+def _unpack_signs(messages: Sequence[Tensor] | Tensor, length: int) -> Tensor:
+    return torch.stack([unpack(m, 3, 5, length) for m in messages]).to(torch.int8) - 1
+
+
+def _pack_sums(sums: Tensor, most: int) -> Tensor:
+    """Return numbers from -most to most as bytes."""
+    if most > 127:
+        return sums.contiguous().view(torch.uint8)
+    return pack((sums + most).to(torch.uint8), 2 * most + 1, _per_byte(2 * most + 1))
+
+
+def _unpack_sums(message: Tensor, most: int, length: int) -> Tensor:
+    if most > 127:
+        return message.view(torch.int16)
+    base = 2 * most + 1
+    return unpack(message, base, _per_byte(base), length).to(torch.int16) - most
+
+
+def _per_byte(base: int) -> int:
+    """Return how many numbers below `base` a byte holds.
+
+    >>> _per_byte(3), _per_byte(5), _per_byte(16), _per_byte(17)
+    (5, 3, 2, 1)
     """
-    if group.size <= DIRECT:
-        return unpack_sum(group.gather(message, what), 4 * len(message))
-    share = -(-len(message) // group.size)
-    padded = message.new_zeros(share * group.size)
-    padded[: len(message)] = message
-    rows = group.exchange(padded.view(group.size, share), what)
-    sums = unpack_sum(rows, 4 * share)
-    narrow = sums.to(torch.int8) if group.size < 128 else sums
-    return group.gather(narrow, what).view(-1)[: 4 * len(message)]
+    return next(count for count in (5, 4, 3, 2, 1) if base**count <= 256)
 
 
-def _check(group: Group, keys: Sequence[Key], message: Tensor, totals: Tensor) -> None:
-    """Raise unless all workers have sent the same signature, and so the same keys."""
-    mine = unpack_sum(message[None, -SIGNATURE:], 4 * SIGNATURE) * group.size
-    if not mine.equal(totals[-4 * SIGNATURE :].to(mine.dtype)):
+def _check(group: Group, messages: Sequence[Tensor] | Tensor, keys: Sequence[Key]) -> None:
+    """Raise unless all workers have sent the same checksum, and so the same keys."""
+    mine = messages[group.rank][:CHECKSUM]
+    if not all(mine.equal(message[:CHECKSUM]) for message in messages):
         shown = group.gather_bytes(", ".join(map(str, keys)).encode(), "a comparison of keys")
         raise Disagreement(f"Workers push different keys: {ranks_of([s.decode() for s in shown])}.")
+
+
+def encode(message: Tensor) -> Tensor:
+    """Return bytes in the Huffman code of their frequencies (raw deflate, without matches)."""
+    coder = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_HUFFMAN_ONLY)
+    coded = coder.compress(message.numpy()) + coder.flush()
+    return torch.frombuffer(bytearray(coded), dtype=torch.uint8)
+
+
+def decode(coded: Tensor) -> Tensor:
+    """Return the bytes that `encode` coded."""
+    return torch.frombuffer(bytearray(zlib.decompress(coded.numpy(), -15)), dtype=torch.uint8)

@@ -22,7 +22,6 @@ def run_all():
     hvd.init()
     for story in (
         compressed_sums_follow_mxnets_arithmetic,
-        compressed_sums_of_many_workers_are_the_same,
         half_precision_sums,
         every_name_sums,
         trainers_equal_one_process,
@@ -51,6 +50,13 @@ def run_some():
     print("done")
 
 
+def run_compressed():
+    """Run the story of 2-bit sums."""
+    hvd.init()
+    compressed_sums_follow_mxnets_arithmetic()
+    print("done")
+
+
 def part(array):
     """Return this worker's part of an array."""
     return array[hvd.rank() :: hvd.size()]
@@ -63,7 +69,7 @@ def assert_same(found, wanted, tolerance=1e-6):
 # -- stores ------------------------------------------------------------------------------------
 
 
-def compressed_sums_follow_mxnets_arithmetic(most=None):
+def compressed_sums_follow_mxnets_arithmetic():
     store = mx.kvstore.create("dist_sync")
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     store.init("w", nd.ones(40003) * 7)
@@ -82,15 +88,7 @@ def compressed_sums_follow_mxnets_arithmetic(most=None):
         store.pull("w", out=out)
         np.testing.assert_allclose(out.asnumpy(), sent.sum(0), atol=1e-6)
         floats = 2 * (hvd.size() - 1) / hvd.size() * 40003 * 4  # what their sum would send
-        assert store.bytes_sent - before <= floats * (most or hvd.size() / 30)  # 1/15 for two
-
-
-def compressed_sums_of_many_workers_are_the_same():
-    from mxnet.kvstore import packing
-
-    packing.DIRECT, kept = 1, packing.DIRECT
-    compressed_sums_follow_mxnets_arithmetic(most=0.16)
-    packing.DIRECT = kept
+        assert store.bytes_sent - before <= floats / 15
 
 
 def half_precision_sums():

@@ -29,6 +29,7 @@ def test_costs_of_rings_trees_and_two_bits():
     net = Network("simple", 1.0, 0.0)
     assert ring(8, 2, net) == tree(8, 2, net) == 8
     assert ring(8, 4, net) == tree(8, 4, net) == 12
-    assert two_bit(8, 2, net) == 0.5
+    assert two_bit(8, 2, net) == 0.4
+    assert two_bit(8, 4, net) < ring(8, 4, net) / 10
     slow = Network("far", 1e30, 1.0)
     assert (ring(8, 8, slow), tree(8, 8, slow)) == (14, 6)

@@ -15,6 +15,11 @@ def test_workers_agree_with_one_process(workers):
         assert process.out.split()[-1] == "asynchronous_pushes_are_not_lost", process.out
 
 
+def test_compressed_sums_of_four_workers():
+    for process in succeeded(run_forked(stories.run_compressed, 4)):
+        assert process.out == "done\n"
+
+
 def test_a_job_may_have_one_worker():
     (process,) = succeeded(run_forked(stories.run_some, 1))
     assert process.out == "done\n"
