@@ -81,10 +81,15 @@ def refuse_bool(name: str) -> DTypeError:
     )
 
 
-def document(function: Callable, name: str, sentence: str, example: str | None) -> Callable:
-    """Give a family member its name and docstring; an example is ``call -> result``."""
+def document(
+    function: Callable, name: str, sentence: str, example: str | None, parameters: str = ""
+) -> Callable:
+    """Give a family member its name and docstring; an example is ``call -> result``.
+
+    `parameters` is the family's ``Parameters`` section, where the glossary is not enough.
+    """
     function.__name__ = function.__qualname__ = name.lstrip("_")
-    doc = sentence
+    doc = f"{sentence}\n\n{parameters}" if parameters else sentence
     if example:
         given, wanted = example.split(" -> ")
         doc += f"\n\n    >>> {given}\n    {wanted}\n    "
@@ -310,6 +315,13 @@ def as_vector(out: Tensor) -> Tensor:
     return out.reshape(1) if out.requires_grad else out.resize_(1)
 
 
+_REDUCED = """    Parameters
+    ----------
+    axis
+        Axis or axes to reduce; negative ones count from the last, None or ``()`` means all.
+"""
+
+
 def reduction(
     name: str,
     kernel: Callable[[Tensor, tuple[int, ...], bool], Tensor],
@@ -339,7 +351,7 @@ def reduction(
         return out if out.ndim else as_vector(out)
 
     declare = op(name, *aliases, shape=reduced, method=method, **facts)
-    made = declare(document(function, name, doc, example))
+    made = declare(document(function, name, doc, example, _REDUCED))
 
     if direct is not None:
         made.fast_path(partial(_reduce_directly, direct))

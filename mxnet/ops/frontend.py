@@ -8,8 +8,8 @@ from functools import cache
 from types import ModuleType
 
 from . import registry
-from .attributes import to_string
 from .declare import Op
+from .documentation import Entry, docstring
 
 # MXNet's own prefixes say in which namespace an operator is shown; the first that fits wins.
 NAMESPACES = (
@@ -22,6 +22,21 @@ NAMESPACES = (
     ("_npi_", None),
     ("_np_", None),
     ("_", "_internal"),
+)
+
+# Parameters that every function of a namespace has, after the operator's own.
+EAGER = (
+    Entry(
+        "out",
+        "NDArray or list of NDArray, optional",
+        "Where to write the result, which is then this array itself.",
+    ),
+    Entry("name", "str, optional", "Accepted because `mx.sym` has it; arrays have no names."),
+)
+SYMBOLIC = (
+    Entry("name", "str, optional", "Name of the node; by default the operator's and a number."),
+    Entry("attr", "dict of str, optional", "Further attributes of the node."),
+    Entry("out", "object, optional", "Accepted because `mx.nd` has it, without effect."),
 )
 
 
@@ -55,33 +70,12 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-@cache
-def docstring(op: Op, array: str, extras: tuple[str, ...]) -> str:
-    """Return the operator's own text with its parameters listed; `array` is what it takes."""
-    lines = [inspect.cleandoc(op.function.__doc__ or op.name), "", "Parameters", "----------"]
-    if op.variadic is not None:
-        lines.append(f"*{op.variadic} : {array}")
-    for i in op.inputs:
-        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
-        lines.append(f"{i.name} : {array}{kind}")
-    for a in op.attributes.values():
-        rest = "required" if a.required else f"default {to_string(a.default)}"
-        lines.append(f"{a.name} : {a.type.label}, {rest}")
-    return "\n".join([*lines, *extras])
-
-
 def set_metadata(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
     """Give a derived function its name, signature and docstring."""
-    eager = array == "NDArray"
-    extras = ("out", "name") if eager else ("name", "attr", "out")
-    lines = (
-        ("out : NDArray or list of NDArray, optional",)
-        if eager
-        else ("name : str, optional", "attr : dict of str, optional")
-    )
+    extras = EAGER if array == "NDArray" else SYMBOLIC
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = docstring(op, array, lines)
-    function.__signature__ = signature(op, extras)
+    function.__doc__ = docstring(op, array, extras)
+    function.__signature__ = signature(op, tuple(e.name for e in extras))
     function.__module__ = module
     function.op = op
     return function
@@ -139,7 +133,9 @@ def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], C
 
 def as_method(function: Callable, owner: str) -> Callable:
     """Let a derived function serve as a method: its first parameter is self."""
+    extras = SYMBOLIC if "attr" in function.__signature__.parameters else EAGER
     function.__qualname__ = f"{owner}.{function.__name__}"
+    function.__doc__ = docstring(function.op, owner, extras, skip=1)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     rest = list(function.__signature__.parameters.values())[1:]
     function.__signature__ = inspect.Signature([first, *rest])

@@ -1,4 +1,4 @@
-"""Law: every operator says what it does, and its example runs."""
+"""Law: every operator says what it does and what its parameters mean, and its example runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import mxnet as mx
 from mxnet.ops import registry
 from mxnet.ops.declare import Op
+from mxnet.ops.documentation import entries_of, sections, sentences_in
 
 OPERATORS = sorted(registry.operators(), key=lambda op: op.name)
 
@@ -27,3 +28,24 @@ def test_example_runs(op: Op) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(examples, out=failures.append)
     assert not runner.failures, "".join(failures)
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
+def test_every_parameter_has_a_sentence(op: Op) -> None:
+    """It is the operator's own, or the glossary's; the operator's own name real parameters."""
+    entries = entries_of(op)
+    assert [e.name for e in entries if not e.sentence.endswith((".", "``."))] == []
+    known = {e.name.lstrip("*") for e in entries}
+    assert set(sentences_in(sections(op.function.__doc__ or ""))) <= known
+
+
+def test_help_shows_types_defaults_and_sentences() -> None:
+    text = mx.nd.FullyConnected.__doc__
+    assert "num_hidden : int\n    Number of output features.\n" in text
+    assert "no_bias : bool, default False\n" in text
+    assert "\n\nReturns\n-------\nNDArray\n\nExamples\n--------\n>>> " in text
+    assert "out : NDArray" in text and "attr : dict" in mx.sym.FullyConnected.__doc__
+
+
+def test_methods_do_not_document_self() -> None:
+    assert "data :" not in mx.nd.NDArray.sum.__doc__ and "data :" in mx.nd.sum.__doc__

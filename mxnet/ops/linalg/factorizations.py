@@ -25,6 +25,11 @@ def linalg_potrf(A: Tensor, *, lower: bool = True) -> Tensor:
 
     Without `lower` B is upper triangular, and ``B^T B = A``.
 
+    Parameters
+    ----------
+    lower
+        Whether to return the lower factor; with False the upper one, ``B^T B = A``.
+
     >>> mx.nd.linalg.potrf(nd.array([[4, 2], [2, 5]])).asnumpy()
     array([[2., 0.],
            [1., 2.]], dtype=float32)
@@ -38,6 +43,13 @@ def linalg_potri(A: Tensor, *, lower: bool = True) -> Tensor:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A.
 
     Without `lower` A is upper triangular, and the result ``(A^T A)^-1``.
+
+    Parameters
+    ----------
+    A
+        The Cholesky factor, or a batch of them.
+    lower
+        Whether A is the lower factor.
 
     >>> mx.nd.linalg.potri(nd.array([[1, 0], [1, 1]])).asnumpy()
     array([[ 2., -1.],
@@ -181,6 +193,11 @@ linalg_slogdet.infer_outputs(_matrix_free)
 @op("_linalg_sumlogdiag", "linalg_sumlogdiag", precision="full")
 def linalg_sumlogdiag(A: Tensor) -> Tensor:
     """Sum the logarithms of the diagonal; one matrix gives shape (1,).
+
+    Parameters
+    ----------
+    A
+        A square matrix with a positive diagonal, or a batch of them.
 
     >>> mx.nd.linalg.sumlogdiag(nd.array([[1, 5], [7, 1]])).asnumpy()
     array([0.], dtype=float32)

@@ -44,6 +44,11 @@ def _extractdiag_shape(a: Shape | None, *, offset: int) -> Shape | None:
 def linalg_makediag(A: Tensor, *, offset: int = 0) -> Tensor:
     """Make matrices that are zero but on one diagonal.
 
+    Parameters
+    ----------
+    A
+        Vectors on the last axis.
+
     >>> mx.nd.linalg.makediag(nd.array([1, 2])).asnumpy()
     array([[1., 0.],
            [0., 2.]], dtype=float32)
@@ -82,6 +87,13 @@ def linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Te
 
     An `offset` other than 0 alone decides which triangle: above the diagonal, or below.
 
+    Parameters
+    ----------
+    offset
+        First diagonal of the triangle: above the main one if positive, below if negative.
+    lower
+        Whether to take the lower triangle; used only with ``offset=0``.
+
     >>> mx.nd.linalg.extracttrian(nd.array([[1, 2], [3, 4]])).asnumpy()
     array([1., 3., 4.], dtype=float32)
     """
@@ -101,6 +113,15 @@ def _extracttrian_shape(a: Shape | None, *, offset: int, **_: Any) -> Shape | No
 @op("_linalg_maketrian", "linalg_maketrian", precision="full")
 def linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tensor:
     """Make triangular matrices from their elements in the order of `extracttrian`.
+
+    Parameters
+    ----------
+    A
+        Elements of triangles on the last axis.
+    offset
+        First diagonal of the triangle: above the main one if positive, below if negative.
+    lower
+        Whether to make a lower triangle; used only with ``offset=0``.
 
     >>> mx.nd.linalg.maketrian(nd.array([1, 2, 3])).asnumpy()
     array([[1., 0.],

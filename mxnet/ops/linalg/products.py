@@ -52,6 +52,13 @@ def linalg_gemm(
 
     `axis` is where the rows stand; columns are always last.
 
+    Parameters
+    ----------
+    C
+        Matrices that are added to the product.
+    beta
+        Factor of C.
+
     >>> a, c = nd.array([[1, 2], [3, 4]]), nd.ones((2, 2))
     >>> mx.nd.linalg.gemm(a, a, c, transpose_b=True, alpha=2, beta=10).asnumpy()
     array([[20., 32.],
@@ -152,6 +159,11 @@ def _gemm_addend(
 @op("_linalg_syrk", "linalg_syrk", precision="full")
 def linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0) -> Tensor:
     """Multiply a matrix by its own transpose: ``alpha A A^T``, or ``alpha A^T A``.
+
+    Parameters
+    ----------
+    transpose
+        Whether to compute ``A^T A`` in place of ``A A^T``.
 
     >>> mx.nd.linalg.syrk(nd.array([[1, 2], [3, 4]])).asnumpy()
     array([[ 5., 11.],

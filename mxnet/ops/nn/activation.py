@@ -34,6 +34,11 @@ def activation(
 ) -> Tensor:
     """Apply an activation function; ``softrelu`` is ``log(1 + exp(x))``.
 
+    Parameters
+    ----------
+    act_type
+        The function: ``relu``, ``sigmoid``, ``softrelu``, ``softsign`` or ``tanh``.
+
     >>> mx.nd.Activation(mx.nd.array([-1, 3]), act_type="softsign").asnumpy()
     array([-0.5 ,  0.75], dtype=float32)
     """
@@ -134,6 +139,19 @@ def leaky_relu(
 
     ``rrelu`` draws the slope of each element in training and uses the middle of its bounds
     otherwise; it returns the drawn slopes too (zeros when none were drawn).
+
+    Parameters
+    ----------
+    gamma
+        Slope of each channel, for ``prelu`` only.
+    act_type
+        The function; ``leaky`` and ``elu`` use `slope`, ``prelu`` learns it, ``rrelu`` draws it.
+    slope
+        Slope of the negative side (``leaky``), or factor of ``exp(x) - 1`` (``elu``).
+    lower_bound
+        Least slope that ``rrelu`` draws in training.
+    upper_bound
+        Greatest slope that ``rrelu`` draws; prediction uses the mean of the two.
 
     >>> mx.nd.LeakyReLU(mx.nd.array([-4, 4]), slope=0.5).asnumpy()
     array([-2.,  4.], dtype=float32)

@@ -68,6 +68,11 @@ def interleaved_matmul_selfatt_valatt(
 def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads: int) -> Tensor:
     """Scaled scores of the decoder's queries against the encoder's keys.
 
+    Parameters
+    ----------
+    queries
+        Projections of the decoder, of shape ``(length, batch, heads * size)``.
+
     >>> q, kv = mx.nd.ones((1, 1, 4)), mx.nd.ones((2, 1, 8))
     >>> mx.nd.contrib.interleaved_matmul_encdec_qk(q, kv, heads=1).asnumpy()
     array([[[2., 2.]]], dtype=float32)

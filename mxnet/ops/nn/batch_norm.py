@@ -145,6 +145,11 @@ def batch_norm(
     `fix_gamma` is on, gamma counts as 1. `output_mean_var` adds the mean and ``1 / sqrt(var +
     eps)`` that were used.
 
+    Parameters
+    ----------
+    axis
+        The axis of the channels; a negative one counts from the last.
+
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.BatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
     array([[1.5],
@@ -228,6 +233,13 @@ def sync_batch_norm(
 
     Without a job it is this process's batch. The second statistic is the variance.
 
+    Parameters
+    ----------
+    ndev
+        Number of workers that share statistics; 1 keeps each worker to itself.
+    key
+        Name of the layer, the same on all workers.
+
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.contrib.SyncBatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, key="bn",
     ...                             eps=0).asnumpy()
@@ -271,6 +283,11 @@ def batch_norm_with_relu(
     run: OpContext,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Normalize each channel, then cut what is negative.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels; a negative one counts from the last.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.contrib.BatchNormWithReLU(mx.nd.array([[-3], [5]]), one, zero, zero, one * 4,

@@ -112,6 +112,14 @@ def convolution(
 
     With a channels-last layout the weight is (num_filter, k.., channels / groups).
 
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, width)``, ``(.., height, width)`` or ``(.., depth,
+        height, width)``.
+    weight
+        Kernels of shape ``(num_filter, channels / num_group, *kernel)``.
+
     >>> mx.nd.Convolution(mx.nd.array([[[1, 2, 3, 4]]]), mx.nd.array([[[1, -1]]]), no_bias=True,
     ...                   kernel=(2,), stride=(2,), num_filter=1).asnumpy()
     array([[[-1., -1.]]], dtype=float32)

@@ -48,6 +48,23 @@ def ctc_loss(
     from 1 and are padded by 0; with ``last`` they count from 0 and are padded by -1. A label
     that does not fit into its sequence has the loss 0.
 
+    Parameters
+    ----------
+    data
+        Scores before softmax, of shape ``(time, batch, classes)``.
+    label
+        Labels of shape ``(batch, length)``, padded with 0 (blank first) or -1 (blank last).
+    data_lengths
+        Number of valid steps of each sequence.
+    label_lengths
+        Number of labels of each sequence.
+    use_data_lengths
+        Whether `data_lengths` is given; else all steps are valid.
+    use_label_lengths
+        Whether `label_lengths` is given; else padding ends the labels.
+    blank_label
+        Whether the blank is the ``first`` class (labels start at 1) or the ``last``.
+
     >>> mx.nd.CTCLoss(mx.nd.zeros((1, 1, 2)), mx.nd.array([[1]])).asnumpy()
     array([0.6931472], dtype=float32)
     """

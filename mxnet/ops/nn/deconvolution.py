@@ -85,6 +85,22 @@ def deconvolution(
 
     The weight is (channels, num_filter / groups, k..). `target_shape` overrides `pad` and `adj`.
 
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, width)``, ``(.., height, width)`` or ``(.., depth,
+        height, width)``.
+    weight
+        Kernels of shape ``(channels, num_filter / num_group, *kernel)``.
+    stride
+        Distance in the result between neighboring inputs along each axis; 1 by default.
+    pad
+        Number of elements cut off at both ends of each axis of the result; 0 by default.
+    adj
+        Number of elements added at the far end of each axis, less than the stride.
+    target_shape
+        Spatial size of the result; if given, `pad` and `adj` follow from it.
+
     >>> mx.nd.Deconvolution(mx.nd.array([[[1, 2]]]), mx.nd.array([[[1, 1, 1]]]), kernel=(3,),
     ...                     stride=(2,), num_filter=1).asnumpy()
     array([[[1., 1., 3., 2., 2.]]], dtype=float32)

@@ -46,6 +46,15 @@ def fully_connected(
 ) -> Tensor:
     """Apply a linear transformation: ``y = x W^T + b``; by default all axes but 0 are one.
 
+    Parameters
+    ----------
+    weight
+        Weights of shape ``(num_hidden, features)``.
+    num_hidden
+        Number of output features.
+    flatten
+        Whether all axes but the first are joined into features; else only the last axis is.
+
     >>> mx.nd.FullyConnected(mx.nd.array([[1, 2]]), mx.nd.array([[3, 4], [5, 6]]),
     ...                      mx.nd.array([0, 1]), num_hidden=2).asnumpy()
     array([[11., 18.]], dtype=float32)

@@ -37,6 +37,15 @@ def dropout(
 
     Along `axes` one decision holds for all numbers.
 
+    Parameters
+    ----------
+    p
+        Fraction of the numbers to set to 0.
+    mode
+        ``'training'`` drops in training only, ``'always'`` in prediction too.
+    axes
+        Axes along which one draw is shared, so that whole slices are dropped.
+
     >>> mx.nd.Dropout(mx.nd.array([1, 2]), p=0.5).asnumpy()  # not training: nothing is dropped
     array([1., 2.], dtype=float32)
     """

@@ -96,6 +96,27 @@ def softmax_output(
     Classes lie along axis 1 with `multi_output`, along the last axis with `preserve_shape`,
     and over all axes but the first otherwise.
 
+    Parameters
+    ----------
+    data
+        Scores before softmax.
+    label
+        Class of each sample, or probabilities in the shape of the data.
+    ignore_label
+        Label whose samples get no gradient, with ``use_ignore=True``.
+    multi_output
+        Whether axis 1 has the classes and all axes behind it are places with labels.
+    use_ignore
+        Whether to ignore samples of `ignore_label`.
+    preserve_shape
+        Whether softmax is taken over the last axis; else all axes but the first are one.
+    normalization
+        Divide the gradient by nothing (``null``), the ``batch`` size, or the ``valid`` labels.
+    out_grad
+        Whether to multiply by the gradient from above.
+    smooth_alpha
+        Share of the target that is spread evenly over the other classes.
+
     >>> mx.nd.SoftmaxOutput(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
     """
@@ -261,6 +282,19 @@ def svm_output(
 ) -> Tensor:
     """Return data; its gradient is that of the hinge loss, squared unless `use_linear`.
 
+    Parameters
+    ----------
+    data
+        Scores of shape ``(batch, classes)``.
+    label
+        Class of each sample.
+    margin
+        Margin that the score of the true class must keep.
+    regularization_coefficient
+        Factor of the gradient.
+    use_linear
+        Whether the hinge loss is linear; else squared.
+
     >>> mx.nd.SVMOutput(mx.nd.array([[2, 1]]), mx.nd.array([0])).asnumpy()
     array([[2., 1.]], dtype=float32)
     """
@@ -312,6 +346,15 @@ def make_loss(
     ``batch`` divides it by the number of rows (all dimensions but the last, so vectors stay as
     they are), ``valid`` by how many numbers exceed `valid_thresh`.
 
+    Parameters
+    ----------
+    data
+        The loss of each element.
+    valid_thresh
+        With ``normalization='valid'``, elements above this count as valid.
+    normalization
+        Divide the gradient by nothing (``null``), the batch size, or the ``valid`` elements.
+
     >>> mx.nd.MakeLoss(mx.nd.array([1, 2]), grad_scale=3).asnumpy()
     array([1., 2.], dtype=float32)
     """
@@ -347,6 +390,13 @@ def _scalar_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
 @op("softmax_cross_entropy", shape=_scalar_shapes, precision="full")
 def softmax_cross_entropy(data: Tensor, label: Tensor) -> Tensor:
     """Return the cross entropy of softmax against class labels, summed over the batch.
+
+    Parameters
+    ----------
+    data
+        Scores before softmax, of shape ``(batch, classes)``.
+    label
+        Class of each sample.
 
     >>> mx.nd.softmax_cross_entropy(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
     array([0.6931472], dtype=float32)
@@ -396,6 +446,15 @@ def identity_attach_kl_sparse_reg(
 
     The pull is ``penalty * (-target / mean + (1 - target) / (1 - mean))`` for each column, with
     a moving mean.
+
+    Parameters
+    ----------
+    moving_avg
+        Running mean activation of each unit, updated in place while training.
+    sparseness_target
+        Mean activation to aim at.
+    penalty
+        Weight of the sparseness penalty in the gradient.
 
     >>> mx.nd.IdentityAttachKLSparseReg(mx.nd.array([[0.5]]), mx.nd.array([0.1])).asnumpy()
     array([[0.5]], dtype=float32)

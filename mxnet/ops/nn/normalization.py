@@ -52,6 +52,15 @@ def layer_norm(
 
     `output_mean_var` adds the mean and ``sqrt(var + eps)``.
 
+    Parameters
+    ----------
+    gamma
+        Scale along the axis.
+    beta
+        Shift along the axis.
+    axis
+        The axis to normalize along; a negative one counts from the last.
+
     >>> mx.nd.LayerNorm(mx.nd.array([[1, 3]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
     ...                 eps=0).asnumpy()
     array([[-1.,  3.]], dtype=float32)
@@ -99,6 +108,17 @@ def group_norm(
 
     `output_mean_var` adds the mean and ``sqrt(var + eps)`` of each group.
 
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, ...)``.
+    gamma
+        Scale of each group.
+    beta
+        Shift of each group.
+    num_groups
+        Number of groups; the number of channels must be a multiple of it.
+
     >>> mx.nd.GroupNorm(mx.nd.array([[[1, 3], [4, 8]]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
     ...                 num_groups=2, eps=0).asnumpy()
     array([[[-1.,  1.],
@@ -141,6 +161,11 @@ def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
     """Normalize each channel of each sample over its spatial axes.
 
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, ...)``.
+
     >>> mx.nd.InstanceNorm(mx.nd.array([[[1, 3]]]), mx.nd.array([2]), mx.nd.array([1]),
     ...                    eps=0).asnumpy()
     array([[[-1.,  3.]]], dtype=float32)
@@ -175,6 +200,14 @@ def l2_normalization(
 ) -> Tensor:
     """Divide by the Euclidean norm of each sample, position or channel: ``x / sqrt(|x|^2 + eps)``.
 
+    Parameters
+    ----------
+    eps
+        Small number added to the sum of squares, against division by zero.
+    mode
+        Norm of each whole sample (``instance``), of each position over the ``channel`` axis, or of
+        each channel over its positions (``spatial``).
+
     >>> mx.nd.L2Normalization(mx.nd.array([[3, 4]])).asnumpy()
     array([[0.6, 0.8]], dtype=float32)
     """
@@ -204,6 +237,17 @@ def lrn(
     """Divide by the energy of `nsize` neighbouring channels.
 
     ``x / (knorm + alpha / nsize * sum(x^2)) ^ beta``
+
+    Parameters
+    ----------
+    alpha
+        Factor of the squares.
+    beta
+        Exponent.
+    knorm
+        Number added to the scaled squares.
+    nsize
+        Number of neighboring channels, an odd number.
 
     >>> mx.nd.LRN(mx.nd.array([[[[2]]]]), nsize=1, alpha=1, beta=1, knorm=0).asnumpy()
     array([[[[0.5]]]], dtype=float32)

@@ -215,6 +215,24 @@ def pooling(
     The convention ``valid`` rounds the output size down, ``full`` up, ``same`` gives
     ``ceil(size / stride)``.
 
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, width)``, ``(.., height, width)`` or ``(.., depth,
+        height, width)``.
+    kernel
+        Size of the window along each spatial axis; not needed with ``global_pool=True``.
+    pool_type
+        What to take of each window: ``max``, ``avg``, ``sum``, or the ``lp`` norm.
+    global_pool
+        Whether one window covers all positions; kernel, stride and pad are then ignored.
+    pooling_convention
+        How sizes round: ``valid`` down, ``full`` up, ``same`` to ceil(size / stride).
+    p_value
+        Exponent of ``lp`` pooling.
+    count_include_pad
+        Whether averages count the padding; they do by default.
+
     >>> mx.nd.Pooling(mx.nd.array([[[1, 3, 2, 5]]]), kernel=(2,), stride=(2,)).asnumpy()
     array([[[3., 5.]]], dtype=float32)
     """
@@ -290,6 +308,17 @@ def pooling_v1(
 
     A mean divides by the whole kernel, and of equal maxima the first gets the gradient (in MXNet
     all of them did).
+
+    Parameters
+    ----------
+    kernel
+        Size of the window along each spatial axis; not needed with ``global_pool=True``.
+    pool_type
+        What to take of each window: ``max``, ``avg`` or ``sum``.
+    global_pool
+        Whether one window covers all positions; kernel, stride and pad are then ignored.
+    pooling_convention
+        How sizes round: ``valid`` down, ``full`` up.
 
     >>> mx.nd.Pooling_v1(mx.nd.array([[[[-1, -2], [-3, -4]]]]), kernel=(2, 2), pad=(1, 1),
     ...                  stride=(2, 2)).asnumpy()

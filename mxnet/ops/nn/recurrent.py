@@ -69,6 +69,38 @@ def rnn(
     `sequence_length` and the clipping of LSTM cells, which MXNet 1.9.1 leaves out on the CPU,
     work everywhere: outputs beyond a sequence's length are zero.
 
+    Parameters
+    ----------
+    data
+        Sequences of shape ``(time, batch, features)``.
+    parameters
+        All weights, then all biases, as one vector: layer by layer, each direction's input and
+        hidden ones.
+    state
+        Initial hidden state of shape ``(layers * directions, batch, state_size)``.
+    state_cell
+        Initial cell state of an LSTM, of the same shape.
+    state_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    mode
+        Kind of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
+    p
+        Probability of dropout between layers, in training.
+    state_outputs
+        Whether the last states are outputs too.
+    projection_size
+        Number of features that the hidden state of an LSTM is projected to.
+    lstm_state_clip_min
+        Least value of an LSTM's cell state; needs `lstm_state_clip_max` too.
+    lstm_state_clip_max
+        Greatest value of an LSTM's cell state.
+    lstm_state_clip_nan
+        Whether NaN in the cell state is clipped too.
+
     >>> x, w, h = mx.nd.ones((2, 1, 1)), mx.nd.array([1, 0, 0, 0]), mx.nd.zeros((1, 1, 1))
     >>> mx.nd.RNN(x, w, h, state_size=1, num_layers=1, mode='rnn_relu').asnumpy().ravel()
     array([1., 1.], dtype=float32)

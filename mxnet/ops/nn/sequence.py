@@ -70,6 +70,15 @@ def sequence_mask(
 ) -> Tensor:
     """Set all elements behind the end of each sequence to ``value``.
 
+    Parameters
+    ----------
+    data
+        Sequences of shape ``(time, batch, ...)``, or ``(batch, time, ...)`` with ``axis=1``.
+    value
+        Number to put behind the end.
+    axis
+        The axis of time, 0 or 1.
+
     >>> x, lengths = mx.nd.ones((2, 2)), mx.nd.array([1, 2])
     >>> mx.nd.SequenceMask(x, lengths, use_sequence_length=True).asnumpy()
     array([[1., 1.],
@@ -100,6 +109,13 @@ def sequence_last(
     axis: int = 0,
 ) -> Tensor:
     """Take the last element of each sequence.
+
+    Parameters
+    ----------
+    data
+        Sequences of shape ``(time, batch, ...)``, or ``(batch, time, ...)`` with ``axis=1``.
+    axis
+        The axis of time, 0 or 1.
 
     >>> x, lengths = mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 2])
     >>> mx.nd.SequenceLast(x, lengths, use_sequence_length=True).asnumpy()
@@ -144,6 +160,13 @@ def sequence_reverse(
     axis: int = 0,
 ) -> Tensor:
     """Turn each sequence around; what is behind its end stays where it is.
+
+    Parameters
+    ----------
+    data
+        Sequences of shape ``(time, batch, ...)``.
+    axis
+        The axis of time; only 0.
 
     >>> x, lengths = mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 2])
     >>> mx.nd.SequenceReverse(x, lengths, use_sequence_length=True).asnumpy()

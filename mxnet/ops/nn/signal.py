@@ -15,6 +15,11 @@ from ..shapes import UNKNOWN
 def fft(data: Tensor, *, compute_size: int = 128) -> Tensor:
     """Fourier transform of the last axis; real and imaginary parts take turns in the result.
 
+    Parameters
+    ----------
+    data
+        Real numbers; the transform runs along the last axis.
+
     >>> mx.nd.contrib.fft(mx.nd.array([[1, 0]])).asnumpy()
     array([[1., 0., 1., 0.]], dtype=float32)
     """
@@ -32,6 +37,11 @@ def fft_shape(data: Shape | None, **_: object) -> Shape | None:
 @op("_contrib_ifft")
 def ifft(data: Tensor, *, compute_size: int = 128) -> Tensor:
     """Real part of the inverse Fourier transform, times the length, of interleaved numbers.
+
+    Parameters
+    ----------
+    data
+        Real and imaginary parts in turns along the last axis.
 
     >>> mx.nd.contrib.ifft(mx.nd.array([[1, 0, 1, 0]])).asnumpy()
     array([[2., 0.]], dtype=float32)
@@ -57,6 +67,19 @@ def count_sketch(
     data: Tensor, h: Tensor, s: Tensor, *, out_dim: int, processing_batch_size: int = 32
 ) -> Tensor:
     """Project features: feature i is added, with sign ``s[i]``, to place ``h[i]``.
+
+    Parameters
+    ----------
+    data
+        Features of shape ``(batch, features)``.
+    h
+        Place of each feature in the result, of shape ``(1, features)``.
+    s
+        Sign of each feature, 1 or -1, of shape ``(1, features)``.
+    out_dim
+        Number of features of the result.
+    processing_batch_size
+        Accepted for compatibility, without effect.
 
     >>> h, s = mx.nd.array([[0, 1, 0]]), mx.nd.array([[1, -1, 1]])
     >>> mx.nd.contrib.count_sketch(mx.nd.array([[1, 2, 3]]), h, s, out_dim=2).asnumpy()
@@ -101,6 +124,25 @@ def hawkesll(
 
     The intensity of mark k is ``lda_k + alpha_k beta_k s_k(t)``, where the memory ``s_k`` grows by
     one at each event and decays by ``exp(-beta_k t)``; events are `lags` apart.
+
+    Parameters
+    ----------
+    lda
+        Background intensities of shape ``(batch, marks)``.
+    alpha
+        Branching ratio of each mark.
+    beta
+        Decay rate of each mark.
+    state
+        Memory at the beginning, of shape ``(batch, marks)``.
+    lags
+        Times between events, of shape ``(batch, length)``.
+    marks
+        Mark of each event, integers of the same shape.
+    valid_length
+        Number of events of each sequence.
+    max_time
+        End of the observation of each sequence.
 
     >>> one = mx.nd.ones(1)
     >>> ll, memory = mx.nd.contrib.hawkesll(one.reshape((1, 1)), 0 * one, one, mx.nd.zeros((1, 1)),

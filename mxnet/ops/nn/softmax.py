@@ -65,6 +65,15 @@ def softmax(
 
     With `use_length` only the first `length` elements of each row take part; the rest are 0.
 
+    Parameters
+    ----------
+    length
+        Number of valid elements along the axis; the others become 0.
+    axis
+        The axis whose results sum to 1; a negative one counts from the last.
+    dtype
+        Data type of the result; by default that of the data.
+
     >>> mx.nd.softmax(mx.nd.array([[0, 0]])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
     """
@@ -112,6 +121,15 @@ def log_softmax(
 ) -> Tensor:
     """Return the logarithm of `softmax`, computed without loss of digits.
 
+    Parameters
+    ----------
+    axis
+        The axis whose exponentials sum to 1; a negative one counts from the last.
+    dtype
+        Data type of the result; by default that of the data.
+    use_length
+        Accepted for compatibility, without effect.
+
     >>> mx.nd.log_softmax(mx.nd.array([[0, 0]])).asnumpy()
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
@@ -129,6 +147,15 @@ def softmin(
 ) -> Tensor:
     """Return the softmax of the negative: the smallest number gets the largest share.
 
+    Parameters
+    ----------
+    axis
+        The axis whose results sum to 1; a negative one counts from the last.
+    dtype
+        Data type of the result; by default that of the data.
+    use_length
+        Accepted for compatibility, without effect.
+
     >>> mx.nd.softmin(mx.nd.array([[1, 1]])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
     """
@@ -140,6 +167,11 @@ def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:
     """Apply softmax to the last axis of each sample, or over channels at each position.
+
+    Parameters
+    ----------
+    mode
+        ``'instance'`` for each sample, ``'channel'`` over axis 1 at each position.
 
     >>> mx.nd.SoftmaxActivation(mx.nd.array([[1, 1]])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)

@@ -55,6 +55,11 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContex
 def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
     """Make an array with ones where all indices are equal.
 
+    Parameters
+    ----------
+    shape
+        Shape of the result, such as ``(n, n)``.
+
     >>> mx.nd._internal._npi_identity(shape=(2, 2)).asnumpy()
     array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -71,6 +76,15 @@ def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpCo
 @op("_npi_full_like", shape=same)
 def full_like(a: Tensor, *, fill_value: float, ctx: str = "", dtype: DType | None = None) -> Tensor:
     """Make an array of one number in the shape of another; it carries no gradient.
+
+    Parameters
+    ----------
+    a
+        The array whose shape the result has.
+    fill_value
+        The number to fill with.
+    dtype
+        Data type of the result; by default that of `a`.
 
     >>> mx.nd._internal._npi_full_like(mx.nd.array([1, 2]), fill_value=3).asnumpy()
     array([3., 3.], dtype=float32)
@@ -104,6 +118,13 @@ def arange(
 ) -> Tensor:
     """Count from ``start`` to before ``stop`` by ``step``; an empty range is an empty array.
 
+    Parameters
+    ----------
+    start
+        First number.
+    stop
+        Where to stop; this number itself is left out. If None, `start` is the stop and 0 the start.
+
     >>> mx.nd._internal._npi_arange(start=0, stop=4, step=2).asnumpy()
     array([0., 2.], dtype=float32)
     """
@@ -123,6 +144,11 @@ def eye(
     *, N: int, M: int | None = None, k: int = 0, ctx: str = "", dtype: DType = _F32, run: OpContext
 ) -> Tensor:
     """Make a matrix with ones on the ``k``-th diagonal; without ``M`` it is square.
+
+    Parameters
+    ----------
+    M
+        Number of columns; by default as many as rows.
 
     >>> mx.nd._internal._npi_eye(N=2, M=3, k=1).asnumpy()
     array([[0., 1., 0.],
@@ -146,6 +172,11 @@ def indices(
     *, dimensions: Shape, dtype: DType = torch.int32, ctx: str = "", run: OpContext
 ) -> Tensor:
     """Make the indices of an array of these dimensions, one array for each axis.
+
+    Parameters
+    ----------
+    dimensions
+        Shape of the array that the indices are for.
 
     >>> mx.nd._internal._npi_indices(dimensions=(2, 2)).asnumpy()
     array([[[0, 0],
@@ -179,6 +210,15 @@ def logspace(
     run: OpContext,
 ) -> Tensor:
     """Make ``num`` powers of ``base`` with evenly spaced exponents.
+
+    Parameters
+    ----------
+    start
+        Exponent of the first number.
+    stop
+        Exponent of the last number.
+    base
+        Base of the powers.
 
     >>> mx.nd._internal._npi_logspace(start=0, stop=2, num=3).asnumpy()
     array([  1.,  10., 100.], dtype=float32)

@@ -34,6 +34,11 @@ def _diagonal(data: Tensor, k: int, axis1: int, axis2: int) -> Tensor:
 def diag(data: Tensor, *, k: int = 0) -> Tensor:
     """Take the ``k``-th diagonal of a matrix, or make a diagonal matrix of a vector.
 
+    Parameters
+    ----------
+    data
+        A matrix, or a vector.
+
     >>> mx.nd._internal._np_diag(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([1., 4.], dtype=float32)
     """
@@ -86,6 +91,13 @@ def _planes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
 def diagonal(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Take a diagonal of two axes, as the last axis of the result.
 
+    Parameters
+    ----------
+    axis1
+        First axis of the matrices.
+    axis2
+        Second axis of the matrices.
+
     >>> mx.nd._internal._np_diagonal(mx.nd.array([[1, 2], [3, 4]]), offset=1).asnumpy()
     array([2.], dtype=float32)
     """
@@ -105,6 +117,13 @@ def diagonal_shape(data: Shape | None, *, offset: int, axis1: int, axis2: int) -
 @op("_np_trace")
 def trace(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Sum along a diagonal of two axes.
+
+    Parameters
+    ----------
+    axis1
+        First axis of the matrices.
+    axis2
+        Second axis of the matrices.
 
     >>> mx.nd._internal._np_trace(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array(5., dtype=float32)

@@ -48,6 +48,19 @@ def delete(
 ) -> Tensor:
     """Leave out the slices at an index, at a Python slice, or at an array of indices.
 
+    Parameters
+    ----------
+    obj
+        Indices of the slices to leave out.
+    start
+        Start of the slice of indices.
+    stop
+        Stop of the slice of indices.
+    step
+        Step of the slice of indices.
+    axis
+        The axis to work along; None flattens the array first.
+
     >>> mx.nd._internal._npi_delete(mx.nd.array([1, 2, 3]), int_ind=1).asnumpy()
     array([1., 3.], dtype=float32)
     """
@@ -140,6 +153,19 @@ def insert_scalar(
 ) -> Tensor:
     """Put values in front of one index.
 
+    Parameters
+    ----------
+    start
+        Not used here.
+    stop
+        Not used here.
+    step
+        Not used here.
+    int_ind
+        The index to insert in front of.
+    axis
+        The axis to work along; None flattens the array first.
+
     >>> mx.nd._internal._npi_insert_scalar(mx.nd.array([1, 2]), val=9, int_ind=1).asnumpy()
     array([1., 9., 2.], dtype=float32)
     """
@@ -163,6 +189,19 @@ def insert_slice(
     axis: int | None = None,
 ) -> Tensor:
     """Put values in front of the indices of a Python slice.
+
+    Parameters
+    ----------
+    start
+        Start of the slice of indices.
+    stop
+        Stop of the slice of indices.
+    step
+        Step of the slice of indices.
+    int_ind
+        Not used here.
+    axis
+        The axis to work along; None flattens the array first.
 
     >>> x = mx.nd.array([1, 2, 3])
     >>> mx.nd._internal._npi_insert_slice(x, val=9, start=0, stop=2, step=1).asnumpy()
@@ -194,6 +233,21 @@ def insert_tensor(
     axis: int | None = None,
 ) -> Tensor:
     """Put values in front of the indices of an array.
+
+    Parameters
+    ----------
+    obj
+        The indices to insert in front of.
+    start
+        Not used here.
+    stop
+        Not used here.
+    step
+        Not used here.
+    int_ind
+        Not used here.
+    axis
+        The axis to work along; None flattens the array first.
 
     >>> x, at = mx.nd.array([1, 2]), mx.nd.array([0, 2], dtype="int64")
     >>> mx.nd._internal._npi_insert_tensor(x, mx.nd.array([8, 9]), at).asnumpy()
@@ -246,6 +300,17 @@ def pad(
     reflect_type: str = "even",
 ) -> Tensor:
     """Add elements before and after each axis.
+
+    Parameters
+    ----------
+    pad_width
+        Number of elements before and after each axis: ``((before, after), ...)``.
+    mode
+        What to add: a ``constant``, the ``edge``, a reflection, or the ``maximum`` or ``minimum``.
+    constant_value
+        Number to add with ``mode='constant'``.
+    reflect_type
+        How reflections continue; only ``'even'``.
 
     >>> mx.nd._internal._npi_pad(mx.nd.array([1, 2]), pad_width=((1, 2),), mode="edge").asnumpy()
     array([1., 1., 2., 2., 2.], dtype=float32)

@@ -111,6 +111,11 @@ def bitwise_not(x: Tensor) -> Tensor:
 def around(x: Tensor, *, decimals: int = 0) -> Tensor:
     """Round to a number of decimals; halves go to the even neighbor.
 
+    Parameters
+    ----------
+    decimals
+        Number of decimals; a negative one rounds to tens, hundreds and so on.
+
     >>> mx.nd._internal._npi_around(mx.nd.array([0.5, 1.5, 26]), decimals=0).asnumpy()
     array([ 0.,  2., 26.], dtype=float32)
     """
@@ -140,6 +145,17 @@ def nan_to_num(
     neginf: float | None = None,
 ) -> Tensor:
     """Replace NaN and infinities by numbers; by default infinities by the largest there are.
+
+    Parameters
+    ----------
+    copy
+        Whether to make a new array; with False the array itself is changed.
+    nan
+        Number that replaces NaN.
+    posinf
+        Number that replaces infinity; by default the largest of the data type.
+    neginf
+        Number that replaces minus infinity; by default the smallest of the data type.
 
     >>> mx.nd._internal._npi_nan_to_num(mx.nd.array([np.nan, 1]), nan=7).asnumpy()
     array([7., 1.], dtype=float32)

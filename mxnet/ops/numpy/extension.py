@@ -138,6 +138,13 @@ def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "
     remain, -5 merges two, -6 splits one into the two numbers that follow; ``reverse`` reads
     from the right.
 
+    Parameters
+    ----------
+    newshape
+        The new shape; sizes from -1 to -6 have special meanings.
+    reverse
+        Whether to match sizes from the last axis on.
+
     >>> mx.npx.reshape(mx.np.zeros((2, 3, 4)), (-5, -2)).shape
     (6, 4)
     """
@@ -164,6 +171,13 @@ def nonzero_shape(x: Shape | None) -> Shape | None:
 @op("_npx_constraint_check", types="bool -> bool")
 def constraint_check(input: Tensor, *, msg: str = "Constraint violated.") -> Tensor:
     """Return True if all elements are, else raise an error with the message.
+
+    Parameters
+    ----------
+    input
+        Array of bool.
+    msg
+        Message of the error.
 
     >>> mx.nd._internal._npx_constraint_check(mx.nd.array([1, 1], dtype="bool")).asnumpy()
     array(True)

@@ -63,6 +63,13 @@ def _joined(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
     """Join arrays along an axis; with ``axis=None`` their flattened elements.
 
+    Parameters
+    ----------
+    axis
+        The axis to join along; a negative one counts from the last, None flattens the arrays.
+    data
+        The arrays; they agree in all other axes.
+
     >>> x = mx.nd.array([[1, 2]])
     >>> mx.nd._internal._npi_concatenate(x, x, axis=0).asnumpy()
     array([[1., 2.],
@@ -76,6 +83,13 @@ def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
 @op("_npi_stack", count="num_args", shape=_stacked)
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis.
+
+    Parameters
+    ----------
+    data
+        The arrays, of one shape.
+    axis
+        Where the new axis stands in the result.
 
     >>> mx.nd._internal._npi_stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
     array([[1., 3.],
@@ -187,6 +201,15 @@ def _parts(attrs: dict) -> int:
     return attrs["sections"] if attrs["sections"] > 0 else len(attrs["indices"])
 
 
+_SPLIT = """    Parameters
+    ----------
+    indices
+        Where the parts begin, with 0 first.
+    axis
+        Accepted for compatibility; the axis is fixed.
+"""
+
+
 def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) -> Op:
     """Declare a split along a fixed axis, of arrays with at least so many axes."""
 
@@ -230,7 +253,7 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
         )
 
     call = f"mx.nd._internal.{name}(nd.ones((2, 2, 2)), indices=(), sections=2)"
-    document(function, name, doc, f"len({call}) -> 2")
+    document(function, name, doc, f"len({call}) -> 2", _SPLIT)
     made = op(name, outputs=lambda a: tuple(f"output{i}" for i in range(_parts(a))))(function)
     made.infer_outputs(shapes)
     return may_share(made)

@@ -186,6 +186,13 @@ for _op in (eig, eigh, eigvals, eigvalsh):
 def solve(A: Tensor, B: Tensor) -> Tensor:
     """Solve ``A X = B``; ``B`` is a matrix, or a vector where it has one axis fewer than ``A``.
 
+    Parameters
+    ----------
+    A
+        Square matrices of coefficients.
+    B
+        Right-hand sides.
+
     >>> mx.nd._internal._npi_solve(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array([2, 2])).asnumpy()
     array([1. , 0.5], dtype=float32)
     """
@@ -225,6 +232,11 @@ def _pseudo_inverse(A: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
 def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
     """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
 
+    Parameters
+    ----------
+    rcond
+        Singular values below this share of the largest count as 0; one number for each matrix.
+
     >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array(1e-5))
     >>> x.shape
     (2, 2)
@@ -244,6 +256,11 @@ def pinv_shape(A: Shape | None, rcond: Shape | None, **_: bool) -> Shape | None:
 def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = False) -> Tensor:
     """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
 
+    Parameters
+    ----------
+    rcond
+        Singular values below this share of the largest count as 0.
+
     >>> mx.nd._internal._npi_pinv_scalar_rcond(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
     array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
@@ -262,6 +279,11 @@ def pinv_scalar_rcond_shape(A: Shape | None, **_: float) -> Shape | None:
 @op("_npi_tensorinv")
 def tensorinv(a: Tensor, *, ind: int = 2) -> Tensor:
     """Inverse with respect to ``tensordot(a, b, ind)``.
+
+    Parameters
+    ----------
+    ind
+        How many of the first axes belong to the inverse's last.
 
     >>> x = mx.nd.array([[2, 0], [0, 4]]).reshape((2, 1, 2))
     >>> mx.nd._internal._npi_tensorinv(x, ind=1).shape
@@ -295,6 +317,15 @@ def _solved_order(ndim: int, a_axes: Shape) -> list[int]:
 @op("_npi_tensorsolve")
 def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
     """Solve ``tensordot(a, x, x.ndim) = b``; ``a_axes`` are moved to the end first.
+
+    Parameters
+    ----------
+    a
+        The coefficients.
+    b
+        The right-hand side.
+    a_axes
+        Axes of `a` that are moved to the end first.
 
     >>> x = mx.nd.array([[2, 0], [0, 4]])
     >>> mx.nd._internal._npi_tensorsolve(x, mx.nd.array([2, 2])).asnumpy()
@@ -370,6 +401,15 @@ def norm(
     """Norm of vectors or matrices, by the number of axes.
 
     ``flag`` 1 and -2 make it Frobenius' norm, 0 the spectral and 2 the nuclear norm.
+
+    Parameters
+    ----------
+    ord
+        Order of the norm: 2 is Euclidean, inf takes the largest.
+    axis
+        One axis for vectors, two for matrices; None takes all elements.
+    flag
+        Which kind of norm the call asked for; -1 decides by `ord` and `axis`.
 
     >>> mx.nd._internal._npi_norm(mx.nd.array([[3, 4], [6, 8]]), ord=2, axis=(1,)).asnumpy()
     array([ 5., 10.], dtype=float32)

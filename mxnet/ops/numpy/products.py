@@ -55,6 +55,13 @@ def _dot_axes(a: int, b: int) -> tuple[Shape, Shape]:
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """Product of vectors, matrices and scalars: the last axis by the last but one.
 
+    Parameters
+    ----------
+    a
+        The first factor.
+    b
+        The second factor.
+
     >>> mx.nd._internal._np_dot(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 1])).asnumpy()
     array([3., 7.], dtype=float32)
     """
@@ -74,6 +81,13 @@ def dot_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 @op("_npi_matmul", outputs=("out",))
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """Matrix product of the last two axes; the others broadcast.
+
+    Parameters
+    ----------
+    a
+        The first factor; a vector is a row.
+    b
+        The second factor; a vector is a column.
 
     >>> mx.nd._internal._npi_matmul(mx.nd.ones((4, 2, 3)), mx.nd.ones((3, 2))).shape
     (4, 2, 2)
@@ -104,6 +118,17 @@ def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 def tensordot(a: Tensor, b: Tensor, *, a_axes_summed: Shape, b_axes_summed: Shape) -> Tensor:
     """Sum products over pairs of axes.
 
+    Parameters
+    ----------
+    a
+        The first factor.
+    b
+        The second factor.
+    a_axes_summed
+        Axes of `a` to sum over.
+    b_axes_summed
+        Axes of `b` to sum over, in the same order.
+
     >>> x, y = mx.nd.ones((2, 3)), mx.nd.ones((3, 4))
     >>> mx.nd._internal._npi_tensordot(x, y, a_axes_summed=1, b_axes_summed=0).shape
     (2, 4)
@@ -132,6 +157,15 @@ def _last_and_first(a: int, b: int, axes: int) -> tuple[Shape, Shape]:
 @op("_npi_tensordot_int_axes")
 def tensordot_int_axes(a: Tensor, b: Tensor, *, axes: int) -> Tensor:
     """Sum products over the last ``axes`` of the first array and the first of the second.
+
+    Parameters
+    ----------
+    a
+        The first factor.
+    b
+        The second factor.
+    axes
+        Number of axes to sum over: the last of `a` with the first of `b`.
 
     >>> mx.nd._internal._npi_tensordot_int_axes(nd.ones((2, 3)), nd.ones((3, 4)), axes=1).shape
     (2, 4)
@@ -202,6 +236,15 @@ def einsum_shape(*data: Shape | None, subscripts: str, **_: int) -> Shape | None
 @op("_npi_einsum", count="num_args")
 def einsum(*data: Tensor, subscripts: str = "", optimize: int = 0) -> Tensor:
     """Evaluate Einstein's summation of any number of arrays.
+
+    Parameters
+    ----------
+    data
+        The operands.
+    subscripts
+        Letters for the axes of each operand and of the result: ``'ij,jk->ik'``.
+    optimize
+        Whether to look for a good order of the products.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd._internal._npi_einsum(x, x, subscripts="ij,ij->i").asnumpy()

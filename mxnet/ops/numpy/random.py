@@ -176,6 +176,23 @@ def _parameters(name: str, row: Distribution, given: tuple, numbers: dict) -> di
     return values
 
 
+# First parameters that the glossary knows under another meaning.
+_PARAMETERS = {
+    "shape": """
+    Parameters
+    ----------
+    shape
+        Shape (exponent) of the gamma distribution; None takes an array.
+""",
+    "a": """
+    Parameters
+    ----------
+    a
+        Exponent of the distribution; None takes an array.
+""",
+}
+
+
 def _sampler(row: Distribution) -> Callable:
     name = f"_npi_{row.name}"
 
@@ -201,7 +218,7 @@ def _sampler(row: Distribution) -> Callable:
 
     call = ", ".join(f"{k}=1.0" for k in row.parameters)
     function.__doc__ = f"""Draw {row.text}; an array stands where a number is None.
-
+{_PARAMETERS.get(row.parameters[0], "")}
     >>> mx.nd._internal.{name}({call}, size=(2, 3)).shape
     (2, 3)
     """
@@ -290,6 +307,15 @@ def bernoulli(
 ) -> Tensor:
     """Draw 1 with a probability, given by itself or by its log-odds, else 0.
 
+    Parameters
+    ----------
+    prob
+        Probability of 1; None takes an array, or `logit`.
+    logit
+        Log-odds of 1.
+    is_logit
+        Whether the parameter is `logit`.
+
     >>> sample = mx.nd._internal._npi_bernoulli
     >>> sample(prob=1.0, logit=None, is_logit=False, size=(2,)).asnumpy()
     array([1., 1.], dtype=float32)
@@ -322,6 +348,17 @@ def multinomial(
     run: OpContext,
 ) -> Tensor:
     """Count how often each outcome occurs in ``n`` draws.
+
+    Parameters
+    ----------
+    a
+        Probabilities as an array.
+    n
+        Number of draws of each count.
+    pvals
+        Probabilities as numbers.
+    size
+        Shape of the result, without its last axis, the outcomes.
 
     >>> mx.nd._internal._npi_multinomial(n=5, pvals=(0.0, 1.0)).asnumpy()
     array([0, 5])
@@ -371,6 +408,21 @@ def choice(
     run: OpContext,
 ) -> Tensor:
     """Draw indices into ``a`` elements or into an array, with weights if there are any.
+
+    Parameters
+    ----------
+    a
+        Number of elements to choose from; None takes an array.
+    size
+        Shape of the result.
+    replace
+        Whether an element may be chosen again.
+    weighted
+        Whether weights are among the inputs.
+    input1
+        Array to choose from, or weights.
+    input2
+        Weights.
 
     >>> mx.nd._internal._npi_choice(a=1, size=(2,)).asnumpy()
     array([0, 0])

@@ -370,6 +370,15 @@ def average(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Weighted mean over axes; with ``returned`` also the sum of the weights.
 
+    Parameters
+    ----------
+    weights
+        Weight of each element, or of each place along the axis.
+    returned
+        Whether to return the sum of the weights too.
+    weighted
+        Whether `weights` is given.
+
     >>> x = mx.nd.array([[1, 2], [3, 5]])
     >>> mx.nd._internal._npi_average(x, mx.nd.array([1, 3]), axis=1).asnumpy()
     array([1.75, 4.5 ], dtype=float32)

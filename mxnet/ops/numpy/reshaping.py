@@ -67,6 +67,11 @@ def _np_transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shap
 def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
     """Put the axes into another order; without ``axes`` reverse them.
 
+    Parameters
+    ----------
+    axes
+        The new order of the axes; None reverses them.
+
     >>> mx.nd._internal._np_transpose(mx.nd.zeros((2, 3, 4)), axes=(0, 2, 1)).shape
     (2, 4, 3)
     """
@@ -79,6 +84,11 @@ def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
 @op("_np_squeeze")
 def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
     """Remove axes of size 1: all, or those given.
+
+    Parameters
+    ----------
+    axis
+        The axes to remove; None removes all of size 1.
 
     >>> mx.nd._internal._np_squeeze(mx.nd.zeros((1, 2, 1))).shape
     (2,)
@@ -116,6 +126,13 @@ def _moved(ndim: int, source: Shape, destination: Shape) -> list[int]:
 def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
     """Move axes to other places; the rest keep their order.
 
+    Parameters
+    ----------
+    source
+        Where the axes are.
+    destination
+        Where they shall be.
+
     >>> mx.nd._internal._np_moveaxis(mx.nd.zeros((2, 3, 4)), source=0, destination=-1).shape
     (3, 4, 2)
     """
@@ -131,6 +148,13 @@ def moveaxis_shape(a: Shape | None, *, source: Shape, destination: Shape) -> Sha
 @op("_np_roll", shape=same)
 def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None) -> Tensor:
     """Move elements along axes, around the end; without an axis through the flattened array.
+
+    Parameters
+    ----------
+    shift
+        How many places to move, for each axis.
+    axis
+        The axes to roll; None rolls the flattened array.
 
     >>> mx.nd._internal._np_roll(mx.nd.array([1, 2, 3]), shift=1).asnumpy()
     array([3., 1., 2.], dtype=float32)
@@ -153,6 +177,11 @@ def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None)
 def flip(data: Tensor, *, axis: Shape) -> Tensor:
     """Reverse the order of elements along axes.
 
+    Parameters
+    ----------
+    axis
+        The axes to reverse; None reverses all.
+
     >>> mx.nd._internal._npi_flip(mx.nd.array([1, 2, 3]), axis=0).asnumpy()
     array([3., 2., 1.], dtype=float32)
     """
@@ -172,6 +201,13 @@ def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
 @op("_npi_rot90")
 def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
     """Rotate by 90 degrees ``k`` times, from the first towards the second of two axes.
+
+    Parameters
+    ----------
+    k
+        How many times to rotate by 90 degrees; a negative number rotates the other way.
+    axes
+        The two axes of the plane of rotation.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd._internal._npi_rot90(x, k=1, axes=(0, 1)).asnumpy()
@@ -196,6 +232,11 @@ def rot90_shape(data: Shape | None, *, k: int, axes: Shape | None) -> Shape | No
 @op("_npi_broadcast_to")
 def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
     """Repeat an array along new axes and those of size 1.
+
+    Parameters
+    ----------
+    array
+        The input array.
 
     >>> mx.nd._internal._npi_broadcast_to(mx.nd.array([1, 2]), shape=(2, 2)).asnumpy()
     array([[1., 2.],

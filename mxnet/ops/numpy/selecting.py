@@ -23,6 +23,13 @@ def _chosen(condition: Tensor) -> Tensor:
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; all three broadcast.
 
+    Parameters
+    ----------
+    x
+        Taken where the condition is true.
+    y
+        Taken where it is false.
+
     >>> x, y = mx.nd.array([1, 2]), mx.nd.array([3])
     >>> mx.nd._internal._npi_where(mx.nd.array([1, 0]), x, y).asnumpy()
     array([1., 3.], dtype=float32)
@@ -35,6 +42,13 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tensor:
     """Take the number where the condition is not 0, else from ``x``.
 
+    Parameters
+    ----------
+    x
+        Taken where the condition is false.
+    scalar
+        Taken where the condition is true.
+
     >>> x = mx.nd.array([1, 2])
     >>> mx.nd._internal._npi_where_lscalar(mx.nd.array([1, 0]), x, scalar=9).asnumpy()
     array([9., 2.], dtype=float32)
@@ -46,6 +60,13 @@ def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tenso
 def where_rscalar(condition: Tensor, y: Tensor, *, scalar: float = 0.0) -> Tensor:
     """Take from ``y`` where the condition is not 0, else the number.
 
+    Parameters
+    ----------
+    y
+        Taken where the condition is true.
+    scalar
+        Taken where the condition is false.
+
     >>> y = mx.nd.array([1, 2])
     >>> mx.nd._internal._npi_where_rscalar(mx.nd.array([1, 0]), y, scalar=9).asnumpy()
     array([1., 9.], dtype=float32)
@@ -56,6 +77,13 @@ def where_rscalar(condition: Tensor, y: Tensor, *, scalar: float = 0.0) -> Tenso
 @op("_npi_where_scalar2", types="C -> float32", shape=same)
 def where_scalar2(condition: Tensor, *, x: float = 0.0, y: float = 0.0) -> Tensor:
     """Take one number where the condition is not 0, else the other, in float32.
+
+    Parameters
+    ----------
+    x
+        Taken where the condition is true.
+    y
+        Taken where it is false.
 
     >>> mx.nd._internal._npi_where_scalar2(mx.nd.array([1, 0]), x=2, y=3).asnumpy()
     array([2., 3.], dtype=float32)
@@ -81,6 +109,11 @@ def boolean_mask_assign_scalar(
 ) -> Tensor:
     """Put a number where the mask is True; the mask covers axes from ``start_axis``.
 
+    Parameters
+    ----------
+    value
+        The number to put in.
+
     >>> x, mask = mx.nd.array([1, 2]), mx.nd.array([0, 1], dtype="bool")
     >>> mx.nd._internal._npi_boolean_mask_assign_scalar(x, mask, value=9).asnumpy()
     array([1., 9.], dtype=float32)
@@ -94,6 +127,11 @@ def boolean_mask_assign_tensor(
     data: Tensor, mask: Tensor, value: Tensor, *, start_axis: int = 0
 ) -> Tensor:
     """Put the elements of ``value``, in order, where the mask is True.
+
+    Parameters
+    ----------
+    value
+        The elements to put in, in order.
 
     >>> x, mask = mx.nd.array([1, 2, 3]), mx.nd.array([1, 0, 1], dtype="bool")
     >>> value = mx.nd.array([8, 9])
@@ -133,6 +171,17 @@ def unique(
 
     On demand also the index of the first of each, the place of every element among the
     distinct ones, and how often each occurs.
+
+    Parameters
+    ----------
+    return_index
+        Whether to return where each element first occurs.
+    return_inverse
+        Whether to return the index, among the distinct ones, of each element.
+    return_counts
+        Whether to return how often each element occurs.
+    axis
+        The axis whose slices are compared; None compares elements.
 
     >>> mx.nd._internal._npi_unique(mx.nd.array([3, 1, 3])).asnumpy()
     array([1., 3.], dtype=float32)
@@ -174,6 +223,13 @@ def unique_shapes(
 @op("_npi_share_memory", types="T U -> bool")
 def share_memory(a: Tensor, b: Tensor) -> Tensor:
     """Return whether two arrays overlap in memory.
+
+    Parameters
+    ----------
+    a
+        One array.
+    b
+        The other array.
 
     >>> x = mx.nd.ones((2,))
     >>> mx.nd._internal._npi_share_memory(x, x).asnumpy()

@@ -23,6 +23,13 @@ Interpolation = Literal["higher", "linear", "lower", "midpoint", "nearest"]
 def diff(a: Tensor, *, n: int = 1, axis: int = -1) -> Tensor:
     """Difference of neighbors along an axis, taken ``n`` times.
 
+    Parameters
+    ----------
+    n
+        How many times differences are taken.
+    axis
+        The axis to work along; a negative one counts from the last.
+
     >>> mx.nd._internal._npi_diff(mx.nd.array([1, 3, 2])).asnumpy()
     array([ 2., -1.], dtype=float32)
     """
@@ -62,6 +69,23 @@ def ediff1d(
     to_end_scalar: float | None = None,
 ) -> Tensor:
     """Difference of neighbors in the flattened array, between numbers or arrays put around it.
+
+    Parameters
+    ----------
+    input1
+        The input array.
+    input2
+        Array to put in front, or at the end if nothing stands in front.
+    input3
+        Array to put at the end.
+    to_begin_arr_given
+        Whether an array stands in front.
+    to_end_arr_given
+        Whether an array stands at the end.
+    to_begin_scalar
+        Number to put in front.
+    to_end_scalar
+        Number to put at the end.
 
     >>> mx.nd._internal._npi_ediff1d(mx.nd.array([1, 3]), to_end_scalar=9).asnumpy()
     array([2., 9.], dtype=float32)
@@ -107,6 +131,17 @@ def bincount(
 ) -> Tensor:
     """Count how often each non-negative integer occurs, or sum the weights of each.
 
+    Parameters
+    ----------
+    data
+        Non-negative integers.
+    weights
+        Weight of each integer.
+    minlength
+        Least length of the result.
+    has_weights
+        Whether `weights` is given.
+
     >>> mx.nd._internal._npi_bincount(mx.nd.array([0, 2, 2], dtype="int64")).asnumpy()
     array([1, 0, 2])
     """
@@ -138,6 +173,13 @@ def bincount_shape(*ins: Shape | None, **_: Any) -> Shape:
 @op("_npi_polyval")
 def polyval(p: Tensor, x: Tensor) -> Tensor:
     """Value of a polynomial, whose coefficients start at the highest power.
+
+    Parameters
+    ----------
+    p
+        The coefficients, from the highest power down.
+    x
+        Where to evaluate.
 
     >>> mx.nd._internal._npi_polyval(mx.nd.array([1, 2, 3]), mx.nd.array([0, 2])).asnumpy()
     array([ 3., 11.], dtype=float32)
@@ -193,6 +235,16 @@ def percentile(
     q_scalar: float | None = None,
 ) -> Tensor:
     """Percentiles over axes; those of an array ``q`` become the first axis.
+
+    Parameters
+    ----------
+    q
+        Percentiles between 0 and 100 as an array.
+    interpolation
+        What to take between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or
+        ``nearest``.
+    q_scalar
+        One percentile between 0 and 100.
 
     >>> mx.nd._internal._npi_percentile(mx.nd.array([1, 2, 4]), q_scalar=25).asnumpy()
     array(1.5, dtype=float32)

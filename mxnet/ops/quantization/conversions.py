@@ -68,6 +68,15 @@ def quantize(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Quantize to 8 bits within a given range; also return the range that the result represents.
 
+    Parameters
+    ----------
+    min_range
+        Number that becomes the least of the 8-bit type, of shape ``(1,)``.
+    max_range
+        Number that becomes the greatest of the 8-bit type, of shape ``(1,)``.
+    out_type
+        The 8-bit type of the result.
+
     >>> x, low, high = mx.nd.array([-1, 0, 0.5]), mx.nd.array([-1]), mx.nd.array([1])
     >>> [y.asnumpy() for y in mx.nd.contrib.quantize(x, low, high, out_type="int8")[:2]]
     [array([-127,    0,   64], dtype=int8), array([-1.], dtype=float32)]
@@ -137,6 +146,11 @@ def dequantize(
 ) -> Tensor:
     """Return the real numbers that an 8-bit array represents.
 
+    Parameters
+    ----------
+    out_type
+        Data type of the result; only float32.
+
     >>> x, low, high = mx.nd.array([-128, 0, 64], dtype="int8"), mx.nd.array([-1]), mx.nd.array([1])
     >>> mx.nd.contrib.dequantize(x, low, high).asnumpy()
     array([-1.0039216,  0.       ,  0.5019608], dtype=float32)
@@ -158,6 +172,11 @@ def requantize(
     max_calib_range: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself.
+
+    Parameters
+    ----------
+    data
+        32-bit integers.
 
     >>> x, end = mx.nd.array([-50, 0, 100], dtype="int32"), mx.nd.array([1])
     >>> mx.nd.contrib.requantize(x, -end, end)[0].asnumpy()

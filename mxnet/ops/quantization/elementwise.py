@@ -50,6 +50,13 @@ def quantized_act(
 ) -> Ranged:
     """Apply ``relu`` to an 8-bit array; the range stays.
 
+    Parameters
+    ----------
+    data
+        8-bit integers.
+    act_type
+        The function; only ``'relu'``.
+
     >>> x, end = mx.nd.array([-3, 4], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_act(x, -end, end, act_type="relu")[0].asnumpy()
     array([0, 4], dtype=int8)
@@ -93,6 +100,23 @@ def quantized_pooling(
 ) -> Ranged:
     """Pool 8-bit images by their maximum or mean; the range stays.
 
+    Parameters
+    ----------
+    data
+        8-bit integers of shape ``(batch, channels, height, width)``.
+    kernel
+        Size of the window along each spatial axis; not needed with ``global_pool=True``.
+    pool_type
+        What to take of each window: ``max`` or ``avg``.
+    global_pool
+        Whether one window covers all positions; kernel, stride and pad are then ignored.
+    pooling_convention
+        How sizes round: ``valid`` down, ``full`` up.
+    p_value
+        Exponent of ``lp`` pooling; not used here.
+    count_include_pad
+        Whether averages count the padding.
+
     >>> x, end = mx.nd.array([[[[-3, 4, 6, 7]]]], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_pooling(x, -end, end, kernel=(1, 2), stride=(1, 2))[0].asnumpy()
     array([[[[4, 7]]]], dtype=int8)
@@ -127,6 +151,11 @@ def quantized_pooling_outputs(
 )
 def quantized_flatten(data: Tensor, min_data: Tensor, max_data: Tensor) -> Ranged:
     """Make all axes but the first one; the range stays.
+
+    Parameters
+    ----------
+    data
+        8-bit integers.
 
     >>> x, end = mx.nd.ones((2, 3, 4), dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_flatten(x, -end, end)[0].shape
@@ -170,6 +199,21 @@ def quantized_elemwise_add(
     max_calib_range: float | None = None,
 ) -> Ranged:
     """Add 8-bit arrays; the sum has 32 bits and a range that holds both.
+
+    Parameters
+    ----------
+    lhs_min
+        Smallest number that `lhs` represents.
+    lhs_max
+        Largest number that `lhs` represents.
+    rhs_min
+        Smallest number that `rhs` represents.
+    rhs_max
+        Largest number that `rhs` represents.
+    min_calib_range
+        Not supported: leave it None.
+    max_calib_range
+        Not supported: leave it None.
 
     >>> x, end = mx.nd.array([127], dtype="int8"), mx.nd.ones(1)
     >>> total, low, high = mx.nd.contrib.quantized_elemwise_add(x, x, -end, end, -end, end)

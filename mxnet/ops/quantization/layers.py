@@ -100,6 +100,13 @@ def quantized_conv(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits.
 
+    Parameters
+    ----------
+    data
+        8-bit integers of shape ``(batch, channels, height, width)``.
+    weight
+        8-bit integers of shape ``(num_filter, channels / num_group, *kernel)``.
+
     >>> x, w = mx.nd.array([[[[100, 2]]]], dtype="uint8"), mx.nd.array([[[[-3]]]], dtype="int8")
     >>> one = mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_conv(x, w, min_data=0 * one, max_data=one, min_weight=-one,
@@ -164,6 +171,13 @@ def quantized_fully_connected(
     flatten: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Apply a linear transformation to 8-bit data; return 32-bit sums and the range of 32 bits.
+
+    Parameters
+    ----------
+    data
+        8-bit integers.
+    weight
+        8-bit integers of shape ``(num_hidden, features)``.
 
     >>> x, w = mx.nd.array([[100, 2]], dtype="uint8"), mx.nd.array([[-3, 1]], dtype="int8")
     >>> one = mx.nd.ones(1)

@@ -28,6 +28,15 @@ def random_randint(
 ) -> Tensor:
     """Draw whole numbers evenly from [`low`, `high`), as int32 or int64.
 
+    Parameters
+    ----------
+    low
+        Smallest number.
+    shape
+        Shape of the samples.
+    dtype
+        ``'int32'`` or ``'int64'``; int32 by default.
+
     >>> mx.nd.random_randint(low=7, high=8, shape=(2,)).asnumpy()
     array([7, 7], dtype=int32)
     """
@@ -79,6 +88,17 @@ def sample_multinomial(
 
     With `get_prob` also return the logarithm of the probability of what was drawn; its gradient
     makes REINFORCE.
+
+    Parameters
+    ----------
+    data
+        Probabilities on the last axis; the others are a batch.
+    shape
+        Shape of the samples drawn from each distribution.
+    get_prob
+        Whether to return the logarithm of the drawn probabilities too.
+    dtype
+        Data type of the indices.
 
     >>> mx.nd.sample_multinomial(nd.array([[0, 1], [1, 0]]), shape=3).asnumpy()
     array([[1, 1, 1],
@@ -132,6 +152,13 @@ def sample_unique_zipfian(
     """Draw rows of different classes by ``P(k) = log((k + 2) / (k + 1)) / log(range_max + 1)``.
 
     Also return how many draws with replacement each row took.
+
+    Parameters
+    ----------
+    range_max
+        Number of classes.
+    shape
+        Rows and classes in a row.
 
     >>> classes, tries = mx.nd._internal._sample_unique_zipfian(range_max=4, shape=(1, 4))
     >>> sorted(classes.asnumpy()[0].tolist())

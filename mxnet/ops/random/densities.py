@@ -118,10 +118,7 @@ def _signed(
     function.__annotations__ = {**dict.fromkeys(inputs, Tensor), "is_log": bool, "return": Tensor}
     function.__name__ = function.__qualname__ = name.lstrip("_")
     given, wanted = example.split(" -> ")
-    function.__doc__ = (
-        f"{doc}\n\n    With `is_log` return the logarithm.\n\n"
-        f"    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {wanted}\n    "
-    )
+    function.__doc__ = f"{doc}\n\n    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {wanted}\n    "
     return function
 
 
@@ -192,8 +189,6 @@ _density(
 @op("_random_pdf_dirichlet", "random_pdf_dirichlet", precision="widest")
 def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False) -> Tensor:
     """Give the density of a Dirichlet distribution, whose samples lie on the last axis.
-
-    With `is_log` return the logarithm.
 
     >>> mx.nd.random_pdf_dirichlet(nd.array([[0.5, 0.5]]), nd.array([[1.0, 1.0]])).asnumpy()
     array([1.], dtype=float32)

@@ -18,6 +18,11 @@ from ..tensor.indexing import EmbeddingTypes, embedding, embedding_inputs, embed
 def cast_storage(data: Tensor, *, stype: Literal["csr", "default", "row_sparse"]) -> Tensor:
     """Convert an array to a storage type; a dense tensor keeps its values.
 
+    Parameters
+    ----------
+    stype
+        The storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
+
     >>> mx.nd.cast_storage(mx.nd.array([[0, 1]]), stype="csr").stype
     'csr'
     """
@@ -27,6 +32,13 @@ def cast_storage(data: Tensor, *, stype: Literal["csr", "default", "row_sparse"]
 @op("_sparse_retain", types="T I -> T")
 def retain(data: Tensor, indices: Tensor) -> Tensor:
     """Keep the rows of the given numbers; all others become zero.
+
+    Parameters
+    ----------
+    data
+        A row_sparse array.
+    indices
+        Numbers of the rows to keep.
 
     >>> x = mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], [0, 2]), shape=(3, 2))
     >>> mx.nd.sparse.retain(x, mx.nd.array([2])).asnumpy()
@@ -48,6 +60,13 @@ def retain_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
 @op("_contrib_getnnz", types="T -> int64")
 def getnnz(data: Tensor, *, axis: int | None = None) -> Tensor:
     """Count the stored values of a csr matrix: of all of it, or with ``axis=1`` of each row.
+
+    Parameters
+    ----------
+    data
+        A csr matrix.
+    axis
+        None counts all values, 1 those of each row.
 
     >>> x = mx.nd.sparse.csr_matrix(([1, 2, 3], [0, 1, 0], [0, 2, 3]), shape=(2, 2))
     >>> mx.nd.contrib.getnnz(x, axis=1).asnumpy()
@@ -78,6 +97,21 @@ def sparse_embedding(
     sparse_grad: bool = False,
 ) -> Tensor:
     """Look up rows as `Embedding` does; the gradient is row_sparse.
+
+    Parameters
+    ----------
+    data
+        The indices.
+    weight
+        Table of shape ``(input_dim, output_dim)``.
+    input_dim
+        Number of rows of the weight: the size of the vocabulary.
+    output_dim
+        Number of columns of the weight: the size of a vector.
+    dtype
+        Data type of the weight.
+    sparse_grad
+        Accepted for compatibility; the gradient is row_sparse anyway.
 
     >>> weight = mx.nd.array([[1, 2], [3, 4]])
     >>> data = mx.nd.array([1])

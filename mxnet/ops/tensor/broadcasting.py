@@ -44,6 +44,11 @@ def _target(data: Shape, shape: Shape) -> Shape:
 def broadcast_to(data: Tensor, *, shape: Shape = ()) -> Tensor:
     """Stretch axes of size 1; where ``shape`` has 0 the size stays.
 
+    Parameters
+    ----------
+    shape
+        The new shape; 0 keeps the size of an axis.
+
     >>> mx.nd.broadcast_to(mx.nd.array([[1], [2]]), shape=(0, 3)).asnumpy()
     array([[1., 1., 1.],
            [2., 2., 2.]], dtype=float32)
@@ -75,6 +80,13 @@ def _axis_target(data: Shape, axis: Shape, size: Shape) -> Shape:
 @op("broadcast_axis", "broadcast_axes", method=True)
 def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> Tensor:
     """Stretch the given axes, which have size 1, to the given sizes.
+
+    Parameters
+    ----------
+    axis
+        The axes to broadcast, of size 1.
+    size
+        The new size of each of them.
 
     >>> mx.nd.broadcast_axis(mx.nd.array([[1], [2]]), axis=1, size=2).asnumpy()
     array([[1., 1.],
@@ -110,6 +122,17 @@ def broadcast_like(
 ) -> Tensor:
     """Stretch the first array to the shape of the second, or some axes to the sizes of some.
 
+    Parameters
+    ----------
+    lhs
+        The array to broadcast.
+    rhs
+        The array whose sizes it gets.
+    lhs_axes
+        Axes of `lhs` to broadcast; by default all.
+    rhs_axes
+        Axes of `rhs` whose sizes they get.
+
     >>> mx.nd.broadcast_like(mx.nd.array([[1, 2]]), mx.nd.zeros((2, 2))).asnumpy()
     array([[1., 2.],
            [1., 2.]], dtype=float32)
@@ -135,6 +158,11 @@ def broadcast_like_shape(
 def tile(data: Tensor, *, reps: Shape) -> Tensor:
     """Put copies of the array side by side, ``reps`` times along each axis.
 
+    Parameters
+    ----------
+    reps
+        Number of copies along each axis; extra ones make new axes in front.
+
     >>> mx.nd.tile(mx.nd.array([1, 2]), reps=(2, 2)).asnumpy()
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
@@ -158,6 +186,13 @@ def tile_shape(data: Shape | None, *, reps: Shape) -> Shape | None:
 @op("repeat", "_np_repeat", method=True, names_single_input=True)
 def repeat(data: Tensor, *, repeats: int, axis: int | None = None) -> Tensor:
     """Repeat each element; without an axis the array is flattened first.
+
+    Parameters
+    ----------
+    repeats
+        How many times each element is repeated.
+    axis
+        The axis to repeat along; None flattens the array first.
 
     >>> mx.nd.repeat(mx.nd.array([[1, 2], [3, 4]]), repeats=2).asnumpy()
     array([1., 1., 2., 2., 3., 3., 4., 4.], dtype=float32)
@@ -209,6 +244,15 @@ def pad(
 ) -> Tensor:
     """Widen the trailing axes of a 4-D or 5-D array, before and after each.
 
+    Parameters
+    ----------
+    mode
+        What to add: a ``constant``, the ``edge``, or a reflection (``reflect``).
+    pad_width
+        Numbers of elements before and after each axis, in one row; 0 for the first two axes.
+    constant_value
+        Number to add with ``mode='constant'``.
+
     >>> x = mx.nd.array([1, 2, 3]).reshape((1, 1, 1, 3))
     >>> mx.nd.Pad(x, mode="reflect", pad_width=(0, 0, 0, 0, 0, 0, 2, 1)).asnumpy()
     array([[[[3., 2., 1., 2., 3., 2.]]]], dtype=float32)
@@ -236,6 +280,11 @@ def pad_shape(data: Shape | None, *, pad_width: Shape, **_: object) -> Shape | N
 @op("_contrib_index_array", types="T -> int64", names_single_input=True)
 def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
     """Return for each element its index, or the chosen parts of it.
+
+    Parameters
+    ----------
+    axes
+        Which parts of the indices to return; by default all.
 
     >>> mx.nd.contrib.index_array(mx.nd.zeros((1, 2))).asnumpy()
     array([[[0, 0],

@@ -79,6 +79,19 @@ def allclose(
 ) -> Tensor:
     """1 if ``|a - b| <= atol + rtol * |b|`` everywhere, else 0.
 
+    Parameters
+    ----------
+    a
+        One array.
+    b
+        The other array, of the same shape.
+    rtol
+        Relative tolerance.
+    atol
+        Absolute tolerance.
+    equal_nan
+        Whether NaN equals NaN.
+
     >>> mx.nd.contrib.allclose(mx.nd.array([1, 2]), mx.nd.array([1, 2.1]), atol=0.2).asnumpy()
     array(1, dtype=uint8)
     """

@@ -66,6 +66,11 @@ def full(
 ) -> Tensor:
     """Make an array of one number.
 
+    Parameters
+    ----------
+    value
+        The number to fill with.
+
     >>> mx.nd._internal._full(shape=(2,), value=3).asnumpy()
     array([3., 3.], dtype=float32)
     """
@@ -86,6 +91,11 @@ def zeros_without_dtype(
     *, shape: Shape | None = None, ctx: str = "", dtype: int = -1, run: OpContext
 ) -> Tensor:
     """Make an array of zeros whose type is given by a code; -1 is float32.
+
+    Parameters
+    ----------
+    dtype
+        Code of the data type; -1 is float32.
 
     >>> mx.nd._internal._zeros_without_dtype(shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
@@ -133,6 +143,11 @@ def arange(
 ) -> Tensor:
     """Count from ``start`` to before ``stop`` by ``step``, each number ``repeat`` times.
 
+    Parameters
+    ----------
+    stop
+        Where to stop; this number itself is left out. If None, `start` is the stop and 0 the start.
+
     >>> mx.nd._internal._arange(start=0, stop=4, step=2, repeat=2).asnumpy()
     array([0., 0., 2., 2.], dtype=float32)
     """
@@ -168,6 +183,11 @@ def linspace(
 ) -> Tensor:
     """Make ``num`` evenly spaced numbers from ``start`` to ``stop``, which may be left out.
 
+    Parameters
+    ----------
+    stop
+        Last number, or the first that is left out.
+
     >>> mx.nd._internal._linspace(start=0, stop=1, num=3).asnumpy()
     array([0. , 0.5, 1. ], dtype=float32)
     """
@@ -188,6 +208,11 @@ def eye(
     *, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = _F32, run: OpContext
 ) -> Tensor:
     """Make a matrix with ones on the ``k``-th diagonal; without ``M`` it is square.
+
+    Parameters
+    ----------
+    M
+        Number of columns; 0 makes as many as rows.
 
     >>> mx.nd._internal._eye(N=2, M=3, k=1).asnumpy()
     array([[0., 1., 0.],
@@ -216,6 +241,13 @@ def arange_like(
     axis: int | None = None,
 ) -> Tensor:
     """Count as far as the array has elements, or along one of its axes.
+
+    Parameters
+    ----------
+    data
+        The array whose size counts; its values do not matter.
+    axis
+        The axis that says how far to count; None counts all elements, in the array's shape.
 
     >>> mx.nd.contrib.arange_like(mx.nd.zeros((2, 3)), axis=1).asnumpy()
     array([0., 1., 2.], dtype=float32)

@@ -413,6 +413,13 @@ unary(
 def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them.
 
+    Parameters
+    ----------
+    a_min
+        Lower limit.
+    a_max
+        Upper limit.
+
     >>> mx.nd.clip(mx.nd.array([-2, 0.5, 9]), -1, 1).asnumpy()
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
@@ -455,6 +462,13 @@ def require_floating_point(name: str, data: Tensor) -> None:
 def hard_sigmoid(data: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     """Straight-line sigmoid: ``clip(alpha * x + beta, 0, 1)``; no gradient at the limits.
 
+    Parameters
+    ----------
+    alpha
+        Slope.
+    beta
+        Value at 0.
+
     >>> mx.nd.hard_sigmoid(mx.nd.array([-9, 0, 1])).asnumpy()
     array([0. , 0.5, 0.7], dtype=float32)
     """
@@ -492,6 +506,15 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
 @op("_contrib_quadratic", shape=same, names_single_input=True)
 def quadratic(data: Tensor, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Tensor:
     """Quadratic function: ``a x^2 + b x + c``.
+
+    Parameters
+    ----------
+    a
+        Factor of the square.
+    b
+        Factor of the array.
+    c
+        Number added.
 
     >>> mx.nd.contrib.quadratic(mx.nd.array([1, 2]), a=1, b=2, c=3).asnumpy()
     array([ 6., 11.], dtype=float32)

@@ -39,6 +39,17 @@ def take(
 ) -> Tensor:
     """Take slices along an axis; indices out of range are clipped, wrapped or refused.
 
+    Parameters
+    ----------
+    a
+        The array to take from.
+    indices
+        The indices, of any shape; fractions are cut off.
+    axis
+        The axis to take along; a negative one counts from the last.
+    mode
+        What to do with indices out of range: ``clip`` or ``wrap`` them, or ``raise`` an error.
+
     >>> mx.nd.take(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 0, 9])).asnumpy()
     array([[3., 4.],
            [1., 2.],
@@ -90,6 +101,15 @@ def embedding(
 ) -> Tensor:
     """Look up a row of ``weight`` for each index; indices out of range are clipped.
 
+    Parameters
+    ----------
+    data
+        The indices, of any shape; fractions are cut off.
+    weight
+        Table of shape ``(input_dim, output_dim)``.
+    dtype
+        Data type of the weight.
+
     >>> weight = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd.Embedding(mx.nd.array([1, 0]), weight, input_dim=2, output_dim=2).asnumpy()
     array([[3., 4.],
@@ -135,6 +155,15 @@ def one_hot(
     dtype: DType = torch.float32,
 ) -> Tensor:
     """Return rows of ``off_value`` with ``on_value`` at each index; nothing is on outside.
+
+    Parameters
+    ----------
+    depth
+        Number of classes: the size of the new last axis.
+    on_value
+        Number at the index.
+    off_value
+        Number everywhere else.
 
     >>> mx.nd.one_hot(mx.nd.array([1, 0, 5]), depth=2).asnumpy()
     array([[0., 1.],
@@ -192,6 +221,15 @@ def pick(
 ) -> Tensor:
     """Pick one element along an axis by its index, for each place of the other axes.
 
+    Parameters
+    ----------
+    index
+        Index along the axis, for each place of the other axes.
+    axis
+        The axis to pick along; None picks from the flattened array.
+    mode
+        What to do with indices out of range: ``clip`` or ``wrap`` them.
+
     >>> mx.nd.pick(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([0, 1])).asnumpy()
     array([1., 4.], dtype=float32)
     """
@@ -222,6 +260,13 @@ pick.shape_rule = _picked
 @op("batch_take", types="T int32 -> T")
 def batch_take(a: Tensor, indices: Tensor) -> Tensor:
     """Take one element of each row of the last axis; indices are clipped.
+
+    Parameters
+    ----------
+    a
+        Array whose last axis has the rows.
+    indices
+        Index into each row.
 
     >>> index = mx.nd.array([1, 0], dtype="int32")
     >>> mx.nd.batch_take(mx.nd.array([[1, 2], [3, 4]]), index).asnumpy()
@@ -256,6 +301,11 @@ def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
     """Gather elements or slices whose coordinates stand in the columns of ``indices``.
 
+    Parameters
+    ----------
+    indices
+        Coordinates on axis 0: ``indices[i]`` is along axis i of the data.
+
     >>> mx.nd.gather_nd(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([[1, 0], [0, 1]])).asnumpy()
     array([3., 2.], dtype=float32)
     """
@@ -273,6 +323,13 @@ def gather_nd_shape(data: Shape | None, indices: Shape | None) -> Shape | None:
 @op("_contrib_boolean_mask", "_npi_boolean_mask", types="T I -> T", value_dependent=True)
 def boolean_mask(data: Tensor, index: Tensor, *, axis: int = 0) -> Tensor:
     """Keep the slices along an axis whose entry in ``index`` is not 0.
+
+    Parameters
+    ----------
+    index
+        Vector with an entry for each slice.
+    axis
+        The axis of the slices.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd.contrib.boolean_mask(x, mx.nd.array([0, 1])).asnumpy()
@@ -305,6 +362,15 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
 )
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.
+
+    Parameters
+    ----------
+    condition
+        Array of the same shape, or a vector with an entry for each row.
+    x
+        Taken where the condition is not 0.
+    y
+        Taken where it is 0.
 
     >>> x, y = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2, 2))
     >>> mx.nd.where(mx.nd.array([0, 1]), x, y).asnumpy()

@@ -69,6 +69,13 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join arrays along an axis.
 
+    Parameters
+    ----------
+    data
+        The arrays; they agree in all other axes.
+    dim
+        The axis to join along; a negative one counts from the last.
+
     >>> x = mx.nd.array([[1, 2]])
     >>> mx.nd.Concat(x, x, dim=0).asnumpy()
     array([[1., 2.],
@@ -97,6 +104,13 @@ def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Sh
 def rnn_param_concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join the parameters of a recurrent layer into one array.
 
+    Parameters
+    ----------
+    data
+        The arrays.
+    dim
+        The axis to join along.
+
     >>> x = mx.nd.array([1, 2])
     >>> mx.nd._internal._rnn_param_concat(x, x, dim=0).asnumpy()
     array([1., 2., 1., 2.], dtype=float32)
@@ -121,6 +135,13 @@ def _stacked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 @op("stack", count="num_args", shape=_stacked, precision="widest")
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis.
+
+    Parameters
+    ----------
+    data
+        The arrays, of one shape.
+    axis
+        Where the new axis stands in the result.
 
     >>> mx.nd.stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
     array([[1., 3.],
@@ -178,6 +199,13 @@ def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[Tensor, ...] | Tensor:
     """Split an axis into equal parts; ``squeeze_axis`` removes it where parts have size 1.
+
+    Parameters
+    ----------
+    num_outputs
+        Number of equal parts.
+    axis
+        The axis to split; a negative one counts from the last.
 
     >>> [p.asnumpy().tolist() for p in mx.nd.SliceChannel(mx.nd.array([[1, 2]]), num_outputs=2)]
     [[[1.0]], [[2.0]]]
@@ -240,6 +268,13 @@ def split_v2(
 ) -> tuple[Tensor, ...] | Tensor:
     """Split an axis into sections, or before each of the indices (the first being 0).
 
+    Parameters
+    ----------
+    indices
+        Where the parts begin, with 0 first.
+    axis
+        The axis to split; a negative one counts from the last.
+
     >>> x = mx.nd.array([[1, 2, 3]])
     >>> [p.shape for p in mx.nd._internal._split_v2(x, indices=(0, 1), axis=1)]
     [(1, 1), (1, 2)]
@@ -279,6 +314,11 @@ def split_v2_shapes(
 @op("khatri_rao", count="num_args", precision="full")
 def khatri_rao(*args: Tensor) -> Tensor:
     """Return the columnwise Kronecker product of matrices.
+
+    Parameters
+    ----------
+    args
+        Matrices with equally many columns.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd.khatri_rao(x, x).asnumpy()

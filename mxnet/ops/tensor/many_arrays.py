@@ -50,6 +50,11 @@ def all_finite(data: Tensor, *, init_output: bool = True) -> Tensor:
 def multi_all_finite(*data: Tensor, num_arrays: ArrayCount = 1, init_output: bool = True) -> Tensor:
     """1 if no element of any array is infinite or NaN, else 0.
 
+    Parameters
+    ----------
+    data
+        The arrays.
+
     >>> mx.nd.multi_all_finite(mx.nd.array([1]), mx.nd.array([np.nan]), num_arrays=2).asnumpy()
     array([0.], dtype=float32)
     """
@@ -74,6 +79,11 @@ multi_all_finite.infer_outputs(all_finite_outputs)
 def multi_sum_sq(*data: Tensor, num_arrays: ArrayCount) -> Tensor:
     """Sum of squares of each array.
 
+    Parameters
+    ----------
+    data
+        The arrays.
+
     >>> mx.nd.multi_sum_sq(mx.nd.array([1, 2]), mx.nd.array([[3, 4]]), num_arrays=2).asnumpy()
     array([ 5., 25.], dtype=float32)
     """
@@ -92,6 +102,11 @@ def multi_sum_sq_outputs(*shapes: tuple | None, **_: int) -> tuple:
 @op("reset_arrays", count="num_arrays", outputs=0, mutates=("data",))
 def reset_arrays(*data: Tensor, num_arrays: ArrayCount) -> tuple:
     """Set all arrays to 0 in place.
+
+    Parameters
+    ----------
+    data
+        The arrays.
 
     >>> x = mx.nd.array([1, 2])
     >>> mx.nd.reset_arrays(x, num_arrays=1)

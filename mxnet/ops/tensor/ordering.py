@@ -34,6 +34,11 @@ def _sorted(data: Tensor, axis: int | None, is_ascend: bool, name: str) -> tuple
 def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> Tensor:
     """Sort along an axis; ``axis=None`` sorts all elements into one line.
 
+    Parameters
+    ----------
+    axis
+        The axis to sort along; None sorts the flattened array.
+
     >>> mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 3.], dtype=float32)
     """
@@ -45,6 +50,13 @@ def argsort(
     data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = torch.float32
 ) -> Tensor:
     """Return the indices that would sort along an axis, as float32 unless specified otherwise.
+
+    Parameters
+    ----------
+    axis
+        The axis to sort along; None sorts the flattened array.
+    dtype
+        Data type of the indices.
 
     >>> mx.nd.argsort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 0.], dtype=float32)
@@ -98,6 +110,19 @@ def topk(
     dtype: DType = torch.float32,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are.
+
+    Parameters
+    ----------
+    axis
+        The axis to search along; None searches the flattened array.
+    k
+        How many to find; 0 means all.
+    ret_typ
+        Whether to return ``indices``, ``value`` (the elements), ``both``, or a ``mask`` of 0 and 1.
+    is_ascend
+        Whether to find the smallest.
+    dtype
+        Data type of the indices.
 
     >>> mx.nd.topk(mx.nd.array([3, 1, 2]), k=2).asnumpy()
     array([0., 2.], dtype=float32)
@@ -153,6 +178,15 @@ def histogram(
     range: Floats | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Count elements in bins: between the given edges, or in equal parts of a range.
+
+    Parameters
+    ----------
+    bins
+        Edges of the bins, ascending.
+    bin_cnt
+        Number of equal bins, in place of `bins`.
+    range
+        Least and greatest number that the equal bins cover.
 
     >>> x = mx.nd.array([0, 1, 2, 2, 5])
     >>> counts, edges = mx.nd._internal._histogram(x, bin_cnt=2, range=(0, 4))

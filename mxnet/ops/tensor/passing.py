@@ -159,6 +159,11 @@ def ones_like(data: Tensor) -> Tensor:
 def cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert to another data type; fractions are cut, non-zero is True.
 
+    Parameters
+    ----------
+    dtype
+        The new data type, such as ``'float16'``.
+
     >>> mx.nd.Cast(mx.nd.array([-1.7, 2.7]), dtype="int32").asnumpy()
     array([-1,  2], dtype=int32)
     """
@@ -179,6 +184,11 @@ class AmpTypes(TypePattern):
 @op("amp_cast", shape=same, precision="own")
 def amp_cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert floating-point arrays for mixed precision; others pass unchanged.
+
+    Parameters
+    ----------
+    dtype
+        The new data type.
 
     >>> mx.nd.amp_cast(mx.nd.array([1.5]), dtype="float16").asnumpy()
     array([1.5], dtype=float16)
@@ -232,6 +242,15 @@ def amp_multicast(
     *data: Tensor, num_outputs: ArrayCount, cast_narrow: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
     """Convert all arrays to the widest of their floating types, or to the narrowest.
+
+    Parameters
+    ----------
+    data
+        The arrays.
+    num_outputs
+        Number of arrays.
+    cast_narrow
+        Whether to take the narrowest type.
 
     >>> x, y = mx.nd.array([1.5]), mx.nd.array([2.5])
     >>> [a.shape for a in mx.nd.amp_multicast(x, y, num_outputs=2)]

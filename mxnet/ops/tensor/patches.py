@@ -37,6 +37,11 @@ def im2col(
 ) -> Tensor:
     """Lay each window of the images out as a column: (N, C * kernel, windows).
 
+    Parameters
+    ----------
+    data
+        Images of shape ``(batch, channels, height, width)``.
+
     >>> mx.nd.im2col(mx.nd.arange(4).reshape((1, 1, 2, 2)), kernel=(1, 2)).asnumpy()
     array([[[0., 2.],
             [1., 3.]]], dtype=float32)
@@ -77,6 +82,13 @@ def col2im(
     pad: Shape = (),
 ) -> Tensor:
     """Add columns of windows up to images of ``output_size``: the reverse of `im2col`.
+
+    Parameters
+    ----------
+    data
+        Columns of shape ``(batch, channels * kernel, windows)``.
+    output_size
+        Height and width of the images.
 
     >>> mx.nd.col2im(mx.nd.ones((1, 2, 2)), output_size=(1, 3), kernel=(1, 2)).asnumpy()
     array([[[[1., 2., 1.]]]], dtype=float32)

@@ -31,6 +31,17 @@ def dot(
     Transposed, the first axis of ``lhs`` and the last of ``rhs`` are meant. Two vectors give
     shape (1,).
 
+    Parameters
+    ----------
+    lhs
+        The first factor.
+    rhs
+        The second factor.
+    transpose_a
+        Whether the first axis of `lhs` is summed over, in place of the last.
+    transpose_b
+        Whether the last axis of `rhs` is summed over, in place of the first.
+
     >>> mx.nd.dot(mx.nd.array([[1, 2]]), mx.nd.array([[3], [4]])).asnumpy()
     array([[11.]], dtype=float32)
     """
@@ -87,6 +98,13 @@ def batch_dot(
     forward_stype: Storage | None = None,
 ) -> Tensor:
     """Multiply matrices pairwise: the last two axes are matrices, those before count pairs.
+
+    Parameters
+    ----------
+    lhs
+        The first factors.
+    rhs
+        The second factors.
 
     >>> x, y = mx.nd.ones((2, 1, 3)), mx.nd.ones((2, 1, 3))
     >>> mx.nd.batch_dot(x, y, transpose_b=True).asnumpy().tolist()

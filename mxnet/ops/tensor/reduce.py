@@ -166,6 +166,15 @@ def norm(
 ) -> Tensor:
     """L1 norm ``sum |x|`` or L2 norm ``sqrt(sum x^2)`` over axes.
 
+    Parameters
+    ----------
+    ord
+        Order of the norm, 1 or 2.
+    axis
+        The axis of vectors, or two axes of matrices; None takes all elements.
+    out_dtype
+        Data type of the result; by default that of the array.
+
     >>> mx.nd.norm(mx.nd.array([[3, 4], [6, 8]]), axis=1).asnumpy()
     array([ 5., 10.], dtype=float32)
     """
@@ -215,6 +224,11 @@ def located(name: str, find: Callable, data: Tensor, axis: int | None, keepdims:
 def argmax(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the first maximum along an axis, in the array's dtype.
 
+    Parameters
+    ----------
+    axis
+        The axis to search along; None searches the flattened array.
+
     >>> mx.nd.argmax(mx.nd.array([[1, 5, 5], [4, 2, 3]]), axis=1).asnumpy()
     array([1., 0.], dtype=float32)
     """
@@ -224,6 +238,11 @@ def argmax(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> 
 @op("argmin", shape=reduced, method=True)
 def argmin(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the first minimum along an axis, in the array's dtype.
+
+    Parameters
+    ----------
+    axis
+        The axis to search along; None searches the flattened array.
 
     >>> mx.nd.argmin(mx.nd.array([[1, 5, 5], [4, 2, 3]]), axis=1).asnumpy()
     array([0., 1.], dtype=float32)
@@ -252,6 +271,11 @@ def moments(
     data: Tensor, *, axes: Shape | None = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance (of the population) over axes, which must be given.
+
+    Parameters
+    ----------
+    axes
+        The axes to reduce; negative ones count from the last.
 
     >>> mean, var = mx.nd.moments(mx.nd.array([[1, 2], [3, 5]]), axes=1)
     >>> mean.asnumpy(), var.asnumpy()
@@ -290,6 +314,13 @@ class RunningTypes(TypePattern):
 @op("_np_cumsum", "cumsum")
 def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) -> Tensor:
     """Running sum along an axis; without one over the flattened array.
+
+    Parameters
+    ----------
+    axis
+        The axis to sum along; None sums the flattened array.
+    dtype
+        Data type of the result; by default that of the array.
 
     >>> mx.nd.cumsum(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([ 1.,  3.,  6., 10.], dtype=float32)

@@ -26,6 +26,13 @@ def _check_scatter(name: str, data: Tensor, indices: Tensor, shape: Shape) -> No
 def scatter_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     """Write elements into zeros at the coordinates in the columns of ``indices``.
 
+    Parameters
+    ----------
+    data
+        The elements to write.
+    indices
+        Coordinates on axis 0: ``indices[i]`` is along axis i of the result.
+
     >>> x, index = mx.nd.array([5, 6]), mx.nd.array([[1, 0], [0, 1]])
     >>> mx.nd.scatter_nd(x, index, shape=(2, 2)).asnumpy()
     array([[0., 6.],
@@ -45,6 +52,17 @@ def scatter_nd_shape(data: Shape | None, indices: Shape | None, *, shape: Shape)
 @op("_scatter_set_nd", "_npi_scatter_set_nd", types="T T I -> T")
 def scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     """Return a copy of ``lhs`` with ``rhs`` at the coordinates in the columns of ``indices``.
+
+    Parameters
+    ----------
+    lhs
+        The array to copy.
+    rhs
+        The elements to write.
+    indices
+        Coordinates on axis 0: ``indices[i]`` is along axis i of `lhs`.
+    shape
+        Shape of `lhs`.
 
     >>> x, y, index = mx.nd.zeros((2, 2)), mx.nd.array([7]), mx.nd.array([[1], [0]])
     >>> mx.nd._internal._scatter_set_nd(x, y, index, shape=(2, 2)).asnumpy()
@@ -67,6 +85,15 @@ def scatter_set_nd_shape(
 @op("_contrib_index_copy", types="T I T -> T")
 def index_copy(old_tensor: Tensor, index_vector: Tensor, new_tensor: Tensor) -> Tensor:
     """Return a copy of an array in which some rows are replaced.
+
+    Parameters
+    ----------
+    old_tensor
+        The array to copy.
+    index_vector
+        Numbers of the rows to replace.
+    new_tensor
+        The new rows.
 
     >>> old, new = mx.nd.zeros((3, 1)), mx.nd.array([[5], [6]])
     >>> mx.nd.contrib.index_copy(old, mx.nd.array([2, 0]), new).asnumpy()
@@ -101,6 +128,15 @@ def _one_in_each_row(name: str, data: Tensor, index: Tensor, values: Tensor) -> 
 @op("fill_element_0index", auto_inputs=False)
 def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Tensor) -> Tensor:
     """Return a copy of ``lhs`` with ``mhs[i]`` in row ``i`` at column ``rhs[i]``.
+
+    Parameters
+    ----------
+    lhs
+        The matrix to copy.
+    mhs
+        The elements to write, one for each row.
+    rhs
+        The column of each element.
 
     >>> x, values, columns = mx.nd.zeros((2, 2)), mx.nd.array([5, 6]), mx.nd.array([1, 0])
     >>> mx.nd.fill_element_0index(x, values, columns).asnumpy()
@@ -147,6 +183,13 @@ def _strides(name: str, shape: Shape | None) -> list[int]:
 def ravel_multi_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
     """Turn columns of coordinates into positions in an array of that shape laid out flat.
 
+    Parameters
+    ----------
+    data
+        Coordinates on axis 0: ``data[i]`` is along axis i of the shape.
+    shape
+        Shape of the array that the coordinates are for.
+
     >>> mx.nd.ravel_multi_index(mx.nd.array([[3, 6], [4, 5]]), shape=(7, 6)).asnumpy()
     array([22., 41.], dtype=float32)
     """
@@ -168,6 +211,13 @@ def ravel_multi_index_shape(data: Shape | None, *, shape: Shape | None) -> Shape
 @op("_unravel_index", "unravel_index")
 def unravel_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
     """Turn positions in a flat array into columns of coordinates.
+
+    Parameters
+    ----------
+    data
+        Positions in the flat array.
+    shape
+        Shape of the array that the positions are for.
 
     >>> mx.nd.unravel_index(mx.nd.array([22, 41]), shape=(7, 6)).asnumpy()
     array([[3., 6.],

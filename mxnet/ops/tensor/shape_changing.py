@@ -70,6 +70,17 @@ def reshape(
     In ``shape`` 0 copies a size, -1 follows from the others, -2 copies all that remain, -3 merges
     two, -4 splits one into the two numbers that follow; ``reverse`` reads from the right.
 
+    Parameters
+    ----------
+    shape
+        The new shape; sizes from 0 to -4 have special meanings, 0 keeps a size and -1 infers it.
+    reverse
+        Whether to match sizes from the last axis on.
+    target_shape
+        The new shape in old programs; use `shape`.
+    keep_highest
+        Whether `target_shape` leaves the first axis as it is.
+
     >>> mx.nd.Reshape(mx.nd.zeros((2, 3, 4)), shape=(0, -1)).shape
     (2, 12)
     """
@@ -112,6 +123,11 @@ def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
 def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
     """Put the axes into another order; without ``axes`` reverse them.
 
+    Parameters
+    ----------
+    axes
+        The new order of the axes; an empty one reverses them.
+
     >>> mx.nd.transpose(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([[1., 3.],
            [2., 4.]], dtype=float32)
@@ -142,6 +158,13 @@ def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> Tensor:
     """Exchange two axes.
 
+    Parameters
+    ----------
+    dim1
+        The first axis.
+    dim2
+        The second axis.
+
     >>> mx.nd.SwapAxis(mx.nd.zeros((2, 3, 4)), dim1=0, dim2=2).shape
     (4, 3, 2)
     """
@@ -163,6 +186,11 @@ def _expanded(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 @op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True)
 def expand_dims(data: Tensor, *, axis: int) -> Tensor:
     """Put in a new axis of size 1.
+
+    Parameters
+    ----------
+    axis
+        Where the new axis stands in the result; a negative one counts from the last.
 
     >>> mx.nd.expand_dims(mx.nd.zeros((2, 3)), axis=1).shape
     (2, 1, 3)
@@ -189,6 +217,11 @@ def _squeezed_axes(shape: Shape, axis: Shape | None) -> list[int]:
 @op("squeeze", method=True, names_single_input=True)
 def squeeze(data: Tensor, *, axis: Shape | None = None) -> Tensor:
     """Remove axes of size 1: all, or those given. At least one axis is left.
+
+    Parameters
+    ----------
+    axis
+        The axes to remove; None removes all of size 1.
 
     >>> mx.nd.squeeze(mx.nd.zeros((1, 2, 1))).shape, mx.nd.squeeze(mx.nd.zeros((1, 1))).shape
     ((2,), (1,))
@@ -245,6 +278,21 @@ def reshape_like(
     rhs_end: int | None = None,
 ) -> Tensor:
     """Give the first array the shape of the second, or only some axes the sizes of some.
+
+    Parameters
+    ----------
+    lhs
+        The array to reshape.
+    rhs
+        The array whose sizes it gets.
+    lhs_begin
+        First axis of `lhs` to reshape; by default 0.
+    lhs_end
+        Axis of `lhs` to stop before; by default all.
+    rhs_begin
+        First axis of `rhs` to take sizes from; by default 0.
+    rhs_end
+        Axis of `rhs` to stop before; by default all.
 
     >>> x, y = mx.nd.zeros((6, 5)), mx.nd.zeros((2, 3, 7))
     >>> mx.nd.reshape_like(x, y, lhs_end=1, rhs_end=2).shape
@@ -340,6 +388,11 @@ def space_to_depth_shape(data: Shape | None, *, block_size: int) -> Shape | None
 @op("diag", method=True, names_single_input=True)
 def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Take the ``k``-th diagonal of two axes, or make a diagonal matrix of a vector.
+
+    Parameters
+    ----------
+    data
+        A vector, or an array with matrices on two axes.
 
     >>> mx.nd.diag(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([1., 4.], dtype=float32)

@@ -56,6 +56,11 @@ def ranges(
 def slice_(data: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()) -> Tensor:
     """Take ``begin:end:step`` of the leading axes; None stands for an open end.
 
+    Parameters
+    ----------
+    step
+        Step along each axis, which may be negative; 1 by default.
+
     >>> x = mx.nd.array([[0, 1, 2], [3, 4, 5]])
     >>> mx.nd.slice(x, begin=(0, 2), end=(2, None), step=(1, -1)).asnumpy()
     array([[2., 1., 0.],
@@ -93,6 +98,15 @@ def _axis_range(size: int, begin: int, end: int | None) -> tuple[int, int]:
 @op("slice_axis", method=True)
 def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> Tensor:
     """Take ``begin:end`` of one axis; negative numbers count from its end.
+
+    Parameters
+    ----------
+    axis
+        The axis to slice; a negative one counts from the last.
+    begin
+        First index; a negative one counts from the end.
+    end
+        Index to stop before; a negative one counts from the end, None goes to the end.
 
     >>> mx.nd.slice_axis(mx.nd.array([[1, 2, 3]]), axis=1, begin=-2, end=None).asnumpy()
     array([[2., 3.]], dtype=float32)
@@ -138,6 +152,13 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
 def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> Tensor:
     """Cut the array to the sizes of another, on all axes or on those given; on none for None.
 
+    Parameters
+    ----------
+    shape_like
+        The array whose sizes to take; its values do not matter.
+    axes
+        The axes to cut; by default all.
+
     >>> mx.nd.slice_like(mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((1, 2))).asnumpy()
     array([[1., 2.]], dtype=float32)
     """
@@ -155,6 +176,11 @@ def slice_like_shape(
 @op("reverse", "flip", shape=same, method=True, names_single_input=True)
 def reverse(data: Tensor, *, axis: Shape) -> Tensor:
     """Turn the order of elements around along axes.
+
+    Parameters
+    ----------
+    axis
+        The axes to reverse; negative ones count from the last.
 
     >>> mx.nd.reverse(mx.nd.array([[1, 2], [3, 4]]), axis=0).asnumpy()
     array([[3., 4.],
@@ -184,6 +210,17 @@ def crop(
     *data: Tensor, offset: Shape = (0, 0), h_w: Shape = (0, 0), center_crop: bool = False
 ) -> Tensor:
     """Cut a window out of height and width: of size ``h_w``, or that of a second array.
+
+    Parameters
+    ----------
+    data
+        The array to crop, and maybe a second one whose height and width to take.
+    offset
+        Row and column of the upper left corner.
+    h_w
+        Height and width of the window, if there is no second array.
+    center_crop
+        Whether to cut out of the center; `offset` is then ignored.
 
     >>> mx.nd.Crop(mx.nd.arange(4).reshape((1, 1, 2, 2)), h_w=(1, 1), offset=(1, 0)).asnumpy()
     array([[[[2.]]]], dtype=float32)
@@ -218,6 +255,15 @@ def slice_assign(
 ) -> Tensor:
     """Return a copy of the first array in which a range holds the second.
 
+    Parameters
+    ----------
+    lhs
+        The array to copy.
+    rhs
+        The elements of the range.
+    step
+        Step along each axis; 1 by default.
+
     >>> x, y = mx.nd.zeros((1, 3)), mx.nd.array([[7]])
     >>> mx.nd._internal._slice_assign(x, y, begin=(0, 1), end=(1, 2)).asnumpy()
     array([[0., 7., 0.]], dtype=float32)
@@ -238,6 +284,13 @@ def slice_assign_scalar(
     data: Tensor, *, scalar: float = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()
 ) -> Tensor:
     """Return a copy of the array in which a range holds one number.
+
+    Parameters
+    ----------
+    scalar
+        The number to put in.
+    step
+        Step along each axis; 1 by default.
 
     >>> x = mx.nd.zeros((1, 3))
     >>> mx.nd._internal._slice_assign_scalar(x, scalar=7, begin=(0, 1), end=(1, 2)).asnumpy()

@@ -199,6 +199,15 @@ def ftml(
     ``v = b2 v + (1 - b2) g^2``;  ``d' = (1 - b1^t) / lr (sqrt(v / (1 - b2^t)) + eps)``;
     ``z = b1 z + (1 - b1) g - (d' - b1 d) w``;  ``w = -z / d'``.
 
+    Parameters
+    ----------
+    d
+        The denominator of the last step, updated in place.
+    v
+        The running mean of the squared gradient, updated in place.
+    z
+        The accumulated direction, updated in place.
+
     >>> w, d, v, z = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> mx.nd.ftml_update(w, w, d, v, z, lr=0.5, beta1=0.5, beta2=0.5, t=1).asnumpy()
     array([0.5], dtype=float32)

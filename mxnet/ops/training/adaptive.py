@@ -36,6 +36,11 @@ def rmsprop(
     ``g = clip(rescale g + wd w)``;  ``n = gamma1 n + (1 - gamma1) g^2``; a non-negative
     ``clip_weights`` limits the new weight.
 
+    Parameters
+    ----------
+    n
+        The running mean of the squared gradient, updated in place.
+
     >>> w, n = mx.nd.ones(1), mx.nd.zeros(1)
     >>> mx.nd.rmsprop_update(w, w, n, lr=0.25, gamma1=0.75).asnumpy()
     array([0.5], dtype=float32)
@@ -69,6 +74,17 @@ def rmspropalex(
     With ``x = clip(rescale grad + wd w)``: ``n = gamma1 n + (1 - gamma1) x^2``;
     ``g = gamma1 g + (1 - gamma1) x``;  ``delta = gamma2 delta - lr x / sqrt(n - g^2 + eps)``;
     ``w += delta``; a non-negative ``clip_weights`` limits the new weight.
+
+    Parameters
+    ----------
+    n
+        The running mean of the squared gradient, updated in place.
+    g
+        The running mean of the gradient, updated in place.
+    delta
+        The last step, updated in place.
+    gamma2
+        Share of the last step that each step keeps.
 
     >>> w, n, g, delta = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> mx.nd.rmspropalex_update(w, w, n, g, delta, lr=0.25, gamma1=0.5).asnumpy()
@@ -120,6 +136,12 @@ def group_adagrad(
     epsilon: float = 1e-5,
 ) -> None:
     """Take AdaGrad's step with one history number a row: ``h += mean(g^2)`` over each row.
+
+    Parameters
+    ----------
+    history
+        The sum ``h`` of mean squared gradients of each row, of shape ``(rows, 1)``; updated in
+        place.
 
     >>> w, h = mx.nd.ones((1, 2)), mx.nd.zeros((1, 1))
     >>> mx.nd.contrib.group_adagrad_update(w, w, h, lr=0.5, epsilon=0).asnumpy()
@@ -189,6 +211,19 @@ def ftrl(
 
     ``n' = n + g^2``;  ``z += g - (sqrt(n') - sqrt(n)) w / lr``;
     ``w = -sign(z) max(|z| - lamda1, 0) / ((beta + sqrt(n')) / lr + wd)``.
+
+    Parameters
+    ----------
+    z
+        The accumulated gradient, updated in place.
+    n
+        The sum of squared gradients, updated in place.
+    lamda1
+        Strength of the L1 penalty, which makes weights 0.
+    beta
+        Number added to the root of `n`.
+    wd
+        Strength of the L2 penalty.
 
     >>> w, z, n = mx.nd.ones(2), mx.nd.zeros(2), mx.nd.zeros(2)
     >>> g = mx.nd.array([-1, 0.001])

@@ -250,6 +250,21 @@ def multi_lars(
 
     Where a norm is 0 the rate stays as it is.
 
+    Parameters
+    ----------
+    lrs
+        Learning rates of all layers.
+    weights_sum_sq
+        Sums of squares of the layers' weights.
+    grads_sum_sq
+        Sums of squares of the layers' gradients.
+    wds
+        Weight decays of all layers.
+    eta
+        Trust coefficient ``eta``.
+    eps
+        Small number in the denominator, against division by zero.
+
     >>> lrs, w, g, wds = mx.nd.ones(2), mx.nd.array([4, 0]), mx.nd.array([16, 1]), mx.nd.zeros(2)
     >>> mx.nd.multi_lars(lrs, w, g, wds, eta=0.5, eps=0).asnumpy()
     array([0.25, 1.  ], dtype=float32)

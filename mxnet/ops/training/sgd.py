@@ -154,6 +154,11 @@ def signum(
 
     ``m = mu m - (1 - mu) (clip(rescale g) + wd w)``;  ``w = (1 - lr wd_lh) w + lr sign(m)``.
 
+    Parameters
+    ----------
+    wd_lh
+        Weight decay outside of the momentum: ``w = (1 - lr wd_lh) w + lr sign(m)``.
+
     >>> m = mx.nd.zeros(2)
     >>> g = mx.nd.array([3, -0.1])
     >>> mx.nd.signum_update(mx.nd.ones(2), g, m, lr=0.5, momentum=0.5).asnumpy()

@@ -40,6 +40,27 @@ def box_nms(
 ) -> Tensor:
     """Keep the best-scored of boxes that overlap; survivors come first, by score, then -1 rows.
 
+    Parameters
+    ----------
+    data
+        Rows with a score and a box, of shape ``(..., boxes, width)``.
+    overlap_thresh
+        Boxes that overlap a better one by more than this are suppressed.
+    valid_thresh
+        Boxes of lower scores are left out.
+    topk
+        How many of the best boxes of each batch to look at; -1 means all.
+    coord_start
+        Where the box begins in a row.
+    score_index
+        Where the score stands in a row.
+    id_index
+        Where the class stands in a row; -1 if there is none.
+    in_format
+        Whether boxes are given as ``corner`` (x1, y1, x2, y2) or ``center`` (x, y, width, height).
+    out_format
+        Whether boxes are returned as ``corner`` or ``center``.
+
     >>> boxes = mx.nd.array([[0, .5, 0, 0, 2, 2], [0, .9, 0, 0, 2, 2], [0, .7, 3, 3, 4, 4]])
     >>> mx.nd.contrib.box_nms(boxes).asnumpy()[:, 1]
     array([ 0.9,  0.7, -1. ], dtype=float32)
@@ -103,6 +124,15 @@ def no_gradient(grad: Tensor, out: Tensor, *inputs: Tensor, **_: object) -> tupl
 def box_iou(lhs: Tensor, rhs: Tensor, *, format: Format = "corner") -> Tensor:
     """Intersection over union of every box of one array with every box of the other.
 
+    Parameters
+    ----------
+    lhs
+        Boxes on the last axis, of size 4.
+    rhs
+        Boxes on the last axis, of size 4.
+    format
+        Whether boxes are ``corner`` (x1, y1, x2, y2) or ``center`` (x, y, width, height).
+
     >>> one, two = mx.nd.array([[0, 0, 2, 2]]), mx.nd.array([[0, 0, 2, 1], [5, 5, 6, 6]])
     >>> mx.nd.contrib.box_iou(one, two).asnumpy()
     array([[0.5, 0. ]], dtype=float32)
@@ -134,6 +164,21 @@ def box_encode(
     samples: Tensor, matches: Tensor, anchors: Tensor, refs: Tensor, means: Tensor, stds: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Encode matched reference boxes as normalised offsets of anchors, with a mask of positives.
+
+    Parameters
+    ----------
+    samples
+        1 for positive anchors, of shape ``(batch, anchors)``.
+    matches
+        Number of the reference box that each anchor is matched with.
+    anchors
+        Anchors as corners, of shape ``(batch, anchors, 4)``.
+    refs
+        Reference boxes as corners, of shape ``(batch, boxes, 4)``.
+    means
+        Numbers subtracted from the offsets of x, y, width and height.
+    stds
+        Numbers that the offsets are divided by.
 
     >>> anchors = refs = mx.nd.array([[[0, 0, 2, 2]]])
     >>> t, m = mx.nd.contrib.box_encode(mx.nd.ones((1, 1)), mx.nd.zeros((1, 1)), anchors, refs,
@@ -172,6 +217,23 @@ def box_decode(
     format: Format = "center",
 ) -> Tensor:
     """Apply predicted offsets to anchors and give corner boxes.
+
+    Parameters
+    ----------
+    data
+        Offsets of shape ``(batch, anchors, 4)``.
+    std0
+        Factor of the offset in x.
+    std1
+        Factor of the offset in y.
+    std2
+        Factor of the offset of the width.
+    std3
+        Factor of the offset of the height.
+    clip
+        Upper limit of the offsets of width and height before exponentials; at 0 or below, none.
+    format
+        Whether anchors are ``center`` (x, y, width, height) or ``corner`` (x1, y1, x2, y2).
 
     >>> offsets, anchors = mx.nd.zeros((1, 1, 4)), mx.nd.array([[[1, 1, 2, 2]]])
     >>> mx.nd.contrib.box_decode(offsets, anchors).asnumpy()
@@ -233,6 +295,17 @@ def bipartite_matching(
     data: Tensor, *, is_ascend: bool = False, threshold: float, topk: int = -1
 ) -> tuple[Tensor, Tensor]:
     """Match rows with columns greedily by score; gives each its partner, or -1.
+
+    Parameters
+    ----------
+    data
+        Scores of shape ``(batch, rows, columns)``.
+    is_ascend
+        Whether small scores are the better ones.
+    threshold
+        Scores on the wrong side of this match nothing.
+    topk
+        Largest number of matches; -1 means no limit.
 
     >>> scores = mx.nd.array([[.5, .6], [.1, .2], [.3, .4]])
     >>> rows, columns = mx.nd.contrib.bipartite_matching(scores, threshold=1e-12)

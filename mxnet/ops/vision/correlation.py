@@ -35,6 +35,25 @@ def correlation(
 
     A channel of the result is the mean product (or absolute difference) at one displacement.
 
+    Parameters
+    ----------
+    data1
+        The first map, of shape ``(batch, channels, height, width)``.
+    data2
+        The second map, of the same shape.
+    kernel_size
+        Size of the patches, an odd number.
+    max_displacement
+        Greatest displacement.
+    stride1
+        Step over the first map.
+    stride2
+        Step between displacements.
+    pad_size
+        Number of zeros around both maps.
+    is_multiply
+        Whether patches are multiplied; else their absolute difference is taken.
+
     >>> x = mx.nd.array([[[[1, 2, 3]]]])
     >>> mx.nd.Correlation(x, x, pad_size=1).asnumpy()[0, 3:6, 0]
     array([[0., 2., 6.],

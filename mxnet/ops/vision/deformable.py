@@ -109,6 +109,11 @@ def deformable_convolution(
 ) -> Tensor:
     """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place.
 
+    Parameters
+    ----------
+    weight
+        Kernels of shape ``(num_filter, channels / num_group, *kernel)``.
+
     >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
     >>> mx.nd.contrib.DeformableConvolution(x, offset, mx.nd.ones((1, 1, 1, 1)), kernel=(1, 1),
     ...                                     num_filter=1, no_bias=True).asnumpy()
@@ -148,6 +153,15 @@ def modulated_deformable_convolution(
     layout: Layout | None = None,
 ) -> Tensor:
     """Convolve with kernel points that `offset` moves and `mask` weighs at each place.
+
+    Parameters
+    ----------
+    weight
+        Kernels of shape ``(num_filter, channels / num_group, *kernel)``.
+    mask
+        Weight of each point of the window at each place.
+    im2col_step
+        Accepted for compatibility, without effect.
 
     >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
     >>> weight = mx.nd.ones((1, 1, 1, 1))

@@ -69,6 +69,15 @@ def to_tensor_shape(data: Shape | None) -> Shape | None:
 def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1, 1, 1)) -> Tensor:
     """Subtract each channel's mean and divide by its deviation; channels come first.
 
+    Parameters
+    ----------
+    data
+        An image of shape ``(channels, height, width)``, or a batch of them.
+    mean
+        Mean of each channel, or one for all.
+    std
+        Standard deviation of each channel, or one for all.
+
     >>> mx.nd.image.normalize(mx.nd.ones((1, 1, 2)), mean=(0.5,), std=(0.25,)).asnumpy().ravel()
     array([2., 2.], dtype=float32)
     """
@@ -95,6 +104,15 @@ def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1,
 @op("_image_crop", "_npx__image_crop")
 def crop(data: Tensor, *, x: int, y: int, width: int, height: int) -> Tensor:
     """Cut out a rectangle whose upper left corner is ``(x, y)``.
+
+    Parameters
+    ----------
+    data
+        An image of shape ``(height, width, channels)``, or a batch of them.
+    x
+        Column of the left edge.
+    y
+        Row of the upper edge.
 
     >>> image = mx.nd.arange(6).reshape((2, 3, 1))
     >>> mx.nd.image.crop(image, x=1, y=0, width=2, height=1).asnumpy().ravel()
@@ -183,6 +201,17 @@ def _resize_bytes(image: Tensor, height: int, width: int, interp: int) -> Tensor
 @op("_image_resize", "_npx__image_resize")
 def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Tensor:
     """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear.
+
+    Parameters
+    ----------
+    data
+        An image of shape ``(height, width, channels)``, or a batch of them.
+    size
+        Width and height, or one number for both.
+    keep_ratio
+        Whether one number is the length of the shorter edge, so that proportions stay.
+    interp
+        OpenCV's number of the interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos.
 
     >>> image = mx.nd.array([[[0], [3]]])
     >>> mx.nd.image.resize(image, size=(4, 1)).asnumpy().ravel()
@@ -363,6 +392,13 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
 def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """Turn the hue by a random part of the colour circle.
 
+    Parameters
+    ----------
+    min_factor
+        Least turn of the hue.
+    max_factor
+        Greatest turn of the hue.
+
     >>> mx.nd.image.random_hue(mx.nd.array([[[2, 2, 2]]]), 0.5, 0.5).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
     """
@@ -376,6 +412,17 @@ def random_color_jitter(
     data: Tensor, *, brightness: float, contrast: float, saturation: float, hue: float
 ) -> Tensor:
     """Change brightness, contrast, saturation and hue by random amounts, in random order.
+
+    Parameters
+    ----------
+    brightness
+        Greatest change of the brightness, as a share.
+    contrast
+        Greatest change of the contrast, as a share.
+    saturation
+        Greatest change of the saturation, as a share.
+    hue
+        Greatest change of the hue, as a share of the color circle.
 
     >>> mx.nd.image.random_color_jitter(mx.nd.ones((1, 1, 3)), 0, 0, 0, 0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
@@ -400,6 +447,13 @@ def random_color_jitter(
 def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
     """Add the principal colours of natural images, in three given amounts.
 
+    Parameters
+    ----------
+    data
+        An image of shape ``(height, width, 3)``.
+    alpha
+        Amounts of the three principal colors.
+
     >>> mx.nd.image.adjust_lighting(mx.nd.ones((1, 1, 3)), alpha=(0, 0, 0)).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
@@ -412,6 +466,11 @@ def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
 @op("_image_random_lighting", "_npx__image_random_lighting", shape=same, random=True)
 def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
     """Add the principal colours of natural images in normally distributed amounts.
+
+    Parameters
+    ----------
+    alpha_std
+        Standard deviation of the amounts.
 
     >>> mx.nd.image.random_lighting(mx.nd.ones((1, 1, 3)), alpha_std=0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)

@@ -33,6 +33,21 @@ def multi_box_prior(
 ) -> Tensor:
     """Lay prior boxes of several sizes and ratios over every place of a feature map.
 
+    Parameters
+    ----------
+    data
+        The feature map, of shape ``(batch, channels, height, width)``; its values do not matter.
+    sizes
+        Sizes of the boxes as shares of the image; all of them at the first ratio.
+    ratios
+        Ratios of width to height; all of them at the first size.
+    clip
+        Whether boxes are cut at the edges of the image.
+    steps
+        Distances in y and x between centers; -1 spreads them evenly.
+    offsets
+        Where the first center lies, in steps in y and x.
+
     >>> mx.nd.contrib.MultiBoxPrior(mx.nd.zeros((1, 3, 1, 1)), sizes=(0.5,)).asnumpy()
     array([[[0.25, 0.25, 0.75, 0.75]]], dtype=float32)
     """
@@ -106,6 +121,23 @@ def multi_box_target(
     """Match anchors with labelled boxes: offsets to learn, their mask, and class targets.
 
     As in MXNet 1.9.1, `minimum_negative_samples` has no effect.
+
+    Parameters
+    ----------
+    label
+        Rows of class and corners, of shape ``(batch, boxes, 5)``; a class of -1 ends them.
+    cls_pred
+        Predicted scores of shape ``(batch, classes + 1, anchors)``.
+    overlap_threshold
+        Least overlap with a box that makes an anchor positive.
+    ignore_label
+        Class target of anchors that are neither positive nor negative.
+    negative_mining_ratio
+        How many hard negatives to keep for each positive; -1 keeps all.
+    negative_mining_thresh
+        Overlap below which an anchor may be a negative.
+    minimum_negative_samples
+        Accepted for compatibility, without effect.
 
     >>> anchor = mx.nd.array([[[0, 0, .5, .5], [.5, .5, 1, 1]]])
     >>> label = mx.nd.array([[[2, 0, 0, .5, .5]]])
@@ -196,6 +228,21 @@ def multi_box_detection(
     """Decode class scores and offsets into rows ``(class, score, xmin, ymin, xmax, ymax)``.
 
     Rows come by score; class -1 marks what is background, too weak or suppressed.
+
+    Parameters
+    ----------
+    cls_prob
+        Class probabilities of shape ``(batch, classes + 1, anchors)``.
+    loc_pred
+        Predicted offsets of shape ``(batch, anchors * 4)``.
+    clip
+        Whether boxes are cut at the edges of the image.
+    threshold
+        Boxes of lower scores are left out.
+    nms_threshold
+        Boxes that overlap a better one by more than this are suppressed.
+    nms_topk
+        How many of the best boxes to look at; -1 means all.
 
     >>> prob, anchor = mx.nd.array([[[.1], [.9]]]), mx.nd.array([[[.2, .2, .4, .4]]])
     >>> mx.nd.contrib.MultiBoxDetection(prob, mx.nd.zeros((1, 4)), anchor).asnumpy().round(4)

@@ -126,6 +126,13 @@ def proposal(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Propose regions ``(0, x1, y1, x2, y2)`` of one image from a network's scores and offsets.
 
+    Parameters
+    ----------
+    cls_prob
+        Scores of shape ``(1, 2 * anchors, height, width)``: background first, then objects.
+    threshold
+        Boxes that overlap a better one by more than this are suppressed.
+
     >>> prob, offsets = mx.nd.ones((1, 2, 1, 1)), mx.nd.zeros((1, 4, 1, 1))
     >>> mx.nd.contrib.Proposal(prob, offsets, mx.nd.array([[32, 32, 1]]), scales=(1,), ratios=(1,),
     ...                        rpn_post_nms_top_n=1).asnumpy()
@@ -160,6 +167,13 @@ def multi_proposal(
     iou_loss: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Propose regions ``(image, x1, y1, x2, y2)`` of a batch from scores and offsets.
+
+    Parameters
+    ----------
+    cls_prob
+        Scores of shape ``(batch, 2 * anchors, height, width)``: background first, then objects.
+    threshold
+        Boxes that overlap a better one by more than this are suppressed.
 
     >>> prob, offsets = mx.nd.ones((1, 2, 1, 1)), mx.nd.zeros((1, 4, 1, 1))
     >>> mx.nd.contrib.MultiProposal(prob, offsets, mx.nd.array([[32, 32, 1]]), scales=(1,),

@@ -164,6 +164,15 @@ def roi_align(
 ) -> Tensor:
     """Average bilinear samples over an even grid of bins in each region, without rounding.
 
+    Parameters
+    ----------
+    sample_ratio
+        Number of samples along each side of a bin; at 0 or below it follows from the size.
+    position_sensitive
+        Whether each bin reads channels of its own.
+    aligned
+        Whether coordinates are shifted by half a pixel, so that pixels are centers.
+
     >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 2, 2]])
     >>> mx.nd.contrib.ROIAlign(x, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
     array([[[[5.]]]], dtype=float32)
@@ -261,6 +270,14 @@ def rroi_align(
 ) -> Tensor:
     """Average bilinear samples in rotated regions ``(image, x, y, width, height, degrees)``.
 
+    Parameters
+    ----------
+    rois
+        Regions of shape ``(regions, 6)``: the number of the image, center x, y, width, height,
+        degrees.
+    sampling_ratio
+        Number of samples along each side of a bin; at 0 or below it follows from the size.
+
     >>> x, rois = mx.nd.arange(16).reshape((1, 1, 4, 4)), mx.nd.array([[0, 1, 1, 2, 2, 0]])
     >>> mx.nd.contrib.RROIAlign(x, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
     array([[[[5.]]]], dtype=float32)
@@ -331,6 +348,13 @@ def psroi_pooling(
     group_size: int = 0,
 ) -> Tensor:
     """Average over bins, each from the channels that belong to its place in the grid.
+
+    Parameters
+    ----------
+    pooled_size
+        Number of bins along each side.
+    group_size
+        Number of groups of channels along each side; 0 takes `pooled_size`.
 
     >>> x, rois = mx.nd.ones((1, 4, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
     >>> mx.nd.contrib.PSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,
@@ -415,6 +439,23 @@ def deformable_psroi_pooling(
     no_trans: bool = False,
 ) -> Tensor:
     """Average bilinear samples over bins that learnt offsets shift, position by position.
+
+    Parameters
+    ----------
+    trans
+        Learned shifts of the parts; absent with ``no_trans=True``.
+    group_size
+        Number of groups of channels along each side of the grid.
+    pooled_size
+        Number of bins along each side.
+    part_size
+        Number of parts along each side that shifts are given for; 0 takes `pooled_size`.
+    sample_per_part
+        Number of samples along each side of a bin.
+    trans_std
+        Factor of the shifts.
+    no_trans
+        Whether there are no shifts.
 
     >>> x, rois = mx.nd.ones((1, 1, 4, 4)), mx.nd.array([[0, 0, 0, 3, 3]])
     >>> mx.nd.contrib.DeformablePSROIPooling(x, rois, spatial_scale=1.0, output_dim=1,

@@ -19,6 +19,11 @@ from ..shapes import UNKNOWN
 def adaptive_avg_pooling_2d(data: Tensor, *, output_size: Shape = ()) -> Tensor:
     """Average over as many even windows as the output has places; one by default.
 
+    Parameters
+    ----------
+    output_size
+        Height and width of the result, or one number for both; 1 by default.
+
     >>> mx.nd.contrib.AdaptiveAvgPooling2D(mx.nd.arange(4).reshape((1, 1, 2, 2))).asnumpy()
     array([[[[1.5]]]], dtype=float32)
     """
@@ -88,6 +93,24 @@ def bilinear_resize_2d(
     align_corners: bool = True,
 ) -> Tensor:
     """Resize the last two axes by bilinear interpolation.
+
+    Parameters
+    ----------
+    like
+        The array whose height and width to take, with ``mode='like'``.
+    height
+        Height of the result, with ``mode='size'``.
+    width
+        Width of the result, with ``mode='size'``.
+    scale_height
+        Factor of the height, for the other modes.
+    scale_width
+        Factor of the width, for the other modes.
+    mode
+        How the size follows: as given (``size``), from factors, rounded to odd or even, or ``like``
+        another array.
+    align_corners
+        Whether the corner pixels of both images coincide.
 
     >>> x = mx.nd.array([[[[0, 2]]]])
     >>> mx.nd.contrib.BilinearResize2D(x, height=1, width=3).asnumpy()
@@ -189,6 +212,20 @@ def up_sampling(
 
     Several arrays are brought to the size of the first and put side by side or summed.
 
+    Parameters
+    ----------
+    data
+        The arrays, of shape ``(batch, channels, height, width)``; for ``bilinear`` an array and a
+        kernel.
+    scale
+        How many times larger height and width become.
+    num_filter
+        Number of channels, for ``bilinear``.
+    sample_type
+        ``'nearest'`` repeats pixels, ``'bilinear'`` interpolates.
+    multi_input_mode
+        Whether several arrays are joined by ``concat`` or by ``sum``.
+
     >>> x = mx.nd.array([[[[1, 2]]]])
     >>> mx.nd.UpSampling(x, scale=2, sample_type='nearest').asnumpy()
     array([[[[1., 1., 2., 2.],
@@ -284,6 +321,11 @@ def up_sampling_shape(
 def bilinear_sampler(data: Tensor, grid: Tensor, *, cudnn_off: bool | None = None) -> Tensor:
     """Sample at places ``grid`` of x and y in [-1, 1]; what lies outside is zero.
 
+    Parameters
+    ----------
+    grid
+        Places x and y, of shape ``(batch, 2, height, width)``.
+
     >>> data, grid = mx.nd.array([[[[1, 2, 3]]]]), mx.nd.zeros((1, 2, 1, 1))
     >>> mx.nd.BilinearSampler(data, grid).asnumpy()
     array([[[[2.]]]], dtype=float32)
@@ -305,6 +347,13 @@ def grid_generator(
     target_shape: Shape = (0, 0),
 ) -> Tensor:
     """Make a sampling grid of x and y in [-1, 1], by 2x3 matrices or by a flow in pixels.
+
+    Parameters
+    ----------
+    data
+        Matrices of shape ``(batch, 6)``, or a flow of shape ``(batch, 2, height, width)``.
+    target_shape
+        Height and width of the grid; needed for ``'affine'``.
 
     >>> identity = mx.nd.array([[1, 0, 0, 0, 1, 0]])
     >>> grid = mx.nd.GridGenerator(identity, transform_type='affine', target_shape=(1, 3))
@@ -356,6 +405,15 @@ def spatial_transformer(
     cudnn_off: bool | None = None,
 ) -> Tensor:
     """Sample the data under an affine map that a localisation network gives.
+
+    Parameters
+    ----------
+    loc
+        Matrices of shape ``(batch, 6)``.
+    transform_type
+        Kind of the map; only ``'affine'``.
+    sampler_type
+        Kind of the sampling; only ``'bilinear'``.
 
     >>> x, loc = mx.nd.array([[[[1, 2], [3, 4]]]]), mx.nd.array([[1, 0, 0, 0, 1, 0]])
     >>> kinds = {'transform_type': 'affine', 'sampler_type': 'bilinear'}
