@@ -27,6 +27,7 @@ from . import kvstore, kvstore as kv
 from . import metric, callback
 from . import monitor, monitor as mon
 from . import checkpoint
+from . import tracking
 from . import io, recordio
 from . import image, image as img
 from . import model
@@ -43,6 +44,7 @@ from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu
 from .libinfo import __version__
 from .memory import memory_summary
+from .tracking import progress
 from .util import (
     is_np_array,
     is_np_shape,

@@ -99,6 +99,13 @@ VARIABLES = {
             "Distributed stores: gradients travel together in messages of about this size.",
         ),
         Variable(
+            "MXNET_PROGRESS",
+            str,
+            "auto",
+            "How `fit`, `mx.progress`, downloads and tools show progress on stderr: auto is a bar "
+            "on a terminal or in a notebook and a line a minute in a file; bar, lines, off.",
+        ),
+        Variable(
             "MXNET_FULL_TRACEBACK",
             bool,
             False,

@@ -74,7 +74,7 @@ def save(
         "version": VERSION,
         "step": int(step),
         "net": None if net is None else _network_state(net),
-        "trainer": None if trainer is None else _trainer_state(trainer),
+        "trainer": None if trainer is None else _trainer_state(trainer, net),
         "data": None if data is None else _with_position(data).state_dict(),
         "metric": None if metric is None else get_fields(metric),
         "scaler": None if scaler is None else get_fields(scaler),
@@ -112,7 +112,7 @@ def load(
     if net is not None:
         _restore_network(net, state["net"], str(path))
     if trainer is not None:
-        _restore_trainer(trainer, state["trainer"], str(path))
+        _restore_trainer(trainer, net, state["trainer"], str(path))
     if data is not None:
         _with_position(data).load_state_dict(state["data"])
     for thing, fields in ((metric, state["metric"]), (scaler, state["scaler"])):
@@ -201,7 +201,20 @@ def _updaters(trainer: Any) -> list:
     return trainer._updaters
 
 
-def _trainer_state(trainer: Any) -> dict[str, Any]:
+def _places(trainer: Any, net: Any) -> list[str] | None:
+    """Return where in the network each parameter of a trainer is; None if not in this network.
+
+    A trainer sorts parameters by name, and names count up within a process: `dense9` comes after
+    `dense10`. The place in the network is the same in every process.
+    """
+    if net is None:
+        return None
+    places = {id(p): place for place, p in net._collect_params_with_prefix().items()}
+    found = [places.get(id(p)) for p in trainer._params]
+    return None if None in found else found
+
+
+def _trainer_state(trainer: Any, net: Any) -> dict[str, Any]:
     scaler = getattr(trainer, "_amp_loss_scaler", None)
     return {
         "states": [updater.get_states() for updater in _updaters(trainer)],
@@ -209,10 +222,11 @@ def _trainer_state(trainer: Any) -> dict[str, Any]:
         "kind": type(trainer._optimizer).__name__,
         "scale": trainer._scale,
         "scaler": None if scaler is None else get_fields(scaler),
+        "places": _places(trainer, net),
     }
 
 
-def _restore_trainer(trainer: Any, saved: Mapping[str, Any], path: str) -> None:
+def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str) -> None:
     updaters, kind = _updaters(trainer), type(trainer._optimizer).__name__
     if kind != saved["kind"] or len(updaters) != len(saved["states"]):
         raise MXNetError(
@@ -222,7 +236,23 @@ def _restore_trainer(trainer: Any, saved: Mapping[str, Any], path: str) -> None:
     for updater, states in zip(updaters, saved["states"], strict=True):
         updater.set_states(states)
     set_fields(trainer._optimizer, saved["optimizer"])
+    places, old = _places(trainer, net), saved.get("places")
+    if places is not None and old is not None and places != old:
+        if sorted(places) != sorted(old):
+            odd = sorted({*places} ^ {*old})
+            raise MXNetError(f"{path!r} is of a Trainer of other parameters: {', '.join(odd)}.")
+        _reorder(trainer._optimizer, updaters, {i: places.index(p) for i, p in enumerate(old)})
     trainer._scale = saved["scale"]
     scaler = getattr(trainer, "_amp_loss_scaler", None)
     if scaler is not None and saved["scaler"] is not None:
         set_fields(scaler, saved["scaler"])
+
+
+def _reorder(optimizer: Any, updaters: list, index: Mapping[int, int]) -> None:
+    """Give each parameter the state that it had under its old index."""
+    for updater in updaters:
+        updater.states = {index.get(i, i): state for i, state in updater.states.items()}
+        updater.states_synced = dict.fromkeys(updater.states, False)
+    counts = optimizer._all_index_update_counts
+    for device, by_index in counts.items():
+        counts[device] = {index.get(i, i): count for i, count in by_index.items()}

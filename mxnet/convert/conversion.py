@@ -16,6 +16,7 @@ from ..formats.atomic import replacing
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model
+from ..tracking import progress
 from .compare import Report, compare, test_inputs
 from .source import Model, as_model
 from .to_int8 import convert_to_int8
@@ -173,7 +174,7 @@ def _run_both(source: Model, other: Run, inputs: Any, report: Report) -> None:
     cases = test_inputs(source.input_shapes, source.numpy_dtypes)
     for i, one in enumerate(_given(inputs)):
         cases[f"given {i}"] = source.as_feed(one)
-    for name, feed in cases.items():
+    for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
         report.add(name, compare(other(feed), source.run(feed)))
 
 

@@ -25,6 +25,7 @@ from ..formats.atomic import replacing
 from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..tracking import progress
 from ..util import is_np_array, is_np_shape
 
 __all__ = [
@@ -211,12 +212,15 @@ def _fetch(url: str, target: Path, sha1_hash: str | None, verify_ssl: bool) -> N
     digest = hashlib.sha1()
     with urllib.request.urlopen(url, context=secure, timeout=60) as answer:
         promised = answer.headers.get("Content-Length")
-        with replacing(target) as file:
+        total = None if promised is None else int(promised)
+        bar = progress(desc=target.name, total=total, unit="B", unit_scale=True, leave=False)
+        with replacing(target) as file, bar:
             size = 0
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)
                 digest.update(chunk)
                 size += len(chunk)
+                bar.update(len(chunk))
             if promised is not None and size != int(promised):
                 raise MXNetError(f"{url} sent {size} of {promised} bytes.")
             if sha1_hash and digest.hexdigest() != sha1_hash:

@@ -18,8 +18,8 @@ from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of
 from ..metric import EvalMetric
 from ..model import BatchEndParam
 from ..ndarray import NDArray
+from ..tracking import History, Tracker
 from .names import check_input_names as _check_input_names  # noqa: F401
-from .progress import Progress
 from .snapshot import Resuming
 from .steps import SGD_DEFAULTS, Params, Steps
 
@@ -181,8 +181,9 @@ class BaseModule(Steps):
         resume: str | os.PathLike | None = None,
         resume_every: int | None = None,
         progress: bool | None = None,
-    ) -> None:
-        """Train on an iterator.
+        loggers: Any = None,
+    ) -> History:
+        """Train on an iterator and return the metrics of each epoch.
 
         Parameters
         ----------
@@ -211,11 +212,20 @@ class BaseModule(Steps):
         resume_every : int, optional
             Write that file every so many batches too, not only after each epoch.
         progress : bool, optional
-            Show a live line on stderr; by default when stderr is a terminal.
+            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line a
+            minute in a file. By default as ``MXNET_PROGRESS`` says.
+        loggers : Logger or list
+            Where to write the metrics of each epoch, such as ``mx.tracking.CSVLogger("run.csv")``.
+
+        Returns
+        -------
+        History
+            ``history["train_accuracy"]`` is a list with a value for each epoch, and so is
+            ``history["val_accuracy"]`` with `eval_data`.
 
         Notes
         -----
-        `resume`, `resume_every` and `progress` are additions to MXNet.
+        `resume`, `resume_every`, `progress`, `loggers` and the history are additions to MXNet.
         """
         if num_epoch is None:
             raise AssertionError("please specify number of epochs")
@@ -239,66 +249,69 @@ class BaseModule(Steps):
             validation_metric = eval_metric
         if not isinstance(eval_metric, EvalMetric):
             eval_metric = metrics.create(eval_metric)
-        keeper = Resuming(self, resume, resume_every, train_data, eval_metric)
+        tracker = Tracker(train_data, progress, loggers, self.logger)
+        keeper = Resuming(self, resume, resume_every, train_data, eval_metric, tracker.history)
         begin_epoch = keeper.continue_from(begin_epoch)
-        bar = Progress(progress, train_data, begin_epoch, num_epoch)
 
         # One function, because callbacks read its variables: `param.locals` is MXNet's way in.
-        for epoch in range(begin_epoch, num_epoch):
-            tic = time.time()
-            eval_metric.reset()
-            data_iter = iter(train_data)
-            nbatch, next_data_batch = keeper.start(data_iter)
-            bar.start(epoch, nbatch)
-            end_of_batch = False
-            eval_name_vals: list[tuple[str, float]] = []
-            while not end_of_batch:
-                data_batch = next_data_batch
-                if monitor is not None:
-                    monitor.tic()
-                self.forward_backward(data_batch)
-                self.update()
-                next_data_batch = keeper.fetch(data_iter)
-                end_of_batch = next_data_batch is None
-                if not end_of_batch:
-                    self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                self._update_metric_by(eval_metric, data_batch)
-                bar.step(eval_metric)
-                if monitor is not None:
-                    bar.clear()
-                    monitor.toc_print()
-                if end_of_batch:
-                    eval_name_vals = eval_metric.get_global_name_value()
-                if batch_end_callback is not None:
-                    bar.clear()
-                    call_all(
-                        batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals())
-                    )
-                nbatch += 1
-                keeper.after_batch(epoch, nbatch, end_of_batch)
+        with tracker:
+            for epoch in range(begin_epoch, num_epoch):
+                tic = time.time()
+                eval_metric.reset()
+                data_iter = iter(train_data)
+                nbatch, next_data_batch = keeper.start(data_iter)
+                tracker.start_epoch(epoch, nbatch)
+                end_of_batch = False
+                eval_name_vals: list[tuple[str, float]] = []
+                while not end_of_batch:
+                    data_batch = next_data_batch
+                    if monitor is not None:
+                        monitor.tic()
+                    self.forward_backward(data_batch)
+                    self.update()
+                    next_data_batch = keeper.fetch(data_iter)
+                    end_of_batch = next_data_batch is None
+                    if not end_of_batch:
+                        self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                    self._update_metric_by(eval_metric, data_batch)
+                    if monitor is not None:
+                        monitor.toc_print()
+                    if end_of_batch:
+                        eval_name_vals = eval_metric.get_global_name_value()
+                    tracker.step((eval_metric,))
+                    if batch_end_callback is not None:
+                        call_all(
+                            batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals())
+                        )
+                    nbatch += 1
+                    keeper.after_batch(epoch, nbatch, end_of_batch)
 
-            bar.clear()
-            for name, value in eval_name_vals:
-                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
-            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
+                tracker.finish_bar((eval_metric,))
+                for name, value in eval_name_vals:
+                    self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+                self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
+                results = {f"train_{name}": value for name, value in eval_name_vals}
 
-            # Devices may differ in what they averaged, such as moving means: bring them in line.
-            arg_params, aux_params = self.get_params()
-            self.set_params(arg_params, aux_params)
-            if epoch_end_callback is not None:
-                for callback in _as_list(epoch_end_callback):
-                    callback(epoch, self.symbol, arg_params, aux_params)
-            if eval_data is not None:
-                for name, value in self.score(
-                    eval_data,
-                    validation_metric,
-                    score_end_callback=eval_end_callback,
-                    batch_end_callback=eval_batch_end_callback,
-                    epoch=epoch,
-                ):
-                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
-            keeper.reset_data()
-            keeper.after_epoch(epoch)
+                # Devices may differ in what they averaged, such as moving means: align them.
+                arg_params, aux_params = self.get_params()
+                self.set_params(arg_params, aux_params)
+                if epoch_end_callback is not None:
+                    for callback in _as_list(epoch_end_callback):
+                        callback(epoch, self.symbol, arg_params, aux_params)
+                if eval_data is not None:
+                    for name, value in self.score(
+                        eval_data,
+                        validation_metric,
+                        score_end_callback=eval_end_callback,
+                        batch_end_callback=eval_batch_end_callback,
+                        epoch=epoch,
+                    ):
+                        self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+                        results[f"val_{name}"] = value
+                tracker.end_epoch(epoch, results)
+                keeper.reset_data()
+                keeper.after_epoch(epoch)
+        return tracker.history
 
 
 def call_all(callbacks: Any, param: Any) -> None:

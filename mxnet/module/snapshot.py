@@ -23,6 +23,7 @@ from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
 from ..ndarray import NDArray
+from ..tracking import History
 from .snapshot_files import VERSION, SnapshotFiles
 
 
@@ -36,6 +37,7 @@ class Resuming:
     every : number of batches after which the file is written, or None for only after epochs.
     train_data : DataIter
     metric : EvalMetric
+    history : History, of the epochs that are done.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class Resuming:
         every: int | None,
         train_data: Any,
         metric: Any,
+        history: History,
     ) -> None:
         if every is not None and (prefix is None or every < 1):
             raise ValueError(
                 "resume_every is a positive number of batches, and needs resume=prefix."
             )
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
+        self.history = history
         self.files = None if prefix is None else SnapshotFiles(prefix)
         self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
         self.resets: list[dict] = []  # the random streams before each reset, where needed
@@ -69,6 +73,8 @@ class Resuming:
             return begin_epoch
         self._check(state)
         self.module._restore_training_state(arrays_from(state["module"]))
+        if "history" in state:  # files of older versions have none
+            self.history.load_state_dict(state["history"])
         if self.files.was_resized(state):  # every worker has other data now: no order to restore
             self.order = data_order(self.train_data)
             self.pending = {"nbatch": self.files.batches_done(state)}
@@ -164,6 +170,7 @@ class Resuming:
             "before_fetch": self.before_fetch if nbatch else None,
             "resets": self.resets,
             "order": self.order,
+            "history": self.history.state_dict(),
         }
         self.files.write(state)
 

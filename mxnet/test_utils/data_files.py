@@ -27,6 +27,7 @@ import numpy as np
 from ..base import data_dir
 from ..error import MXNetError
 from ..formats.atomic import replacing
+from ..tracking import progress
 
 _MNIST_FILES = {
     "train_data": "train-images-idx3-ubyte",
@@ -92,11 +93,13 @@ def _fetch(url: str, path: Path, sha1_hash: str | None) -> None:
         replacing(path) as file,
     ):
         expected = source.headers.get("Content-Length")
-        size = 0
-        while block := source.read(1 << 20):
-            file.write(block)
-            digest.update(block)
-            size += len(block)
+        size, total = 0, None if expected is None else int(expected)
+        with progress(desc=path.name, total=total, unit="B", unit_scale=True, leave=False) as bar:
+            while block := source.read(1 << 20):
+                file.write(block)
+                digest.update(block)
+                size += len(block)
+                bar.update(len(block))
         if expected is not None and size != int(expected):
             raise OSError(f"the connection ended after {size} of {expected} bytes")
         if sha1_hash is not None and digest.hexdigest() != sha1_hash.lower():

@@ -31,7 +31,7 @@ from ..error import MXNetError
 from ..formats import pictures
 from ..formats.atomic import replacing
 from ..formats.record_index import ListedImage, read_list
-from .progress import shown
+from ..tracking import progress
 
 SHUFFLE_SEED = 100  # MXNet's own: the same folder gives the same list
 EXTENSIONS = (".jpeg", ".jpg", ".png")
@@ -214,7 +214,7 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
     rec, idx = path.with_suffix(".rec"), path.with_suffix(".idx")
     with recordio.MXIndexedRecordIO(idx, rec, "w") as file:
         records = _packed_in_order(images, packing, max(1, threads))
-        for image, record in shown(records, len(images), rec.name):
+        for image, record in progress(records, rec.name, len(images), unit=" images"):
             if isinstance(record, Exception):
                 print(f"left out {image.path}: {record}", file=sys.stderr)
                 left_out += 1

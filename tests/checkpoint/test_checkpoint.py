@@ -176,3 +176,35 @@ def test_a_checkpoint_cannot_replace_a_method(tmp_path):
 
     with pytest.raises(FormatError, match=r"may not replace SGD\.update"):
         set_fields(mx.optimizer.SGD(), {"update": 3})
+
+
+def make_trainer(first, second):
+    net = nn.HybridSequential(prefix="")
+    net.add(nn.Dense(2, in_units=3, prefix=first), nn.Dense(5, in_units=2, prefix=second))
+    net.initialize()
+    return net, mx.gluon.Trainer(net.collect_params(), "adam")
+
+
+def test_states_follow_their_parameters_when_names_sort_differently(tmp_path):
+    net, trainer = make_trainer("dense8_", "dense9_")
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((1, 3))).sum()
+    loss.backward()
+    trainer.step(1)
+    mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
+    again, other = make_trainer("dense9_", "dense10_")
+    mx.checkpoint.load(tmp_path, net=again, trainer=other)
+    found = {p.name: other._updaters[0].states[i][0].shape for i, p in enumerate(other._params)}
+    assert found == {p.name: p.shape for p in other._params}
+    with mx.autograd.record():
+        loss = again(mx.nd.ones((1, 3))).sum()
+    loss.backward()
+    other.step(1)
+
+
+def test_a_trainer_of_other_parameters_is_refused(tmp_path):
+    net, trainer = make_trainer("a_", "b_")
+    mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
+    part = mx.gluon.Trainer(net[0].collect_params(), "adam")
+    with pytest.raises(MXNetError, match=r"Trainer of other parameters: 1\.bias, 1\.weight"):
+        mx.checkpoint.load(tmp_path, net=net, trainer=part)

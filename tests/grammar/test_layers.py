@@ -29,7 +29,8 @@ LAYERS = [
     {
         "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
         "recordio", "image",
-        "callback", "monitor", "visualization", "model", "executor_manager", "distributed",
+        "callback", "monitor", "tracking", "visualization", "model", "executor_manager",
+        "distributed",
     },
     {"gluon", "module", "rnn"},
     {

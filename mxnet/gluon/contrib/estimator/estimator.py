@@ -14,6 +14,7 @@ from typing import Any
 from ....context import Context, cpu, gpu, num_gpus
 from ....metric import EvalMetric
 from ....metric import Loss as metric_loss
+from ....tracking import History, Tracker
 from ...block import Block
 from ...data import DataLoader
 from ...loss import Loss as gluon_loss
@@ -94,6 +95,7 @@ class Estimator:
         self._initialize(initializer)
         self.trainer = self._check_trainer(trainer)
         self.batch_processor = self._check_batch_processor(batch_processor)
+        self._evaluations = 0
 
     # -- what was given -----------------------------------------------------------------------
 
@@ -206,6 +208,7 @@ class Estimator:
             unless they are among them.
         """
         _check_loader(val_data)
+        self._evaluations += 1
         handlers = self._prepare_default_validation_handlers(event_handlers)
         _, epoch_begin, batch_begin, batch_end, epoch_end, _ = self._categorize_handlers(handlers)
         for handler in epoch_begin:
@@ -230,8 +233,10 @@ class Estimator:
         *,
         resume: str | os.PathLike[str] | None = None,
         resume_every: int | None = None,
-    ) -> None:
-        """Train for a number of epochs or of batches.
+        progress: bool | None = None,
+        loggers: Any = None,
+    ) -> History:
+        """Train for a number of epochs or of batches, and return the metrics of each epoch.
 
         Parameters
         ----------
@@ -245,6 +250,16 @@ class Estimator:
         resume : str, a folder for checkpoints. They are written after every epoch; if there are
             some already, training continues from the newest one, to the same result.
         resume_every : int, the number of batches after which one is written inside epochs, too.
+        progress : bool, whether to show progress on stderr: a bar on a terminal or in a notebook,
+            a line a minute in a file. By default as ``MXNET_PROGRESS`` says.
+        loggers : Logger or list, where to write the metrics of each epoch, such as
+            ``mx.tracking.CSVLogger("run.csv")``.
+
+        Returns
+        -------
+        History
+            ``history["train_accuracy"]`` is a list with a value for each epoch, and so is
+            ``history["val_accuracy"]`` with validation.
         """
         _check_loader(train_data)
         if bool(epochs) == bool(batches):
@@ -259,16 +274,20 @@ class Estimator:
         train_begin, *during, train_end = self._categorize_handlers(handlers)
         for handler in train_begin:
             handler.train_begin(self)
-        resuming = Resuming(self, train_data, handlers, resume, resume_every)
+        tracker = Tracker(train_data, progress, loggers, self.logger)
+        resuming = Resuming(self, train_data, handlers, tracker.history, resume, resume_every)
         is_over = resuming.restore()
-        while not is_over:
-            is_over = self._fit_epoch(resuming, batch_axis, *during)
-        for handler in train_end:
-            handler.train_end(self)
+        with tracker:
+            while not is_over:
+                is_over = self._fit_epoch(resuming, tracker, batch_axis, *during)
+            for handler in train_end:
+                handler.train_end(self)
+        return tracker.history
 
     def _fit_epoch(
         self,
         resuming: Resuming,
+        tracker: Tracker,
         batch_axis: int,
         epoch_begin: list,
         batch_begin: list,
@@ -280,6 +299,8 @@ class Estimator:
         for handler in [] if is_continued else epoch_begin:
             handler.epoch_begin(self)
         batch = None
+        evaluations = self._evaluations
+        tracker.start_epoch(resuming.epoch, resuming.batches_done)
         for batch in resuming.batches():
             for handler in batch_begin:
                 handler.batch_begin(self, batch=batch)
@@ -287,14 +308,29 @@ class Estimator:
             results = {"batch": batch, "pred": pred, "label": label, "loss": loss}
             # A list: every handler is called, also after one of them asked to stop.
             answers = [handler.batch_end(self, **results) for handler in batch_end]
+            tracker.step(self.train_metrics)
             resuming.after_batch()
             if any(answers):
                 break
         if batch is None and self.max_batch and not is_continued:
             raise ValueError("Estimator.fit: train_data has no batches to count.")
+        tracker.finish_bar(self.train_metrics)
         answers = [handler.epoch_end(self) for handler in epoch_end]
+        tracker.end_epoch(resuming.epoch, self._results(self._evaluations > evaluations))
         resuming.after_epoch()
         return any(answers) or resuming.has_stopped
+
+    def _results(self, is_validated: bool) -> dict[str, float]:
+        """Return the metrics of an epoch, named as in a history."""
+        metrics = [*self.train_metrics, *(self.val_metrics if is_validated else ())]
+        splits = (("training ", "train_"), ("validation ", "val_"))
+        found = {}
+        for name, value in (pair for metric in metrics for pair in metric.get_name_value()):
+            for long, short in splits:
+                if name.startswith(long):
+                    name = short + name.removeprefix(long)
+            found[name] = value
+        return found
 
     # -- handlers -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 from .... import checkpoint
 from ....checkpoint.fields import get_fields, set_fields
 from ....error import MXNetError
+from ....tracking import History
 from .event_handler import StoppingHandler
 from .events import EventHandler
 
@@ -26,6 +27,7 @@ class Resuming:
     estimator : Estimator
     train_data : DataLoader
     handlers : the event handlers of this training.
+    history : History, of the epochs that are done.
     folder : where checkpoints are, or None.
     every : the number of batches between checkpoints inside an epoch, or None.
     """
@@ -35,6 +37,7 @@ class Resuming:
         estimator: Any,
         train_data: Any,
         handlers: Sequence[EventHandler],
+        history: History,
         folder: str | os.PathLike[str] | None,
         every: int | None,
     ) -> None:
@@ -44,6 +47,9 @@ class Resuming:
             )
         self.estimator, self.handlers, self.folder, self.every = estimator, handlers, folder, every
         self.data = train_data if folder is None else checkpoint.track(train_data)
+        self.history = history
+        self.epoch = 0  # the one that is trained, or is next
+        self.batches_done = 0  # of that epoch, before it was interrupted
         self.step = 0
         self.is_inside_epoch = False  # whether the next epoch is one that was begun before
         self.has_stopped = False
@@ -71,6 +77,9 @@ class Resuming:
             set_fields(handler, kept)
         for metric, fields in zip(self._metrics, found.extra["metrics"], strict=True):
             set_fields(metric, fields)
+        self.history.load_state_dict(found.extra["history"])
+        self.epoch = found.extra["epoch"]
+        self.batches_done = found.extra["batches"]
         self.step = found.step
         self.is_inside_epoch = found.extra["is_inside_epoch"]
         self.has_stopped = any(_is_over(h) for h in self.handlers if isinstance(h, StoppingHandler))
@@ -89,12 +98,17 @@ class Resuming:
 
     def after_epoch(self) -> None:
         """Save at the end of an epoch."""
+        self.epoch += 1
+        self.batches_done = 0
         if self.folder is not None:
             self._save(is_inside_epoch=False)
 
     def _save(self, is_inside_epoch: bool) -> None:
         assert self.folder is not None
         extra = {
+            "epoch": self.epoch,
+            "batches": self.data.batches if is_inside_epoch else 0,
+            "history": self.history.state_dict(),
             "is_inside_epoch": is_inside_epoch,
             "kinds": [type(handler).__name__ for handler in self.handlers],
             "handlers": [get_fields(handler) for handler in self.handlers],

@@ -1,0 +1,25 @@
+"""Progress, history and loggers of training, for `fit` and for loops of one's own.
+
+>>> history = mx.tracking.History()
+>>> history.add(0, 1.5, {"train_loss": 0.25})
+>>> history["train_loss"], history.epoch
+([0.25], [0])
+"""
+
+from .bar import progress
+from .history import History
+from .loggers import CSVLogger, JSONLinesLogger, Logger
+from .services import MLflowLogger, TensorBoardLogger, WandbLogger
+from .tracker import Tracker
+
+__all__ = [
+    "CSVLogger",
+    "History",
+    "JSONLinesLogger",
+    "Logger",
+    "MLflowLogger",
+    "TensorBoardLogger",
+    "Tracker",
+    "WandbLogger",
+    "progress",
+]

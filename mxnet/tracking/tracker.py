@@ -1,0 +1,151 @@
+"""`Tracker`: what `fit` shows and records while it trains."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..distributed.group import current_group
+from .bar import batch_count, choose_style, progress
+from .history import History
+from .loggers import check_loggers
+from .terminal import yielding_to_output
+
+__all__ = ["Tracker"]
+
+DRAW_SECONDS = 0.2  # between two looks at the metrics
+
+
+class Tracker:
+    """Shows a bar for each epoch, keeps the history and feeds the loggers.
+
+    It is a context: ``with Tracker(...) as tracker``. For every epoch call `start_epoch`, `step`
+    after every batch, `end_epoch`.
+
+    Parameters
+    ----------
+    data : the training data; its number of batches and batch size are used if known.
+    show : bool, optional
+        Whether to show progress; see `mx.progress`.
+    loggers : Logger or list
+    logger : logging.Logger
+        Where `fit` writes its own lines. If that is silent, bars stay on the screen and the
+        training ends with a line on stderr.
+    """
+
+    def __init__(
+        self, data: Any, show: bool | None = None, loggers: Any = None, logger: Any = logging
+    ) -> None:
+        group = current_group()
+        is_leader = group is None or group.rank == 0  # of a distributed job, one worker reports
+        self.history = History()
+        self._loggers = check_loggers(loggers) if is_leader else []
+        self._style = choose_style(show) if is_leader else "off"
+        self._logger = logger
+        self._is_silent = not _logs_info(logger)
+        self._data = data
+        self._batch_size = getattr(data, "batch_size", None) or 0
+        self._stream = sys.stderr
+        self._total: int | None = None
+        self._bar: Any = None
+        self._is_visible = False
+        self._next_draw = 0.0
+        self._exit = contextlib.ExitStack()
+
+    # -- the whole training -------------------------------------------------------------------
+
+    def __enter__(self) -> Tracker:
+        if self._style == "bar":
+            self._exit.enter_context(yielding_to_output(self._clear, self._logger))
+        for each in self._loggers:
+            self._exit.callback(each.end)
+            each.begin(self.history)
+        return self
+
+    def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
+        self._close_bar()
+        self._exit.close()
+        if kind is None and self._is_silent and self._style != "off" and self.history.epoch:
+            sys.stderr.write(f"{self.history.summary()}\n")
+
+    # -- an epoch -----------------------------------------------------------------------------
+
+    def start_epoch(self, epoch: int, done: int = 0) -> None:
+        """Begin an epoch, of which some batches may be done already."""
+        self._started = time.monotonic()
+        self._first = self._count = done
+        if self._style == "off":
+            return
+        self._bar = progress(
+            desc=f"Epoch[{epoch}]",
+            total=self._total or batch_count(self._data),
+            initial=done,
+            show=True,
+            unit=" batches",
+            leave=self._is_silent,
+            file=self._stream,
+        )
+        self._is_visible = True
+        self._next_draw = self._started + self._bar.mininterval
+
+    def step(self, metrics: Iterable[Any]) -> None:
+        """Count a batch, and show the metrics if the last drawing is old enough."""
+        self._count += 1
+        if self._bar is None:
+            return
+        now = time.monotonic()
+        if now < self._next_draw:
+            return
+        self._draw(metrics)
+        self._next_draw = now + max(DRAW_SECONDS, self._bar.mininterval)
+
+    def end_epoch(self, epoch: int, metrics: Mapping[str, Any]) -> None:
+        """Record an epoch."""
+        self._total = self._count  # what an epoch really has
+        self.history.add(epoch, time.monotonic() - self._started, metrics)
+        row = self.history.rows()[-1]
+        for each in self._loggers:
+            each.log(row)
+
+    def finish_bar(self, metrics: Iterable[Any]) -> None:
+        """Show the last metrics of an epoch, and leave its bar or take it away."""
+        if self._bar is None:
+            return
+        if self._style == "bar" and self._is_silent:
+            self._draw(metrics)
+        self._close_bar()
+
+    # -- drawing ------------------------------------------------------------------------------
+
+    def _draw(self, metrics: Iterable[Any]) -> None:
+        parts = [f"{n}={v:.4f}" for metric in metrics for n, v in metric.get_global_name_value()]
+        if self._batch_size:
+            seconds = max(time.monotonic() - self._started, 1e-9)
+            rate = (self._count - self._first) * self._batch_size / seconds
+            parts.insert(0, f"{rate:.0f} samples/s")
+        self._bar.set_postfix_str(", ".join(parts), refresh=False)
+        if not self._bar.update(self._count - self._bar.n) and self._style == "bar":
+            self._bar.refresh()
+        self._is_visible = True
+
+    def _clear(self) -> None:
+        if self._is_visible and self._bar is not None:
+            self._bar.clear()
+            self._stream.flush()
+            self._is_visible = False
+
+    def _close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar, self._is_visible = None, False
+
+
+def _logs_info(logger: Any) -> bool:
+    """Return whether lines of level INFO are shown somewhere."""
+    asked = logging.getLogger() if logger is logging else logger
+    is_enabled = getattr(asked, "isEnabledFor", None)
+    return is_enabled is None or is_enabled(logging.INFO)

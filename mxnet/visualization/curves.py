@@ -1,0 +1,75 @@
+"""`plot_history`: the metrics of a training as curves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..error import InvalidValue, MXNetError
+
+__all__ = ["plot_history"]
+
+
+def plot_history(
+    history: Mapping[str, Sequence[float]],
+    path: str | os.PathLike[str] | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Any:
+    """Draw what `fit` returned: a chart for each metric, training and validation together.
+
+    Parameters
+    ----------
+    history : History
+        Or a dict of lists with names such as ``train_accuracy`` and ``val_accuracy``.
+    path : str, optional
+        A file to save the figure to; the suffix chooses the format (png, svg, pdf).
+    metrics : list of str, optional
+        The metrics to draw, such as ``["accuracy"]``; by default all.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A notebook shows it.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MXNetError(
+            "plot_history needs the package matplotlib: pip install 'mxnext[viz]'"
+        ) from None
+    charts = _group_by_metric(history, metrics)
+    epochs = getattr(history, "epoch", None)
+    figure = Figure(figsize=(5.2 * len(charts), 3.6), layout="constrained")
+    for axes, (metric, curves) in zip(
+        figure.subplots(1, len(charts), squeeze=False)[0], charts.items(), strict=True
+    ):
+        for split, values in curves.items():
+            steps = epochs if epochs is not None else range(len(values))
+            axes.plot(steps, values, label=split, marker="o", markersize=3)
+        axes.set(title=metric, xlabel="epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+    if path is not None:
+        figure.savefig(os.fspath(path), dpi=150)
+    return figure
+
+
+def _group_by_metric(
+    history: Mapping[str, Sequence[float]], metrics: Sequence[str] | None
+) -> dict[str, dict[str, Sequence[float]]]:
+    """Return the curves of each metric by split."""
+    splits = {"train": "training", "val": "validation"}
+    found: dict[str, dict[str, Sequence[float]]] = {}
+    for name, values in history.items():
+        split, _, metric = name.partition("_")
+        if split not in splits:
+            split, metric = name, name
+        found.setdefault(metric, {})[splits.get(split, split)] = values
+    unknown = [name for name in metrics or () if name not in found]
+    if unknown or not found:
+        known = ", ".join(found) or "no metrics: was anything trained?"
+        what = f"metrics={list(metrics or ())}" if unknown else "plot_history"
+        raise InvalidValue(f"{what}: the history has {known}.")
+    return found if metrics is None else {name: found[name] for name in metrics}

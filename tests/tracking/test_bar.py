@@ -1,0 +1,147 @@
+"""Progress suits where it is shown: a bar on a terminal, lines in a file, nothing if unwanted."""
+
+from __future__ import annotations
+
+import io
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.tracking import bar, tracker
+from mxnet.tracking.bar import batch_count, choose_style
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def module():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+
+
+def batches():
+    return mx.io.NDArrayIter(np.ones((8, 2)), np.zeros(8), 4)
+
+
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch):
+    monkeypatch.delenv("MXNET_PROGRESS", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "show", "stream", "style"),
+    [
+        ("auto", None, Terminal(), "bar"),
+        ("auto", None, io.StringIO(), "lines"),
+        ("auto", False, Terminal(), "off"),
+        ("off", None, Terminal(), "off"),
+        ("0", None, Terminal(), "off"),
+        ("off", True, io.StringIO(), "lines"),
+        ("lines", None, Terminal(), "lines"),
+        ("bar", None, io.StringIO(), "bar"),
+    ],
+)
+def test_the_style_follows_stream_setting_and_argument(setting, show, stream, style, monkeypatch):
+    monkeypatch.setenv("MXNET_PROGRESS", setting)
+    assert choose_style(show, stream) == style
+
+
+def test_an_unknown_setting_is_refused(monkeypatch):
+    monkeypatch.setenv("MXNET_PROGRESS", "loud")
+    with pytest.raises(ValueError, match="none of auto, bar, lines, off"):
+        choose_style()
+
+
+def test_a_terminal_gets_a_bar():
+    stream = Terminal()
+    assert list(mx.progress([1, 2], "work", file=stream)) == [1, 2]
+    assert "\rwork: 100%" in stream.getvalue()
+
+
+def test_a_file_gets_whole_lines_of_plain_text(monkeypatch):
+    monkeypatch.setattr(bar, "LINE_SECONDS", 0)
+    stream = io.StringIO()
+    for _ in mx.progress(range(3), "work", file=stream):
+        pass
+    lines = stream.getvalue().splitlines()
+    assert lines[-1].startswith("work: 100% 3/3")
+    assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
+    assert stream.getvalue().isascii()
+
+
+def test_short_work_writes_nothing_to_a_file():
+    stream = io.StringIO()
+    assert len(list(mx.progress(range(3), file=stream))) == 3
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(("handle", "count"), [("pad", 3), ("discard", 2), ("roll_over", 2)])
+def test_batches_of_iterators_are_counted(handle, count):
+    data = mx.io.NDArrayIter(np.ones((5, 1)), batch_size=2, last_batch_handle=handle)
+    assert batch_count(data) == count == len(list(data))
+    assert batch_count(mx.io.ResizeIter(data, 7)) == 7
+    assert mx.progress(data, show=False).total == count
+    assert batch_count(iter([1])) is None
+
+
+def test_fit_takes_its_bar_away_before_something_is_printed(monkeypatch):
+    monkeypatch.setattr(tracker, "DRAW_SECONDS", 0)
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    module().fit(
+        batches(), num_epoch=1, batch_end_callback=lambda p: print("said", file=sys.stderr)
+    )
+    shown = stream.getvalue()
+    assert "Epoch[0]:   0%|" in shown
+    for line in shown.split("\n"):
+        if "said" in line:
+            assert line.endswith(" \rsaid") or line == "said"
+    assert sys.stderr is stream
+
+
+def test_logged_lines_take_the_bar_away_and_stay_as_they_are(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    logger = logging.Logger("fit", logging.INFO)
+    logger.addHandler(logging.StreamHandler(stream))
+    mod = module()
+    mod.logger = logger
+    mod.fit(batches(), num_epoch=1, initializer=mx.init.Zero())
+    shown = [line.rpartition("\r")[2] for line in stream.getvalue().split("\n")]
+    assert shown[0] == "Epoch[0] Train-accuracy=1.000000"
+    assert shown[1].startswith("Epoch[0] Time cost=")
+    assert "Trained" not in stream.getvalue()
+    assert logger.handlers[0].filters == []
+
+
+def test_a_training_without_logging_ends_with_one_line(capsys):
+    module().fit(batches(), num_epoch=2)
+    assert capsys.readouterr().err.startswith("Trained 2 epochs in 0.")
+    module().fit(batches(), num_epoch=2, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+PROGRAM = """
+import mxnet as mx, numpy as np
+data = mx.io.NDArrayIter(np.ones((8, 2)), np.zeros(8), 4)
+net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2)
+mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax")).fit(data, num_epoch=2)
+for x in mx.progress([1, 2]):
+    pass
+"""
+
+
+def test_a_pipe_gets_plain_text():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, timeout=120, check=True
+    )
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"Trained 2 epochs in ")
+    assert done.stderr.count(b"\n") == 1
+    assert b"\r" not in done.stderr and b"\x1b" not in done.stderr
