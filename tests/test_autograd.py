@@ -253,11 +253,6 @@ def test_changing_a_needed_value_is_explained():
         z.backward()
 
 
-def test_integers_have_no_gradient():
-    with pytest.raises(mx.MXNetError, match="int32"):
-        nd.array([1], dtype="int32").attach_grad()
-
-
 def test_mark_variables_writes_into_given_arrays():
     x, grad = nd.array([1.0, 2.0]), nd.zeros((2, 2))
     autograd.mark_variables(x, grad[0])

@@ -13,12 +13,14 @@ from ..error import MXNetError
 from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
+from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.handle import current, plain, wrap, wrap_plain
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
+from .integers import integer_kernels, tensor_of
 from .joint_outputs import INLINE_LIMIT, is_divided, together
 from .program import KERNEL_ERRORS, Program
 
@@ -94,11 +96,11 @@ class CachedOp:
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
         if state.recording:
-            feed = [current(a) for a in args]
+            feed = [_member(a) for a in args]
         else:
             feed = [plain(a) if a._data is None else a._data for a in args]
         if feed:
-            device, ctx = feed[0].device, args[0]._ctx
+            device, ctx = tensor_of(feed[0]).device, args[0]._ctx
         else:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
@@ -107,7 +109,7 @@ class CachedOp:
         if self._divided and state.recording:
             made = together(made)
         cls = type(args[0]) if args else NDArray
-        return [wrap(cls, t, ctx) for t in made]
+        return [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
 
     def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program | BackendProgram:
         key = (state.training, device, self._demands(feed))
@@ -125,6 +127,8 @@ class CachedOp:
         """Return what is asked besides results: a look at every node, or gradients."""
         if self._hook is not None:
             return "watched"
+        if state.recording and any(type(t) is not Tensor for t in feed):
+            return "integers"
         if state.recording and not state.training and any(t.requires_grad for t in feed):
             return "tracked"
         return ""
@@ -134,16 +138,19 @@ class CachedOp:
         names = [n.name for n in graph.variables]
         inputs = Inputs(
             {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)},
-            {n: t.dtype for n, t in zip(names, feed, strict=True)},
+            {n: tensor_of(t).dtype for n, t in zip(names, feed, strict=True)},
             device_of=lambda node: device,
         )
         flags = dict(self._flags)
+        differentiable = training or demands in ("tracked", "integers")
+        integers = [n for n, t in zip(graph.variables, feed, strict=True) if type(t) is not Tensor]
         program = Prepared(
             graph,
-            Mode(training, training or demands == "tracked"),
+            Mode(training, differentiable),
             device,
             inputs,
             kernels=self._kernels,
+            wrap=integer_kernels(graph, integers) if differentiable else None,
             optimized=demands != "watched",
             recompute=flags.get("recompute"),
         )
@@ -206,8 +213,16 @@ class Prepared(Program):
     def finished(self, heads: list[Tensor]) -> list[Tensor]:
         """Return the heads with copies of those that are inputs."""
         for i in self._passed:
-            heads[i] = heads[i].clone()
+            heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
+
+
+def _member(array: NDArray) -> Tensor | NDArray:
+    """Return what stands for an array while recording: a tensor, or an integer array itself."""
+    try:
+        return current(array)
+    except IntegerInGraph:
+        return array
 
 
 def _tensor(array: NDArray) -> Tensor:

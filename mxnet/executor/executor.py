@@ -29,6 +29,7 @@ from .differentiation import (
     random_state,
     random_stream,
 )
+from .integers import integer_kernels, tensor_of
 from .monitoring.watcher import Watcher
 from .program import Program
 from .reshaping import reshaped
@@ -134,7 +135,7 @@ class Executor:
         feed = [self._tensor_of(node, training) for node in program.variables]
         heads = self._run(program, feed, training)
         self._heads = heads if training else None
-        self._show(heads)
+        self._show([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
         return self.outputs
 
     def _run(self, program: Program, feed: Sequence[Tensor], tracked: bool) -> list[Tensor]:
@@ -166,8 +167,7 @@ class Executor:
         unseen = self._monitor is not None and self._watcher is None
         if heads is None or unseen:
             heads, replayed = self._replay(is_train), True
-        if self._is_sparse:
-            heads = [member_of_graph(h) for h in heads]
+        heads = [member_of_graph(h) for h in heads]
         arguments = self._graph.arguments
         starts = head_gradients(self._graph, heads, given, {arguments[i] for i in wanted})
         self._heads = None  # what follows uses the graph up
@@ -292,6 +292,9 @@ class Executor:
                 gradients[node] = Gradient(grad, self._reqs[position], False)
         return sparse_kernels(self._graph, self._stypes, gradients)
 
+    def _integer_kernels(self, training: bool) -> Wrap | None:
+        return integer_kernels(self._graph) if training and self._wanted else None
+
     def _program(self, training: bool, tracked: bool) -> Program:
         """Return the graph made ready; `tracked` if prediction is to be differentiated."""
         watched = self._monitor is not None  # every node must be there to be shown
@@ -305,7 +308,7 @@ class Executor:
                 self._input_types(),
                 devices=_devices(self._graph.nodes, self._ctx, self._group2ctx),
                 kernels=self._kernels,
-                wrap=self._sparse_kernels() if self._is_sparse else None,
+                wrap=self._sparse_kernels() if self._is_sparse else self._integer_kernels(training),
                 optimized=not watched,
             )
         return program

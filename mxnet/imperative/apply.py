@@ -19,7 +19,9 @@ from ..error import DTypeError, MXNetError, ShapeError
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
-from .handle import SparseOperand, current, is_same_memory, note_constant, wrap, writable
+from . import integers
+from .freed_graphs import IntegerInGraph
+from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 from .state import state
 
 if TYPE_CHECKING:
@@ -63,17 +65,20 @@ def apply(
         inputs = bind_inputs(op, inputs, attrs)
     try:
         tensors = [None if a is None else current(a) for a in inputs]
+        through_integers = state.recording and integers.casts_to_integer(op, tensors, attrs)
     except SparseOperand:
-        tensors = None
-    if tensors is None:
         from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
 
         return run(op, inputs, attrs, out, cls)
+    except IntegerInGraph:
+        tensors, through_integers = [None if a is None else plain(a) for a in inputs], True
     result_ctx = _context_of(inputs, ctx, attrs)
     if op.context_parameter is not None:
         device = _device_of(tensors, result_ctx)
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
     try:
+        if through_integers and out is None:
+            return integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
         if op.name in str(error) or str(error).startswith("Error in "):

@@ -26,6 +26,7 @@ from ..error import InvalidType, MXNetError
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
+from .freed_graphs import IntegerInGraph
 from .handle import Handle, current, new_object, wrap_recorded
 from .state import recording_scopes, state
 
@@ -315,11 +316,24 @@ def _remember(op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, An
         return
 
 
+def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
+    """Return a cast to integers that leaves members of a graph to `apply`."""
+
+    def cast(tensor: Tensor) -> Tensor:
+        if tensor.requires_grad:
+            raise IntegerInGraph("A member of a graph becomes an integer.")
+        return kernel(tensor, **attrs)
+
+    return cast
+
+
 def _bind(op: Op, dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
     """Return a function of tensors with the attributes filled in."""
     kernel = op.fast_kernel(dtype, attrs)
     if kernel is not None:
         return kernel
+    if op.facts.straight_through and not attrs["dtype"].is_floating_point:
+        return _refusing_members(op.kernel, attrs)
     kernel, parameter = op.kernel, op.context_parameter
     if parameter is not None:
 

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from .state import Session, state
+from ..error import MXNetError
+from .state import IntegerSession, Session, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
+
+
+class IntegerInGraph(MXNetError):
+    """A member of a graph has an integer type; `integers` runs operators on it."""
 
 
 def note(heads: Sequence[NDArray]) -> None:
@@ -27,6 +32,8 @@ def note(heads: Sequence[NDArray]) -> None:
         if tracked is None:  # a constant (without a session at all), or a sparse array
             continue
         session = head._session
+        if type(session) is IntegerSession:
+            session = session.origin
         if session is None:  # a leaf
             continue
         session.finished.append(tracked.grad_fn)
@@ -37,11 +44,29 @@ def note(heads: Sequence[NDArray]) -> None:
 
 def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
     """Return the tensor that stands for an array of an earlier session in this one."""
-    starts = _ends_of(array._session)
+    if type(array._session) is IntegerSession:
+        raise IntegerInGraph(
+            f"An array of {array._dtype} has a gradient here, and torch's functions of integers "
+            "have none. Convert it first: x.astype('float32')."
+        )
+    is_constant_now(array, session)
+    return array._data if array._tracked is None else array._tracked
+
+
+def is_constant_now(array: NDArray, session: Session | None) -> bool:
+    """Make an array a constant if its graph is used up; return whether that is so."""
+    origin = array._session
+    if type(origin) is IntegerSession:
+        origin = origin.origin
+    if origin is None or origin is session:
+        return False
+    starts = _ends_of(origin)
     if starts and _is_used_up(array._tracked.grad_fn, starts):
-        return _become_constant(array)
-    array._session.later.add(session)
-    return array._tracked
+        _become_constant(array)
+        return True
+    if session is not None:
+        origin.later.add(session)
+    return False
 
 
 def _become_constant(array: NDArray) -> Tensor:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .. import dtypes
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from .freed_graphs import note
 from .handle import CONSTANT, plain, wrap, wrap_plain
-from .state import state
+from .integers import cut, make_leaf
+from .state import IntegerSession, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -72,6 +72,25 @@ def _written_zeros(gradient: Tensor) -> Tensor:
     return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
 
 
+class IntegerGradient(Gradient):
+    """Where backward puts the gradient of an integer array."""
+
+    __slots__ = ()
+
+    def receive(self, leaf: Tensor) -> None:
+        """Take what torch has just accumulated in the leaf, as integers."""
+        found, leaf.grad = leaf.grad, None
+        if found is None:
+            return
+        self.fresh = True
+        target = plain(self.array)
+        gradient = cut(found, target.dtype)
+        if self.req == "add":
+            target.add_(gradient)
+        else:
+            target.copy_(gradient)
+
+
 class _Constant(torch.autograd.Function):
     """A gradient that does not depend on the variables; its own gradient is zeros."""
 
@@ -121,10 +140,11 @@ def attach(
         array._tracked, array._grad = None, Gradient(target, req, owned)
         return
     if not data.dtype.is_floating_point:
-        raise MXNetError(
-            f"attach_grad: an array of {dtypes.to_name(data.dtype)} has no gradient; "
-            "only floating-point arrays do. Convert it: x.astype('float32')."
-        )
+        integer_record = IntegerGradient(target, req, owned)
+        leaf = make_leaf(data)
+        leaf.register_post_accumulate_grad_hook(integer_record.receive)
+        array._tracked, array._session, array._grad = leaf, IntegerSession(None), integer_record
+        return
     record = Gradient(target, req, owned)
     # `.data`, not `.detach()`: the leaf has its own count of writes. A step between two backward
     # passes over one graph is fine then, and the second sees the new values, as in MXNet.
@@ -284,6 +304,8 @@ def differentiate(
 
 def gradient_array(variable: NDArray, found: Tensor) -> NDArray:
     """Return a gradient as an array: row_sparse if torch made it sparse."""
+    if variable._dtype is not None and not variable._dtype.is_floating_point:
+        return wrap_plain(type(variable), cut(found, variable._dtype), variable._ctx)
     if found.layout is torch.strided and variable.stype == "default":
         return wrap(type(variable), found, variable._ctx)
     from ..ndarray.sparse.dispatch import sparse_gradient

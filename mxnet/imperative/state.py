@@ -18,6 +18,17 @@ class Session:
         self.later: set[Session] = set()  # sessions that went on from its arrays
 
 
+class IntegerSession(Session):
+    """The session of an integer array in a graph; operators on it take the path of `integers`."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, origin: Session | None) -> None:
+        self.origin = origin  # None of a leaf
+        if origin is not None:
+            self.finished, self.later = origin.finished, origin.later
+
+
 class AutogradState(threading.local):
     """Class attributes are each new thread's defaults."""
 

@@ -6,6 +6,7 @@ Operator methods are generated in `codegen`, operator overloads in `operator_ove
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
+from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
+from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
@@ -255,7 +258,10 @@ class NDArray(NDArrayMethods):
             return other
         if isinstance(other, Context):
             device = torch_device(other)
-            tensor = current(self)
+            try:
+                tensor = current(self)
+            except IntegerInGraph:
+                return derive(self, lambda t: t.to(device, copy=True))
             made = tensor.clone() if tensor.device == device else tensor.to(device)
             return wrap(type(self), made, stored_context(other))
         raise TypeError(f"copyto does not support type {type(other)}")
@@ -308,6 +314,8 @@ class NDArray(NDArrayMethods):
         if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
             try:  # nothing to resolve
                 return wrap(type(self), current(self).reshape(sizes), self._ctx)
+            except IntegerInGraph:
+                return self._view(lambda t: t.reshape(sizes))
             except RuntimeError:
                 pass
         reverse = kwargs.pop("reverse", False)
@@ -320,16 +328,22 @@ class NDArray(NDArrayMethods):
         if kwargs:
             raise TypeError(f"Got unknown keywords in reshape: {', '.join(kwargs)}.")
         shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-        tensor = current(self)
-        wanted = resolve_reshape(tuple(tensor.shape), shape, bool(reverse))
+        wanted = resolve_reshape(self.shape, shape, bool(reverse))
         if wanted is None:
             raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
-        return wrap(type(self), tensor.reshape(wanted), self._ctx)
+        return self._view(lambda t: t.reshape(wanted))
+
+    def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
+        """Return what a function of torch makes of the array, as a part of its graph."""
+        try:
+            return wrap(type(self), function(current(self)), self._ctx)
+        except IntegerInGraph:
+            return derive(self, function)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with a new axis of size 1."""
         if inplace:
-            return wrap(type(self), current(self).unsqueeze(axis), self._ctx)
+            return self._view(lambda t: t.unsqueeze(axis))
         return _expand_dims(self, axis)
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
@@ -340,7 +354,7 @@ class NDArray(NDArrayMethods):
     def flatten(self, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with all axes but the first merged."""
         if inplace:
-            return wrap(type(self), current(self).flatten(1), self._ctx)
+            return self._view(lambda t: t.flatten(1))
         return _flatten(self)
 
     def broadcast_to(self, shape: Any) -> NDArray:
@@ -386,7 +400,10 @@ class NDArray(NDArrayMethods):
             or (type(key) is tuple and not key)
         ):
             return self
-        part = indexing.read(current(self), key, self.is_numpy)
+        try:
+            part = indexing.read(current(self), key, self.is_numpy)
+        except IntegerInGraph:
+            return derive(self, lambda t: indexing.read(t, key, self.is_numpy))
         return wrap(type(self), part, self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:

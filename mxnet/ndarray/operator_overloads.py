@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..imperative.apply import apply
-from ..imperative.freed_graphs import reuse_across_sessions
+from ..imperative.freed_graphs import IntegerInGraph, reuse_across_sessions
 from ..imperative.handle import Handle, new_object, wrap_recorded, writable
 from ..imperative.state import recording_scopes, state
 from ..ops import interpreters
@@ -92,14 +92,20 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
         if x is None:
             x = self._data
         elif self._session is not session and self._session is not None:
-            x = reuse_across_sessions(self, session)
+            try:
+                x = reuse_across_sessions(self, session)
+            except IntegerInGraph:
+                return general(self, other)
         kind = type(other)
         if kind is cls and not reverse:
             y = other._tracked
             if y is None:
                 y = other._data
             elif other._session is not session and other._session is not None:
-                y = reuse_across_sessions(other, session)
+                try:
+                    y = reuse_across_sessions(other, session)
+                except IntegerInGraph:
+                    return general(self, other)
             if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
                 return general(self, other)
             try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.handle import current, new_object, wrap_recorded, writable
 from ..imperative.state import recording_scopes
 from ..ops import interpreters, registry
@@ -71,7 +72,10 @@ def binary_overload(
                 return function(self, other)
             y = other._data
             if x is None or y is None or recording_scopes:
-                x, y = current(self), current(other)
+                try:
+                    x, y = current(self), current(other)
+                except IntegerInGraph:
+                    return function(self, other)
             try:
                 out = kernel(x, y)
             except KERNEL_ERRORS:
@@ -81,7 +85,10 @@ def binary_overload(
             if y is None or number_kernel is None or not other:  # -0.0 equals 0 as a key
                 return function(self, other)
             if x is None or recording_scopes:
-                x = current(self)
+                try:
+                    x = current(self)
+                except IntegerInGraph:
+                    return function(self, other)
             out = number_kernel(x, y)
             other = self
         else:
@@ -117,7 +124,10 @@ def reversed_overload(
         if y is None or not other:
             return function(other, self)
         if x is None or recording_scopes:
-            x = current(self)
+            try:
+                x = current(self)
+            except IntegerInGraph:
+                return function(other, self)
         out = kernel(y, x) if swapped else kernel(x, y)
         if recording_scopes:
             return wrap_recorded(cls, out, dtype, (self,))

@@ -47,6 +47,8 @@ class Facts:
     hidden_outputs : the attribute that shows further outputs, and their names.
     quantizes : the float operator that this one computes on 8-bit integers.
     quantizes_when : a function of the attributes, for which of them it does so; by default all.
+    straight_through : whether the gradient of the result is that of the input, cut if it turns
+        numbers into integers.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     """
 
@@ -74,6 +76,7 @@ class Facts:
     hidden_outputs: tuple[str, tuple[str, ...]] | None = None
     quantizes: Any | None = None
     quantizes_when: Callable[[dict[str, Any]], bool] | None = None
+    straight_through: bool = False
     accumulates: bool = False
 
     @property

@@ -16,7 +16,7 @@ from torch import Tensor
 from ... import autograd
 from ...graph.graph import Graph
 from ...graph.node import Entry, Node
-from ...imperative.gradient import Gradient
+from ...imperative.gradient import Gradient, graph_member
 from ...imperative.handle import wrap
 from ...ndarray import NDArray
 from ...ndarray.sparse import BaseSparseNDArray, cast_storage
@@ -87,9 +87,9 @@ def _value(array: NDArray) -> Value:
     return array._data if array._tracked is None else array._tracked
 
 
-def member_of_graph(value: Value) -> Tensor | None:
+def member_of_graph(value: Value | NDArray) -> Tensor | None:
     """Return what stands for a value in torch's graph."""
-    return value._ghost if isinstance(value, BaseSparseNDArray) else value
+    return graph_member(value) if isinstance(value, NDArray) else value
 
 
 def leaf_for(array: BaseSparseNDArray) -> Tensor:

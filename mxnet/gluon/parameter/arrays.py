@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ... import dtypes, ndarray
+from ... import ndarray
 from ...context import Context, cpu, current_context
 from ...error import MXNetError
 from ...imperative.gradient import attach
@@ -64,9 +64,7 @@ class ParameterArrays:
                 array._tracked = array._grad = None
             return None
         for array in arrays:
-            # Whole numbers have a gradient array that backward never reaches.
-            req = self._grad_req if dtypes.to_torch(array.dtype).is_floating_point else "null"
-            attach(array, req, stype=self._grad_stype)
+            attach(array, self._grad_req, stype=self._grad_stype)
         return [array.grad for array in arrays]  # pyright: ignore[reportReturnType]
 
     # -- looking up ---------------------------------------------------------------------------

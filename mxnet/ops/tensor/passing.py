@@ -155,7 +155,13 @@ def ones_like(data: Tensor) -> Tensor:
     return torch.ones_like(data)
 
 
-@op("Cast", "cast", "_npi_cast", "_npx_cast", shape=same, types="T -> @dtype", precision="own")
+@op(
+    *("Cast", "cast", "_npi_cast", "_npx_cast"),
+    shape=same,
+    types="T -> @dtype",
+    precision="own",
+    straight_through=True,
+)
 def cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert to another data type; fractions are cut, non-zero is True.
 

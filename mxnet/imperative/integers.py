@@ -1,0 +1,176 @@
+"""Gradients of integer arrays, which torch does not have.
+
+In a recorded graph an integer array is represented by a float64 tensor without memory of its own:
+torch carries gradients through it, while operators read the integers. The gradient of an operator
+is that of its kernel at the same values in float64, cut to an integer as MXNet computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..ops.declare import KERNEL_ERRORS, Op
+from ..ops.interpreters import run_kernel
+from .freed_graphs import is_constant_now
+from .handle import CONSTANT, new_object, plain
+from .state import IntegerSession, state
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..ndarray.ndarray import NDArray
+
+__all__ = ["casts_to_integer", "cut", "derive", "make_leaf", "run"]
+
+
+def make_leaf(data: Tensor) -> Tensor:
+    """Return the tensor that represents an integer leaf in torch's graph."""
+    return _without_memory(data).requires_grad_()
+
+
+def _without_memory(like: Tensor) -> Tensor:
+    return torch.zeros((), dtype=torch.float64, device=like.device).expand(like.shape)
+
+
+def cut(gradient: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a gradient as integers: fractions are cut, what does not fit wraps around.
+
+    >>> cut(torch.tensor([-1.7, 300.2]), torch.uint8)
+    tensor([255,  44], dtype=torch.uint8)
+    """
+    return gradient.to(torch.int64).to(dtype)
+
+
+def casts_to_integer(op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
+    """Return whether a call turns a member of the graph into integers, gradients included."""
+    if not op.facts.straight_through or attrs["dtype"].is_floating_point:
+        return False
+    first = tensors[0]
+    return first is not None and first.requires_grad
+
+
+def run(
+    op: Op,
+    inputs: Sequence[NDArray | None],
+    attrs: Mapping[str, Any],
+    cls: type[NDArray],
+    ctx: Context | None,
+) -> Any:
+    """Run an operator on arrays of which some are integers in a graph, or become such."""
+    values = [None if a is None else plain(a) for a in inputs]
+    members = [_member(a) for a in inputs]
+    with torch.no_grad():
+        result = run_kernel(op, values, attrs)
+    single = type(result) is Tensor
+    arrays = [_wrap(cls, t, ctx) for t in ((result,) if single else result)]
+    if not op.facts.random and any(m is not None for m in members):
+        call = _Call(op.kernel, values, attrs, op.facts.straight_through)
+        _record(call, members, arrays)
+    return arrays[0] if single else arrays
+
+
+def derive(array: NDArray, function: Callable[[Tensor], Tensor]) -> NDArray:
+    """Return what a function of torch makes of an integer array, with its gradient."""
+    value, member = plain(array), _member(array)
+    made = _wrap(type(array), function(value), array._ctx)
+    if member is not None:
+        _record(_Call(function, [value], {}, False), [member], [made])
+    return made
+
+
+def _record(call: _Call, members: list[Tensor | None], arrays: list[NDArray]) -> None:
+    """Make arrays members of the graph, as results of a call on other members."""
+    results = [plain(a) for a in arrays]
+    made = _Step.apply(call, results, *members)
+    for array, tracked in zip(arrays, made, strict=True):
+        array._tracked, array._grad = tracked, None
+        if tracked.dtype is array._dtype:
+            array._data, array._session = None, state.session
+        else:
+            array._session = IntegerSession(state.session)
+
+
+def _wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None) -> NDArray:
+    array = new_object(cls)
+    array._data, array._tracked, array._dtype, array._ctx = tensor, None, tensor.dtype, ctx
+    array._grad = CONSTANT
+    return array
+
+
+def _member(array: NDArray | None) -> Tensor | None:
+    """Return what represents an array in the graph of the present session, if it is in one."""
+    if array is None or array._tracked is None:
+        return None
+    return None if is_constant_now(array, state.session) else array._tracked
+
+
+class _Call:
+    """A kernel with the values it ran on, to be differentiated later."""
+
+    def __init__(
+        self, kernel: Callable, values: Sequence[Tensor | None], attrs: Mapping, straight: bool
+    ) -> None:
+        self.kernel, self.values, self.attrs, self.straight = kernel, values, attrs, straight
+
+    def gradients(self, wanted: Sequence[bool], grads: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradients of the wanted inputs; None of those that have none."""
+        if self.straight:
+            return [_as_gradient(grads[0], value) for value in self.values]
+        inputs = [_differentiable(v, w) for v, w in zip(self.values, wanted, strict=True)]
+        chosen = [x for x, w in zip(inputs, wanted, strict=True) if w]
+        found = iter(self._differentiate(inputs, chosen, grads))
+        return [
+            _as_gradient(next(found), value) if w else None
+            for value, w in zip(self.values, wanted, strict=True)
+        ]
+
+    def _differentiate(
+        self, inputs: list, chosen: list[Tensor], grads: Sequence[Tensor]
+    ) -> Sequence[Tensor | None]:
+        nothing = [None] * len(chosen)
+        try:
+            with torch.enable_grad():
+                outputs = self.kernel(*inputs, **self.attrs)
+        except KERNEL_ERRORS:  # an operator of integers alone, such as bitwise_and
+            return nothing
+        outputs = [outputs] if type(outputs) is Tensor else outputs
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad]
+        if not pairs:
+            return nothing
+        heads, given = zip(*pairs, strict=True)
+        given = [g.to(o.dtype) for o, g in pairs]
+        return torch.autograd.grad(heads, chosen, given, allow_unused=True)
+
+
+def _differentiable(value: Tensor | None, wanted: bool) -> Tensor | None:
+    """Return an input in float64 if it holds integers, so that all of them have one dtype."""
+    if value is None:
+        return None
+    data = value.detach() if value.dtype.is_floating_point else value.double()
+    return data.requires_grad_() if wanted else data
+
+
+def _as_gradient(found: Tensor | None, value: Tensor | None) -> Tensor | None:
+    if found is None or value is None:
+        return None
+    if value.dtype.is_floating_point:
+        return found.to(value.dtype)
+    return cut(found, value.dtype).double()
+
+
+class _Step(torch.autograd.Function):
+    """One operator of a graph that has integers among its inputs or outputs."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, results: list[Tensor], *members: Tensor | None) -> Any:
+        ctx.call = call
+        return tuple(r if r.dtype.is_floating_point else _without_memory(r) for r in results)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        wanted = ctx.needs_input_grad[2:]
+        return None, None, *ctx.call.gradients(wanted, grads)
