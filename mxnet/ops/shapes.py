@@ -90,7 +90,7 @@ def broadcast_two(a: Shape, b: Shape) -> Shape:
         elif x == 1:
             sizes.append(y)
         elif UNKNOWN in (x, y):
-            sizes.append(max(x, y))
+            sizes.append(UNKNOWN)
         else:
             raise ShapeError(
                 f"operands could not be broadcast together with shapes {list(a)} {list(b)}"
@@ -214,6 +214,13 @@ def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
 
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
+    """Infer inputs from others; as in MXNet, nothing follows from the attributes alone."""
+    if op.input_rule is not None and ins and ins[0] is not None:
+        complete_inputs(op, ins, attrs)
+
+
+def complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
+    """Write into `ins` what the operator's rule infers from the others and the attributes."""
     if op.input_rule is None:
         return
     names = op.names_of_inputs(attrs, len(ins))

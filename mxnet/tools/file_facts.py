@@ -9,7 +9,7 @@ import collections
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ import numpy as np
 
 from mxnext_cli.errors import CommandError
 
-from ..error import FormatError, MXNetError
+from ..error import FormatError, MXNetError, ShapeError
 from ..formats import params_file, params_reader
 from ..formats.record_index import read_index, read_list
 from ..formats.recordio_file import Damage, RecordReader
+from ..graph.node import Node
 from ..ops import registry
+from ..ops.shapes import complete_inputs
 from ..optimizer.states_file import read_states
 from ..recordio import unpack
 from .models import PARAMS_NAME, SYMBOL_SUFFIX, Model, read_parameters, read_symbol
@@ -138,11 +140,26 @@ def _mismatches(model: Model) -> list[str]:
     """Return parameters whose shapes the graph contradicts, and states that are missing."""
     missing = set(model.symbol.list_auxiliary_states()) - set(model.auxiliary)
     problems = [f"the parameter file lacks the state {name}" for name in sorted(missing)]
+    shapes = {n: a.shape for n, a in model.parameters.items()}
     try:
-        model.symbol.infer_shape_partial(**{n: a.shape for n, a in model.parameters.items()})
+        model.symbol.infer_shape_partial(**shapes)
+        for node in model.symbol._graph.nodes:
+            if node.op is not None:
+                _check_parameters(node, shapes)
     except MXNetError as error:
         problems.append(f"parameters do not fit the graph: {error}")
     return problems
+
+
+def _check_parameters(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise an error if parameters contradict the attributes of a layer."""
+    known = [shapes.get(e.node.name) if e.node.is_variable else None for e in node.inputs]
+    try:
+        complete_inputs(node.operator, known, node.typed)
+    except ShapeError as error:
+        raise ShapeError(f"Error in operator {node.name}: {error}") from None
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        return  # the rule needs the shape of the data
 
 
 def params_facts(path: Path) -> Facts:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ..error import MXNetError
 from ..graph import Graph
 from ..graph.node import Node
+from ..ops.shapes import complete_inputs
 from ..symbol import Symbol
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -141,9 +142,9 @@ def _parameters(node: Node, known: Shapes | None) -> int:
 
 
 def _shapes_from_attributes(node: Node) -> list[tuple[int, ...] | None]:
-    nothing = [None] * len(node.inputs)
+    shapes: list[tuple[int, ...] | None] = [None] * len(node.inputs)
     try:
-        shapes, _ = node.op.infer_shapes(list(nothing), [None] * node.outputs, node.typed)
+        complete_inputs(node.operator, shapes, node.typed)
     except (MXNetError, RuntimeError, TypeError, ValueError, IndexError):
-        return nothing  # this operator's rule needs the shape of its data
+        return [None] * len(node.inputs)  # this operator's rule needs the shape of its data
     return shapes

@@ -20,6 +20,26 @@ def test_shapes_flow_backwards_through_elementwise_operators():
     assert x.infer_shape(c=(2, 3)) == ([(2, 3)] * 3, [(2, 3)], [])
 
 
+def test_weights_are_unknown_until_the_data_is_known():
+    data = mx.sym.Variable("x")
+    dense = mx.sym.FullyConnected(data, num_hidden=3)
+    assert dense.infer_shape_partial() == ([(), (), ()], [()], [])
+    embedding = mx.sym.Embedding(data, input_dim=3, output_dim=2)
+    assert embedding.infer_shape_partial() == ([(), ()], [()], [])
+    convolution = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4)
+    assert convolution.infer_shape_partial() == ([(), (), ()], [()], [])
+
+
+def test_flatten_waits_for_all_sizes():
+    flat = mx.sym.Flatten(mx.sym.Variable("x"))
+    assert flat.infer_shape_partial(x=(2, 0, 4)) == ([(2, 0, 4)], [()], [])
+
+
+def test_two_unknown_sizes_of_a_broadcast_stay_unknown():
+    x = s.broadcast_add(s.Variable("a"), s.Variable("b"))
+    assert x.infer_shape_partial(a=(2, 0), b=(0, 3))[1] == [(0, 0)]
+
+
 def test_two_partial_shapes_complete_each_other():
     x = s.Variable("a") + s.Variable("b")
     assert x.infer_shape(a=(2, 0), b=(0, 3))[1] == [(2, 3)]

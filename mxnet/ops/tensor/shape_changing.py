@@ -100,8 +100,8 @@ def flatten(data: Tensor) -> Tensor:
 
 @flatten.infer_outputs
 def flatten_shape(data: Shape | None) -> Shape | None:
-    """Keep the first size, multiply the others."""
-    return None if data is None else (data[0], product(data[1:]))
+    """Keep the first size, multiply the others; as in MXNet, once all are known."""
+    return None if data is None or UNKNOWN in data else (data[0], product(data[1:]))
 
 
 def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
