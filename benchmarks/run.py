@@ -8,55 +8,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import pathlib
 import pkgutil
-import subprocess
 import sys
 
 from benchmarks import cases as groups
 from benchmarks.case import Case
+from benchmarks.side import Failed, Side
 
 HERE = pathlib.Path(__file__).parent
 ROUNDS = 7
-
-
-def _environment(home: pathlib.Path) -> dict[str, str]:
-    """Return ours, with compiled modules kept as an installed package has them."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(home)}
-
-
-class Side:
-    """A process that measures for one of the sides."""
-
-    def __init__(self, python: str, home: pathlib.Path) -> None:
-        self._process = subprocess.Popen(
-            [python, str(HERE / "measure.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=home,
-            env=_environment(home),
-        )
-
-    def measure(self, case: Case, program: tuple[str, str], last: bool) -> float | None:
-        """Return the seconds of one run, or None when it failed."""
-        request = {
-            "name": case.name,
-            "setup": program[0],
-            "statement": program[1],
-            "number": case.number,
-            "last": last,
-        }
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or '{"error": "the process ended"}')
-        if "error" in answer:
-            print(f"{case.name}: {answer['error']}", file=sys.stderr)
-        return answer.get("seconds")
 
 
 def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float | None]:
@@ -67,9 +29,12 @@ def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float 
             program = case.torch if name == "torch" else case.mx
             if program is None:
                 continue
-            seconds = side.measure(case, program, turn == rounds - 1)
-            if seconds is not None:
+            last = turn == rounds - 1
+            try:
+                seconds = side.measure(case.name, program, case.number, last=last)
                 best[name] = min(seconds, best.get(name) or seconds)
+            except Failed as error:
+                print(f"{case.name}: {error}", file=sys.stderr)
     return best
 
 

@@ -51,6 +51,14 @@ VARIABLES = {
             "weights, unless specified otherwise; else the store only sums gradients.",
         ),
         Variable(
+            "MXNET_SUBGRAPH_BACKEND",
+            str,
+            "",
+            "The engine that runs bound symbols and Modules in inference: onnxruntime, openvino, "
+            "inductor, auto (the fastest of those that are installed) or a name of "
+            "mx.executor.register_backend. NONE and MXNet's own names mean our own kernels.",
+        ),
+        Variable(
             "MXNET_GRAPH_PASSES",
             str,
             "1",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from benchmarks.case import Case
 
-_MX = """
+MX = """
 import warnings, numpy as np, mxnet as mx
 warnings.filterwarnings("ignore")
 from mxnet import nd, autograd, gluon
@@ -47,7 +47,7 @@ def lenet():
 zoo = gluon.model_zoo.vision
 """
 
-_TORCH = """
+TORCH = """
 import torch, torch.nn.functional as F
 from torch import nn
 
@@ -116,7 +116,7 @@ def mobilenet_v2():
 """
 
 _LSTM_MX = (
-    _MX
+    MX
     + """
 net, x = ready(rnn.LSTM(200), 35, 32, 200)
 trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01})
@@ -129,7 +129,7 @@ def step():
 """
 )
 _LSTM_TORCH = (
-    _TORCH
+    TORCH
     + """
 net, x = ready(nn.LSTM(200, 200), 35, 32, 200)
 optimizer = torch.optim.SGD(net.parameters(), 0.01)
@@ -146,8 +146,8 @@ def prediction(name: str, mx: str, torch: str, shape: tuple[int, ...], number: i
     """Return a case that runs a network forward."""
     return Case(
         name,
-        (_MX + f"net, x = ready({mx}, *{shape})", "o = predict(net, x)"),
-        (_TORCH + f"net, x = ready({torch}, *{shape})", "o = predict(net, x)"),
+        (MX + f"net, x = ready({mx}, *{shape})", "o = predict(net, x)"),
+        (TORCH + f"net, x = ready({torch}, *{shape})", "o = predict(net, x)"),
         number,
         _GOALS,
     )
@@ -157,8 +157,8 @@ def training(name: str, mx: str, torch: str, shape: tuple[int, ...], number: int
     """Return a case that runs forward, backward and the optimizer."""
     return Case(
         name,
-        (_MX + f"step = trained(*ready({mx}, *{shape}))", "step()"),
-        (_TORCH + f"step = trained(*ready({torch}, *{shape}))", "step()"),
+        (MX + f"step = trained(*ready({mx}, *{shape}))", "step()"),
+        (TORCH + f"step = trained(*ready({torch}, *{shape}))", "step()"),
         number,
         _GOALS,
     )

@@ -80,7 +80,7 @@ def simple_bind(
         for n, s, t in zip(graph.auxiliary, aux_shapes, aux_types, strict=True)
     ]
     owns = shared_exec is None and shared_buffer is None
-    return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, owns_grads=owns)
+    return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, owns, list(shapes))
 
 
 class _Pool:

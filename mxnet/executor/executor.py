@@ -21,6 +21,7 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..numpy import ndarray
+from .backends import Backend, BackendProgram, chosen_backend
 from .compiled import Compiled
 from .differentiation import (
     draws_random_numbers,
@@ -61,8 +62,10 @@ class Executor:
         aux: Sequence[NDArray],
         group2ctx: Mapping[str, Context] | None = None,
         owns_grads: bool = False,
+        data_names: Sequence[str] | None = None,
     ) -> None:
         self._symbol, self._ctx = symbol, ctx
+        self._backend, self._data_names = chosen_backend(symbol._graph), data_names
         self._group2ctx = dict(group2ctx or {})
         self._graph = symbol._graph
         self._arg_names = [n.name for n in self._graph.arguments]
@@ -75,7 +78,7 @@ class Executor:
         stypes = {n: a.stype for n, a in zip(self._arg_names, args, strict=True)}
         self._stypes = infer_storage(self._graph, stypes)
         self._is_sparse = is_sparse(self._stypes)
-        self._programs: dict[tuple[bool, bool, bool], Program] = {}
+        self._programs: dict[tuple[bool, bool, bool], Program | BackendProgram] = {}
         self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor] | None = None  # of a training forward, until backward
         self._last_mode: bool | None = None
@@ -295,7 +298,7 @@ class Executor:
     def _integer_kernels(self, training: bool) -> Wrap | None:
         return integer_kernels(self._graph) if training and self._wanted else None
 
-    def _program(self, training: bool, tracked: bool) -> Program:
+    def _program(self, training: bool, tracked: bool) -> Program | BackendProgram:
         """Return the graph made ready; `tracked` if prediction is to be differentiated."""
         watched = self._monitor is not None  # every node must be there to be shown
         key = (training, watched, tracked and not training)
@@ -311,7 +314,16 @@ class Executor:
                 wrap=self._sparse_kernels() if self._is_sparse else self._integer_kernels(training),
                 optimized=not watched,
             )
+            if self._backend is not None and not (self._is_sparse or self._group2ctx or any(key)):
+                program = self._programs[key] = self._run_by(self._backend, program)
         return program
+
+    def _run_by(self, backend: Backend, own: Program) -> BackendProgram:
+        """Return what runs a program's graph by an engine."""
+        names = self._data_names
+        places = enumerate(n.name for n in own.variables)
+        data = None if names is None else [i for i, name in places if name in names]
+        return BackendProgram(backend, own, data)
 
     def _input_types(self) -> Inputs:
         arrays = [*self.arg_arrays, *self.aux_arrays]
@@ -386,7 +398,15 @@ class Executor:
         """Return an executor for other input shapes; arrays whose shape stays are shared."""
         args, grads, aux = reshaped(self, kwargs, partial_shaping, allow_up_sizing)
         return Executor(
-            self._symbol, self._ctx, args, grads, self._reqs, aux, self._group2ctx, self._owns_grads
+            self._symbol,
+            self._ctx,
+            args,
+            grads,
+            self._reqs,
+            aux,
+            self._group2ctx,
+            self._owns_grads,
+            self._data_names,
         )
 
     # -- looking inside -----------------------------------------------------------------------

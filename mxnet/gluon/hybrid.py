@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .. import ndarray, symbol
+from .. import autograd, ndarray, symbol
 from ..base import users_stacklevel
 from ..context import Context
 from ..error import MXNetError, ShapeError, did_you_mean
@@ -114,9 +114,10 @@ class HybridBlock(Block):
         ----------
         active : bool
         backend : str, an engine that runs the graph in inference: ``"onnxruntime"``,
-            ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name
-            of `mx.executor.register_backend`. Its first result is checked against our own. Names
-            of MXNet's that fuse operators are accepted; their work is the built-in executor's.
+            ``"openvino"``, ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given
+            shapes) or a name of `mx.executor.register_backend`. Its first result is checked
+            against our own. Names of MXNet's that fuse operators are accepted; their work is the
+            built-in executor's.
         clear : bool, forget a graph traced before.
         recompute : bool or "sublinear" or int, whether training keeps few results for backward
             and computes the others again, or how many bytes it may keep; by default
@@ -160,7 +161,7 @@ class HybridBlock(Block):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Trace and prepare the graph for these inputs now; see `hybridize`."""
+        """Trace and prepare the graph for these inputs now, engines included; see `hybridize`."""
         self.hybridize(
             True,
             backend,
@@ -175,6 +176,9 @@ class HybridBlock(Block):
         self._initialize_for(x, *args)
         if self._cached_op is None:
             self._build_cache(x, *args)
+        if backend in backend_names():
+            with autograd.pause(train_mode=False):
+                self(x, *args)
 
     def cast(self, dtype: Any) -> None:
         """Convert the parameters to another type."""

@@ -40,6 +40,8 @@ def topological(heads: Sequence[Entry]) -> list[Node]:
 class Graph:
     """Entries that are asked for, and everything they need. Plain data; nothing runs here."""
 
+    backend: str | None = None  # the engine that runs it in inference, if a user chose one
+
     def __init__(self, heads: Sequence[Entry]) -> None:
         self.heads = list(heads)
 

@@ -1,9 +1,10 @@
-"""ONNX Runtime as an engine of hybridized blocks: ``net.hybridize(backend="onnxruntime")``."""
+"""ONNX Runtime and OpenVINO as engines: ``net.hybridize(backend="openvino")``."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,36 +17,27 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from .export import build_model
 
-__all__ = ["prepare_onnxruntime"]
+__all__ = ["prepare_onnxruntime", "prepare_openvino"]
+
+
+class _Exported(NamedTuple):
+    """A model with parameters as constants, and which tensors of a feed are its inputs."""
+
+    content: bytes
+    inputs: dict[str, int]
 
 
 def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
-    """Export a graph with its parameters and return a session that runs it."""
-    try:
-        runtime = importlib.import_module("onnxruntime")
-    except ImportError as error:
-        raise MXNetError(
-            "backend='onnxruntime' needs ONNX Runtime. Install it with: "
-            "pip install 'mxnext[onnxruntime]'"
-        ) from error
-    names = [n.name for n in graph.variables]
-    changing = [names[i] for i in data]
-    params = {n: NDArray(t.detach()) for n, t in zip(names, feed, strict=True) if n not in changing}
-    shapes = {names[i]: tuple(feed[i].shape) for i in data}
-    types = {names[i]: dtypes.to_numpy(feed[i].dtype) for i in data}
-    model = build_model(Symbol(graph.heads), params, shapes, types)
-    # Files list parameters as inputs, as MXNet's do; constants let the engine fold them.
-    kept = [i for i in model.graph.input if i.name in shapes]
-    del model.graph.input[:]
-    model.graph.input.extend(kept)
+    """Export a graph with its parameters and return an ONNX Runtime session that runs it."""
+    runtime = _require("onnxruntime", "ONNX Runtime")
+    exported = _export(graph, feed, data)
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = torch.get_num_threads()
     session = runtime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        exported.content, options, providers=["CPUExecutionProvider"]
     )
-    read = {i.name for i in session.get_inputs()}
-    given = [(name, i) for name, i in zip(changing, data, strict=True) if name in read]
+    given = [(i.name, exported.inputs[i.name]) for i in session.get_inputs()]
 
     def run(feed: Sequence[Tensor]) -> list[Tensor]:
         arrays = {name: feed[i].detach().contiguous().numpy() for name, i in given}
@@ -54,4 +46,51 @@ def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequenc
     return run
 
 
+def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
+    """Export a graph with its parameters and return an OpenVINO request that runs it."""
+    openvino = _require("openvino", "OpenVINO")
+    exported = _export(graph, feed, data)
+    options = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+    }
+    core = openvino.Core()
+    model = core.compile_model(core.read_model(exported.content), "CPU", options)
+    request = model.create_infer_request()
+    given = [(i.any_name, exported.inputs[i.any_name]) for i in model.inputs]
+    count = len(model.outputs)
+
+    def run(feed: Sequence[Tensor]) -> list[Tensor]:
+        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in given}
+        made = request.infer(arrays, share_inputs=True)
+        return [torch.from_numpy(made[i]) for i in range(count)]
+
+    return run
+
+
+def _require(module: str, title: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MXNetError(
+            f"backend={module!r} needs {title}. Install it with: pip install 'mxnext[{module}]'"
+        ) from error
+
+
+def _export(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> _Exported:
+    names = [n.name for n in graph.variables]
+    places = {names[i]: i for i in data}
+    params = {n: NDArray(t.detach()) for n, t in zip(names, feed, strict=True) if n not in places}
+    shapes = {n: tuple(feed[i].shape) for n, i in places.items()}
+    types = {n: dtypes.to_numpy(feed[i].dtype) for n, i in places.items()}
+    model = build_model(Symbol(graph.heads), params, shapes, types)
+    # Files list parameters as inputs, as MXNet's do; constants let the engine fold them.
+    kept = [i for i in model.graph.input if i.name in shapes]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return _Exported(model.SerializeToString(), places)
+
+
 register_backend("onnxruntime", prepare_onnxruntime, prepares_quickly=True)
+register_backend("openvino", prepare_openvino, prepares_quickly=True)

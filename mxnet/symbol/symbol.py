@@ -391,7 +391,16 @@ class Symbol(SymbolMethods):
         skip_infer: bool = False,
         **kwargs: Any,
     ) -> Symbol:
-        """Return the symbol itself: fusing is the executor's work, whatever the backend."""
+        """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
+
+        The names of MXNet's own backends return the symbol itself: fusing is the executor's work.
+        """
+        from ..executor.backends import backend_names
+
+        if backend in backend_names():
+            made = type(self)(self._heads)
+            made._graph.backend = backend
+            return made
         if backend not in BUILT_IN_BACKENDS:
             warnings.warn(
                 f"Error optimizing for backend '{backend}' cannot be found; the symbol is "

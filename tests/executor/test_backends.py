@@ -39,13 +39,14 @@ def eager(block, x):
     return block(x).asnumpy()
 
 
-def test_onnxruntime(block, x):
-    pytest.importorskip("onnxruntime")
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_engines_of_onnx(block, x, engine):
+    pytest.importorskip(engine)
     other = nd.random.normal(shape=(5, 3, 9, 9))
     block(x)
     block[4].weight.shape  # noqa: B018 (made by the first call)
     wanted = eager(block, x)
-    block.hybridize(backend="onnxruntime")
+    block.hybridize(backend=engine)
     for _ in range(3):
         np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
     assert isinstance(next(iter(block._cached_op._programs.values())), backends.BackendProgram)
@@ -53,9 +54,10 @@ def test_onnxruntime(block, x):
         block(other)  # made for images of 8 by 8
 
 
-def test_parameters_that_change_are_seen(block, x):
-    pytest.importorskip("onnxruntime")
-    block.hybridize(backend="onnxruntime")
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_parameters_that_change_are_seen(block, x, engine):
+    pytest.importorskip(engine)
+    block.hybridize(backend=engine)
     block(x)
     before = block(x).asnumpy()
     block[0].weight.set_data(block[0].weight.data() * 2)
@@ -98,7 +100,7 @@ def test_a_backend_of_ones_own_is_prepared_for_each_shape(block, x, register):
     for _ in range(3):
         np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
     block(x[:1])
-    assert prepared == [[(2, 3, 8, 8)], [(1, 3, 8, 8)]] and len(runs) == 4
+    assert prepared == [[(2, 3, 8, 8)], [(1, 3, 8, 8)]] and len(runs) == 5
     assert block.compiled(x).rules["fold_batch_norm"] == 1
 
 
@@ -147,6 +149,70 @@ def test_auto_takes_the_fastest_that_is_right(block, x, register):
     used.clear()
     np.testing.assert_allclose(block(x).asnumpy(), good.asnumpy(), rtol=1e-4, atol=1e-5)
     assert used == []
+
+
+@pytest.fixture
+def engine(register):
+    """Return which inputs of graphs changed, for each preparation by the backend "mine"."""
+    prepared = []
+
+    def prepare(graph, feed, data):
+        names = [n.name for n in graph.variables]
+        prepared.append([names[i] for i in data])
+        own = mx.nd.CachedOp(mx.sym.Symbol(graph.heads))
+        return lambda feed: [h._data for h in own.run([nd.NDArray(t) for t in feed])]
+
+    register("mine", prepare)
+    return prepared
+
+
+@pytest.fixture
+def layer():
+    return mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
+
+
+def test_a_module_runs_by_the_backend_of_the_environment(layer, engine, monkeypatch):
+    monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", "mine")
+    module = mx.mod.Module(layer, label_names=[])
+    module.bind([("data", (1, 3))], for_training=False)
+    module.set_params({"fc_weight": nd.ones((2, 3))}, {})
+    for value in (1, 2):
+        module.forward(mx.io.DataBatch([nd.full((1, 3), value)]))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[3 * value] * 2]
+    module.set_params({"fc_weight": nd.zeros((2, 3))}, {})
+    module.forward(mx.io.DataBatch([nd.ones((1, 3))]))
+    assert module.get_outputs()[0].asnumpy().tolist() == [[0, 0]]
+    assert engine == [["data"], ["data"]]
+
+
+def test_a_bound_symbol_discovers_which_arrays_change(layer, engine):
+    args = {"data": nd.ones((1, 3)), "fc_weight": nd.ones((2, 3))}
+    executor = layer.optimize_for("mine").bind(mx.cpu(), args)
+    for value in (1, 2, 3):
+        executor.forward(data=nd.full((1, 3), value))
+        assert executor.outputs[0].asnumpy().tolist() == [[3 * value] * 2]
+    assert engine == [[], ["data"]]
+
+
+def test_bound_symbols_train_with_our_own_kernels(layer, engine):
+    executor = layer.optimize_for("mine").simple_bind(mx.cpu(), data=(1, 3))
+    executor.forward(is_train=True, data=nd.ones((1, 3)))
+    executor.backward(nd.ones((1, 2)))
+    assert executor.grad_dict["fc_weight"].asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert engine == []
+
+
+@pytest.mark.parametrize("name", ["NONE", "MKLDNN"])
+def test_names_of_mxnet_mean_our_own_kernels(layer, monkeypatch, name):
+    monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", name)
+    executor = layer.simple_bind(mx.cpu(), data=(1, 3))
+    assert executor.forward()[0].shape == (1, 2)
+
+
+def test_an_unknown_backend_of_the_environment_is_refused(layer, monkeypatch):
+    monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", "openvin")
+    with pytest.raises(mx.MXNetError, match="openvino"):
+        layer.simple_bind(mx.cpu(), data=(1, 3))
 
 
 def test_unknown_names_are_reported(block):

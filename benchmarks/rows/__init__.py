@@ -1,0 +1,1 @@
+"""Rows of the comparison with other engines, by group."""

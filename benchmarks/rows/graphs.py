@@ -1,0 +1,50 @@
+"""Building and binding symbols as a user meets it: each measurement in a new process."""
+
+from __future__ import annotations
+
+from benchmarks.cases.graphs import _CHAIN, _RESNET
+from benchmarks.row import Row
+
+_TIMER = "import time\n"
+
+
+def once(name: str, setup: str, statement: str, goal: float) -> Row:
+    """Return a row whose statement runs once in a new process."""
+    timed = f"start = time.perf_counter()\n{statement}\nseconds = time.perf_counter() - start"
+    program = (f"{_TIMER}{setup}\n{timed}", "seconds")
+    return Row(name, program, {"mxnet": None}, goal, unit="value", fresh=True, rounds=5)
+
+
+_CHAINS = _CHAIN.replace("short, long = chain(1000), chain(10000)", "short = chain(3)")
+# The text comes from another process: a user who loads a file has composed nothing before.
+_TEXT = f"""
+import subprocess, sys
+program = {_RESNET!r} + "import sys; sys.stdout.write(text)"
+written = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE)
+text = written.stdout.decode()
+import mxnet as mx
+"""
+_RUN = """
+import time
+import mxnet as mx
+x = mx.sym.Variable("x")
+for _ in range(1000):
+    x = x + 1
+exe = x.bind(mx.cpu(), {"x": mx.nd.ones((2,))})
+for _ in range(3):
+    exe.forward()[0].wait_to_read()
+"""
+ROWS = [
+    once("ResNet-152 infer_shape", _RESNET, "net.infer_shape(**shapes)", 1.5),
+    once("ResNet-152 load_json", _TEXT, "mx.sym.load_json(text)", 1.0),
+    once("ResNet-152 bind", _RESNET, "net.simple_bind(mx.cpu(), grad_req='null', **shapes)", 1.0),
+    once("chain of 250, compose", _CHAINS, "chain(250)", 1.0),
+    once("chain of 1,000, compose", _CHAINS, "chain(1000)", 1.0),
+    Row(
+        "chain of 1,000, run",
+        (_RUN, "exe.forward()[0].wait_to_read()"),
+        {"mxnet": None},
+        1.0,
+        number=5,
+    ),
+]

@@ -1,0 +1,71 @@
+"""A process that measures programs, one for each side of a comparison."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Failed(Exception):
+    """A program could not be measured."""
+
+
+class Side:
+    """Runs ``measure.py`` with some python in some folder."""
+
+    def __init__(self, python: str, home: pathlib.Path) -> None:
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        self._process = subprocess.Popen(
+            [python, "-W", "ignore", str(HERE / "measure.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=home,
+            env={**kept, "PYTHONPATH": str(home)},
+        )
+
+    def measure(
+        self,
+        name: str,
+        program: tuple[str, str],
+        number: int,
+        evaluates: bool = False,
+        last: bool = False,
+    ) -> float:
+        """Return the seconds of one statement, or the value of one that is an expression.
+
+        What the set-up made is kept for the next measurement of this name until the `last`.
+        """
+        request = {
+            "name": name,
+            "setup": program[0],
+            "statement": program[1],
+            "number": number,
+            "evaluates": evaluates,
+            "last": last,
+        }
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._process.stdout.readline() or '{"error": "process ended"}')
+        except BrokenPipeError as error:
+            raise Failed("process ended") from error
+        if "error" in answer:
+            raise Failed(answer["error"])
+        return answer["seconds"]
+
+    def close(self) -> None:
+        """End the process, which removes its files."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(10)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait(30)

@@ -1,0 +1,161 @@
+"""Compare with all peers: ``python -m benchmarks.table --mxnet PYTHON --write``.
+
+Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
+as they are installed. Sides take turns within a row, and the best of the rounds counts. Rows are
+printed as they come; ``--write`` keeps them in `RESULTS.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import platform
+import sys
+import time
+
+import torch
+
+from benchmarks.row import Program, Row
+from benchmarks.side import Failed, Side
+
+HERE = pathlib.Path(__file__).parent
+GROUPS = ("steps", "graphs", "pointwise", "storage", "inference", "training")
+MODULES = {"jax.jit": "jax", "onnxruntime": "onnxruntime", "openvino": "openvino"}
+ROW_SECONDS = 40.0  # after this many, a row takes no more turns
+PACKAGES = ("torch", "numpy", "jax", "onnxruntime", "openvino")
+UNITS = {"ms": (1e3, "ms"), "us": (1e6, "µs"), "value": (1e3, "ms"), "MB": (1.0, "MB")}
+
+
+def is_installed(peer: str) -> bool:
+    """Return whether a peer can be measured here."""
+    module = MODULES.get(peer)
+    return module is None or importlib.util.find_spec(module) is not None
+
+
+def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str, Program]]:
+    """Return python and program of each side."""
+    found = {"MXNext": (sys.executable, row.ours)}
+    found.update({f"MXNext {n}": (sys.executable, p) for n, p in row.variants.items()})
+    for peer, program in row.peers.items():
+        if peer == "mxnet" and mxnet:
+            found["MXNet"] = (mxnet, program or row.ours)
+        elif program is not None and is_installed(peer) and (compiles or peer != "torch.compile"):
+            found[peer] = (sys.executable, program)
+    return found
+
+
+def measure(
+    row: Row, sides: dict[str, tuple[str, Program]], rounds: int | None
+) -> dict[str, float]:
+    """Let the sides take turns; return the best of each."""
+    best: dict[str, float] = {}
+    processes: dict[str, Side] = {}
+    start = time.monotonic()
+    wanted = min(row.rounds, rounds or row.rounds)
+    failed: set[str] = set()
+    try:
+        for turn in range(wanted):
+            for name, (python, program) in sides.items():
+                if name in failed:
+                    continue
+                side = None if row.fresh else processes.get(name)
+                try:
+                    side = side or Side(python, HERE if name == "MXNet" else HERE.parent)
+                    processes[name] = side
+                    value = side.measure(row.name, program, row.number, row.evaluates)
+                    best[name] = min(value, best.get(name, value))
+                except Failed as error:
+                    print(f"  {name} failed: {error}", file=sys.stderr)
+                    failed.add(name)
+                if row.fresh and side is not None:
+                    side.close()
+            if turn > 0 and time.monotonic() - start > ROW_SECONDS:
+                break
+    finally:
+        for side in processes.values():
+            side.close()
+    return best
+
+
+def describe(row: Row, best: dict[str, float]) -> tuple[str, str, str, str, str]:
+    """Return the cells of one line: ours, the best other, ratio, goal, all sides."""
+    scale, unit = UNITS[row.unit]
+    ours = min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
+    peers = {n: v for n, v in best.items() if not n.startswith("MXNext")}
+    wanted = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
+    rivals = {n: v for n, v in peers.items() if n in wanted}
+    name = min(rivals, key=lambda n: rivals[n]) if rivals else None
+    ratio = f"{ours / rivals[name]:.2f}" if ours is not None and name else "–"
+    everyone = ", ".join(f"{n} {v * scale:.4g}" for n, v in best.items())
+    shown = "failed" if ours is None else f"{ours * scale:.4g} {unit}"
+    other = f"{name} {rivals[name] * scale:.4g}" if name else "–"
+    met = "" if ratio == "–" else (" ✓" if float(ratio) <= row.goal else "")
+    return shown, other, ratio, f"≤ {row.goal}{met}", everyone
+
+
+def heading(threads: int) -> str:
+    """Return date, machine and versions."""
+    described = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = {line.split(":")[1].strip() for line in described if line.startswith("model name")}
+    versions = []
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return (
+        f"{datetime.date.today()}; {os.cpu_count()} cores of {', '.join(names) or 'a processor'}, "
+        f"{threads} threads; Python {platform.python_version()}, {', '.join(versions)}."
+    )
+
+
+def main() -> None:
+    """Parse the command line, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", default=GROUPS, help=", ".join(GROUPS))
+    parser.add_argument("--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet's python")
+    parser.add_argument("--only", default="", help="rows whose name holds this text")
+    parser.add_argument("--rounds", type=int, help="at most so many turns of each side")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md")
+    options = parser.parse_args()
+    lines = [
+        "# Results",
+        "",
+        "`python -m benchmarks.table --write` measures these rows; the best of interleaved rounds.",
+        "A ratio is MXNext's time or memory to that of the best other engine.",
+        "",
+        heading(torch.get_num_threads()),
+        "",
+    ]
+    print(lines[-2])
+    for group in options.groups:
+        lines += [f"## {group.capitalize()}", ""]
+        lines += [
+            "| work | MXNext | best other | ratio | goal | all |",
+            "|---|---|---|---|---|---|",
+        ]
+        for row in importlib.import_module(f"benchmarks.rows.{group}").ROWS:
+            if options.only not in row.name:
+                continue
+            start = time.monotonic()
+            sides = programs(row, options.mxnet, not options.no_compile)
+            cells = describe(row, measure(row, sides, options.rounds))
+            took = time.monotonic() - start
+            print(
+                f"{row.name:38} {cells[0]:>11}  {cells[1]:28} {cells[2]:>5} {cells[3]:8}  "
+                f"({cells[4]}; {took:.0f} s)",
+                flush=True,
+            )
+            lines.append(f"| {row.name} | {' | '.join(cells)} |")
+            if options.write:
+                (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
+        lines.append("")
+
+
+if __name__ == "__main__":
+    main()
