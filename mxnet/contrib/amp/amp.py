@@ -64,7 +64,7 @@ def init(
 ) -> None:
     """Turn mixed precision on for the whole process: operators cast their inputs.
 
-    Call it before networks are made. In float16, arrays on a CPU keep their type.
+    Call it before networks are made. On a CPU, float16 arrays are not cast to float32.
 
     Parameters
     ----------

@@ -72,10 +72,13 @@ class MixedPrecision(Interpreter):
         return proceed(tensors if cast is None else cast, attrs)
 
     def _cast_here(self, tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-        # As in MXNet, float16 is for GPUs: on a CPU, arrays keep their type.
-        if tensor is not None and self.target == "float16" and not tensor.is_cuda:
+        # As in MXNet, float16 arrays on a CPU stay float16 where float32 is wanted.
+        if dtype == torch.float32 and self._keeps_half(tensor):
             return tensor
         return _cast(tensor, dtype)
+
+    def _keeps_half(self, tensor: Tensor | None) -> bool:
+        return tensor is not None and self.target == "float16" and not tensor.is_cuda
 
     def build(self, node: Node) -> None:
         """Put casts between a new node and its inputs."""

@@ -113,7 +113,10 @@ import mxnet as mx, numpy as np
 from mxnet.contrib import amp
 amp.init()
 x = mx.nd.ones((2, 3))
-assert mx.nd.FullyConnected(x, x, no_bias=True, num_hidden=2).dtype == np.float32
+assert mx.nd.FullyConnected(x, x, no_bias=True, num_hidden=2).dtype == np.float16
+picture, kernel = mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 2, 2))
+y = mx.nd.Convolution(picture, kernel, kernel=(2, 2), num_filter=1, no_bias=True)
+assert y.dtype == np.float16
 assert mx.nd.exp(x.astype("float16")).dtype == np.float16
 assert (x.astype("float16") + x).dtype == np.float32
 names = mx.sym.FullyConnected(mx.sym.var("a"), num_hidden=2).get_internals().list_outputs()
@@ -121,7 +124,7 @@ assert "amp_cast0_output" in names
 """
 
 
-def test_float16_leaves_arrays_on_a_cpu_alone():
+def test_float16_arrays_on_a_cpu_are_not_cast_to_float32():
     run(HALF)
 
 
