@@ -80,37 +80,89 @@ def _switch_recording(wanted: bool) -> None:
 
 
 def record(train_mode: bool = True) -> _Scope:
-    """Return a scope in which operators are recorded, by default in training mode."""
+    """Return a scope in which operators are recorded, by default in training mode.
+
+    Parameters
+    ----------
+    train_mode
+        Whether Dropout, BatchNorm and their like behave as in training.
+
+    >>> x = mx.nd.array([3.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad.asscalar()
+    np.float32(6.0)
+    """
     return _Scope(True, train_mode)
 
 
 def pause(train_mode: bool = False) -> _Scope:
-    """Return a scope in which nothing is recorded."""
+    """Return a scope in which nothing is recorded.
+
+    Parameters
+    ----------
+    train_mode
+        Whether Dropout, BatchNorm and their like behave as in training.
+
+    >>> with mx.autograd.record(), mx.autograd.pause():
+    ...     mx.autograd.is_recording()
+    False
+    """
     return _Scope(False, train_mode)
 
 
 def train_mode() -> _Scope:
-    """Return a scope in which Dropout, BatchNorm and their like behave as in training."""
+    """Return a scope in which Dropout, BatchNorm and their like behave as in training.
+
+    >>> with mx.autograd.train_mode():
+    ...     mx.autograd.is_training()
+    True
+    """
     return _Scope(None, True)
 
 
 def predict_mode() -> _Scope:
-    """Return a scope in which Dropout, BatchNorm and their like behave as in prediction."""
+    """Return a scope in which Dropout, BatchNorm and their like behave as in prediction.
+
+    >>> with mx.autograd.record(), mx.autograd.predict_mode():
+    ...     mx.autograd.is_training()
+    False
+    """
     return _Scope(None, False)
 
 
 def is_recording() -> bool:
-    """Return whether operators are being recorded in this thread."""
+    """Return whether operators are being recorded in this thread.
+
+    >>> mx.autograd.is_recording()
+    False
+    """
     return state.recording
 
 
 def is_training() -> bool:
-    """Return whether this thread is in training mode."""
+    """Return whether this thread is in training mode.
+
+    >>> mx.autograd.is_training()
+    False
+    """
     return state.training
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Switch recording and return what it was."""
+    """Switch recording and return what it was.
+
+    Parameters
+    ----------
+    is_recording
+        Whether to record from now on.
+
+    >>> previous = mx.autograd.set_recording(True)
+    >>> mx.autograd.set_recording(previous)
+    True
+    """
     previous = state.recording
     _switch_recording(bool(is_recording))
     if is_recording:
@@ -119,7 +171,17 @@ def set_recording(is_recording: bool) -> bool:
 
 
 def set_training(train_mode: bool) -> bool:
-    """Switch training mode and return what it was."""
+    """Switch training mode and return what it was.
+
+    Parameters
+    ----------
+    train_mode
+        Whether to be in training mode from now on.
+
+    >>> previous = mx.autograd.set_training(True)
+    >>> mx.autograd.set_training(previous)
+    True
+    """
     previous, state.training = state.training, bool(train_mode)
     return previous
 
@@ -129,7 +191,25 @@ def mark_variables(
     gradients: NDArray | Sequence[NDArray],
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
-    """Let backward write the gradients of variables into the given arrays."""
+    """Let backward write the gradients of variables into the given arrays.
+
+    Parameters
+    ----------
+    variables
+        An array, or a list of arrays, to differentiate with respect to.
+    gradients
+        Where their gradients go, of the same shapes.
+    grad_reqs
+        How to store gradients, for all or for each: ``'write'``, ``'add'`` or ``'null'``.
+
+    >>> x, dx = mx.nd.array([3.0]), mx.nd.zeros(1)
+    >>> mx.autograd.mark_variables(x, dx)
+    >>> with mx.autograd.record():
+    ...     y = x * x
+    >>> y.backward()
+    >>> dx.asscalar()
+    np.float32(6.0)
+    """
     if isinstance(variables, NDArray):
         variables, gradients = [variables], [gradients]
     if isinstance(grad_reqs, str):
@@ -159,9 +239,22 @@ def backward(
 
     Parameters
     ----------
-    head_grads : where to start from; by default ones.
-    retain_graph : keep the graph, to differentiate it again.
-    train_mode : the mode in which `Function.backward` runs; operators keep that of the recording.
+    heads
+        The outputs to differentiate: an array, or a list of arrays.
+    head_grads
+        Gradients of the heads to start from; by default ones.
+    retain_graph
+        Whether to keep the graph, to differentiate it again.
+    train_mode
+        The mode in which `Function.backward` runs; operators keep that of the recording.
+
+    >>> x = mx.nd.array([3.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y, z = x * x, 2 * x
+    >>> mx.autograd.backward([y, z])
+    >>> x.grad.asscalar()
+    np.float32(8.0)
     """
     heads, head_grads = _listed(heads, head_grads)
     if train_mode == state.backward_training:
@@ -183,6 +276,21 @@ def grad(
 
     Even for a single variable it is a list, of one array.
 
+    Parameters
+    ----------
+    heads
+        The outputs to differentiate: an array, or a list of arrays.
+    variables
+        What to differentiate with respect to: an array, or a list of arrays.
+    head_grads
+        Gradients of the heads to start from; by default ones.
+    retain_graph
+        Whether to keep the graph; by default only with `create_graph`.
+    create_graph
+        Whether to record the gradients, so that they can be differentiated again.
+    train_mode
+        The mode in which `Function.backward` runs; operators keep that of the recording.
+
     >>> x = mx.nd.array([2.0])
     >>> x.attach_grad()
     >>> with mx.autograd.record():
@@ -201,7 +309,13 @@ def grad(
 
 
 def get_symbol(x: NDArray) -> Any:
-    """Return the recorded computation of an array as a Symbol."""
+    """Return the recorded computation of an array as a Symbol.
+
+    Parameters
+    ----------
+    x
+        The array.
+    """
     raise MXNetError(
         "autograd.get_symbol: a recorded eager computation keeps torch's graph, which has no "
         "operator names. Trace the function with symbols instead: call it on mx.sym.var('x')."

@@ -38,6 +38,7 @@ class Context:
     Parameters
     ----------
     device_type : {'cpu', 'gpu', 'cpu_pinned', 'cpu_shared'} or Context
+        Kind of the device, or a context to copy.
     device_id : int, default 0
         ``cpu(0)`` and ``cpu(1)`` are different contexts in the same memory.
 
@@ -137,6 +138,11 @@ def context_of(tensor: torch.Tensor) -> Context:
 def cpu(device_id: int = 0) -> Context:
     """Return a CPU context.
 
+    Parameters
+    ----------
+    device_id
+        Number of the context; all of them share one memory.
+
     >>> cpu()
     cpu(0)
     """
@@ -144,17 +150,39 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Return a context for CPU memory that a GPU can read directly."""
+    """Return a context for CPU memory that a GPU can read directly.
+
+    Parameters
+    ----------
+    device_id
+        Number of the context.
+
+    >>> mx.cpu_pinned()
+    cpu_pinned(0)
+    """
     return Context("cpu_pinned", device_id)
 
 
 def gpu(device_id: int = 0) -> Context:
-    """Return a GPU context; whether that GPU is there is found out on first use."""
+    """Return a GPU context; whether that GPU is there is found out on first use.
+
+    Parameters
+    ----------
+    device_id
+        Number of the GPU.
+
+    >>> mx.gpu(1)
+    gpu(1)
+    """
     return Context("gpu", device_id)
 
 
 def num_gpus() -> int:
-    """Return how many GPUs can be used."""
+    """Return how many GPUs can be used.
+
+    >>> mx.context.num_gpus() >= 0
+    True
+    """
     backend = _gpu_backend()
     if backend is None:
         return 0
@@ -162,7 +190,16 @@ def num_gpus() -> int:
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Return (free, total) bytes of a GPU's memory."""
+    """Return (free, total) bytes of a GPU's memory.
+
+    Parameters
+    ----------
+    device_id
+        Number of the GPU.
+
+    >>> if mx.context.num_gpus():
+    ...     free, total = mx.context.gpu_memory_info(0)
+    """
     if not torch.cuda.is_available():
         raise MXNetError("gpu_memory_info needs a CUDA or ROCm GPU, and none is usable here.")
     return torch.cuda.mem_get_info(device_id)

@@ -52,6 +52,7 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
     Parameters
     ----------
     seed_state : int
+        The seed, any integer.
     ctx : Context, or 'all'
         The device whose stream is meant. All CPU contexts share one.
 

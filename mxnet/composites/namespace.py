@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..ops import registry
 from ..ops.declare import Op
+from ..ops.documentation import complete
+from ..ops.glossary import COMMON
+from .glossary import GLOSSARY
 
 
 class OperatorNamespace:
@@ -44,13 +47,26 @@ class OperatorNamespace:
 
 
 def bind(
-    composite: Callable, F: OperatorNamespace | None, module: str, omit: tuple[str, ...] = ()
+    composite: Callable,
+    F: OperatorNamespace | None,
+    module: str,
+    omit: tuple[str, ...] = (),
+    glossary: Mapping[str, str] = GLOSSARY,
 ) -> Callable:
-    """Return a composite for one namespace, with a real signature.
+    """Return a composite for one namespace, with a real signature and a complete docstring.
 
     Parameters
     ----------
-    omit : parameters that have no meaning in this namespace; they keep their defaults.
+    composite
+        The function; its first parameter is the namespace.
+    F
+        The namespace.
+    module
+        Name of the module that shows the function.
+    omit
+        Parameters that have no meaning in this namespace; they keep their defaults.
+    glossary
+        Sentences for parameters that the composite's own docstring does not explain.
 
     >>> def scale(F, x, factor=2):
     ...     return factor * x
@@ -85,5 +101,7 @@ def bind(
     )
     exec(compile(source, f"<{module}.{composite.__name__}>", "exec"), values)
     made = values[composite.__name__]
-    made.__doc__, made.__module__ = composite.__doc__, module
+    signature = inspect.Signature(parameters)
+    made.__doc__ = complete(composite.__doc__ or "", signature, glossary, COMMON)
+    made.__module__ = module
     return made

@@ -84,11 +84,18 @@ def uniform(
 
     Parameters
     ----------
-    low, high : numbers, or arrays of which every element gives `shape` samples.
-    shape : int or tuple of int; of the result, or of the samples for each element of arrays.
+    low : numbers
+        Lower bound. An array gives samples for each of its elements.
+    high : numbers
+        Upper bound, which is left out.
+    shape : int or tuple of int
+        Shape of the result, or of the samples for each element of array parameters.
     dtype : {'float16', 'float32', 'float64'}, default 'float32'
-    ctx : Context, default the current one; arrays of parameters have their own.
-    out : NDArray that receives the samples; gives shape and dtype where these are not given.
+        Data type of the samples: float16, float32 (the default) or float64.
+    ctx : Context
+        Device of the samples; by default the current one, or that of array parameters.
+    out
+        Array that receives the samples; it gives shape and data type where these are not given.
 
     >>> mx.nd.random.uniform(0, 1, shape=(2, 3)).shape
     (2, 3)
@@ -155,6 +162,11 @@ def exponential(
 ) -> Any:
     """Draw from an exponential distribution of mean `scale`.
 
+    Parameters
+    ----------
+    scale
+        Mean of the distribution. An array gives samples for each of its elements.
+
     >>> mx.nd.random.exponential(4, shape=(2,)).shape
     (2,)
     """
@@ -211,6 +223,11 @@ def generalized_negative_binomial(
 ) -> Any:
     """Draw counts of mean `mu` and variance ``mu + alpha mu^2``.
 
+    Parameters
+    ----------
+    alpha
+        Dispersion of the distribution. An array gives samples for each of its elements.
+
     >>> mx.nd.random.generalized_negative_binomial(0, 1, shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
     """
@@ -230,6 +247,15 @@ def randint(
     **kwargs: Any,
 ) -> Any:
     """Draw whole numbers evenly from [`low`, `high`), as int32 unless dtype is 'int64'.
+
+    Parameters
+    ----------
+    low
+        Smallest number.
+    high
+        Upper bound, which is left out.
+    dtype
+        Data type of the samples; int32 by default.
 
     >>> mx.nd.random.randint(7, 8, shape=(2,)).asnumpy()
     array([7, 7], dtype=int32)
@@ -254,10 +280,14 @@ def multinomial(
 
     Parameters
     ----------
-    data : probabilities; other axes than the last are a batch.
-    shape : int or tuple of int; of the samples for each distribution, by default one.
-    get_prob : whether to return also the logarithm of the probabilities of what was drawn.
-    dtype : of the indices, default 'int32'.
+    data
+        Probabilities on the last axis; the others are a batch.
+    shape : int or tuple of int
+        Shape of the samples for each distribution; by default one.
+    get_prob
+        Whether to return the logarithm of the drawn probabilities too.
+    dtype
+        Data type of the indices.
 
     >>> mx.nd.random.multinomial(nd.array([[0, 1], [1, 0]]), shape=3).asnumpy()
     array([[1, 1, 1],
@@ -272,6 +302,11 @@ def multinomial(
 
 def shuffle(F: OperatorNamespace, data: Any, **kwargs: Any) -> Any:
     """Put the entries along the first axis into random order, in a new array or in `out`.
+
+    Parameters
+    ----------
+    data
+        The array; the shuffled one is a copy.
 
     >>> sorted(mx.nd.random.shuffle(nd.array([3, 1, 2])).asnumpy().tolist())
     [1.0, 2.0, 3.0]

@@ -15,6 +15,10 @@ def rand_zipfian(
     """Draw class numbers from a log-uniform (Zipfian) distribution over [0, range_max).
 
     Returns the samples, and how often the true and the sampled classes are expected among them.
+
+    >>> sampled, _, _ = mx.nd.contrib.rand_zipfian(mx.nd.array([3]), 4, 5)
+    >>> sampled.shape
+    (4,)
     """
     log_range = math.log(range_max + 1)
     drawn = uniform(F, 0, log_range, (num_sampled,), "float64", ctx)

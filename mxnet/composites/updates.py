@@ -75,7 +75,13 @@ def mp_adamw_update(
     name: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Do `adamw_update` on a half-precision weight with a float32 master copy."""
+    """Do `adamw_update` on a half-precision weight with a float32 master copy.
+
+    >>> w, g, m, v = (mx.nd.ones(1, dtype=t) for t in ("float16", "float16", "float32", "float32"))
+    >>> out = mx.nd.contrib.mp_adamw_update(w, g, m, v, mx.nd.ones(1), mx.nd.ones(1), lr=0.1, eta=1)
+    >>> out.shape
+    (1,)
+    """
     numbers = {"lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd}
     numbers |= {"clip_gradient": clip_gradient, "out": out, "name": name, **kwargs}
     factor = _factor(F, rescale_grad, weight)
@@ -102,7 +108,13 @@ def multi_adamw_update(
     size: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Do `adamw_update` for many weights at once."""
+    """Do `adamw_update` for many weights at once.
+
+    >>> w, g, m, v = ([mx.nd.ones(1)] for _ in range(4))
+    >>> scale = mx.nd.ones(1)
+    >>> mx.nd.contrib.multi_adamw_update(w, g, m, v, scale, lrs=[0.1], wds=[0.0], etas=[1.0]).shape
+    (1,)
+    """
     arrays = [*_interleave(weights, grads, mean, var), _factor(F, rescale_grad, weights[0])]
     numbers = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights)}
     return F._multi_adamw_update(*arrays, **numbers, out=out, **kwargs)
@@ -124,7 +136,14 @@ def multi_mp_adamw_update(
     size: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Do `mp_adamw_update` for many weights at once."""
+    """Do `mp_adamw_update` for many weights at once.
+
+    >>> w, g = [mx.nd.ones(1, dtype="float16")], [mx.nd.ones(1, dtype="float16")]
+    >>> m, v, w32, scale = [mx.nd.ones(1)], [mx.nd.ones(1)], [mx.nd.ones(1)], mx.nd.ones(1)
+    >>> mx.nd.contrib.multi_mp_adamw_update(
+    ...     w, g, m, v, w32, scale, lrs=[0.1], wds=[0.0], etas=[1.0]).dtype
+    <class 'numpy.float16'>
+    """
     arrays = _interleave(weights, grads, mean, var, weights32)
     arrays.append(_factor(F, rescale_grad, weights[0]))
     numbers = {"lrs": lrs, "wds": wds, "etas": etas, "num_weights": size or len(weights)}
@@ -144,7 +163,12 @@ def multi_lamb_update(
     num_tensors: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Update many weights by LAMB at once."""
+    """Update many weights by LAMB at once.
+
+    >>> w, g, m, v = ([mx.nd.ones(1)] for _ in range(4))
+    >>> mx.nd.contrib.multi_lamb_update(w, g, m, v, [1], lrs=[0.1], wds=[0.0]).shape
+    (1,)
+    """
     numbers = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
     numbers["num_tensors"] = num_tensors or len(weights)
     return F._multi_lamb_update(*_interleave(weights, grads, mean, var), **numbers, out=out)
@@ -164,7 +188,13 @@ def multi_mp_lamb_update(
     num_tensors: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Do `multi_lamb_update` on half-precision weights with float32 master copies."""
+    """Do `multi_lamb_update` on half-precision weights with float32 master copies.
+
+    >>> w, g = [mx.nd.ones(1, dtype="float16")], [mx.nd.ones(1, dtype="float16")]
+    >>> m, v, w32 = [mx.nd.ones(1)], [mx.nd.ones(1)], [mx.nd.ones(1)]
+    >>> mx.nd.contrib.multi_mp_lamb_update(w, g, m, v, w32, [1], lrs=[0.1], wds=[0.0]).dtype
+    <class 'numpy.float16'>
+    """
     numbers = {"learning_rates": lrs, "wds": wds, "step_count": step_count, **kwargs}
     numbers["num_tensors"] = num_tensors or len(weights)
     arrays = _interleave(weights, grads, mean, var, weights32)

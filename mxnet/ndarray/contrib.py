@@ -70,6 +70,15 @@ def _stack(columns: Sequence[Sequence[NDArray]]) -> list[NDArray]:
 def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
     """Run ``body(slice, states) -> (outputs, states)`` over axis 0 of the data.
 
+    Parameters
+    ----------
+    body
+        Function of a slice and the states that returns outputs and new states.
+    data
+        An array, or a list of arrays of equal length.
+    init_states
+        The states of the first step: an array, or a list of them.
+
     >>> step = lambda x, s: (x + s, x + s)
     >>> out, last = mx.nd.contrib.foreach(step, mx.nd.array([[1], [2]]), mx.nd.zeros((1,)))
     >>> out.asnumpy().ravel()
@@ -92,6 +101,17 @@ def while_loop(
     """Run ``func(*loop_vars) -> (outputs, loop_vars)`` while ``cond(*loop_vars)`` holds.
 
     Outputs are stacked along a new axis 0 and padded with zeros to `max_iterations`.
+
+    Parameters
+    ----------
+    cond
+        Function of the loop variables that returns whether to go on.
+    func
+        Function of the loop variables that returns outputs and new loop variables.
+    loop_vars
+        The loop variables of the first step: an array, or a list of them.
+    max_iterations
+        Largest number of steps; it must be given.
 
     >>> out, last = mx.nd.contrib.while_loop(
     ...     lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.nd.zeros((1,))], max_iterations=3)
@@ -132,6 +152,15 @@ def while_loop(
 def cond(pred: NDArray, then_func: Callable, else_func: Callable) -> Any:
     """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
 
+    Parameters
+    ----------
+    pred
+        Array of one element.
+    then_func
+        Function without parameters that returns the result if the element is not 0.
+    else_func
+        Function without parameters that returns the result if it is 0.
+
     >>> yes, no = lambda: mx.nd.ones(1), lambda: mx.nd.zeros(1)
     >>> mx.nd.contrib.cond(mx.nd.array([1]), yes, no).asscalar()
     np.float32(1.0)
@@ -147,6 +176,11 @@ def _numbers(test: Callable[[torch.Tensor], torch.Tensor], data: NDArray) -> NDA
 def isnan(data: NDArray) -> NDArray:
     """Return 1 where an element is not a number.
 
+    Parameters
+    ----------
+    data
+        The array.
+
     >>> mx.nd.contrib.isnan(mx.nd.array([np.nan, 1])).asnumpy()
     array([1., 0.], dtype=float32)
     """
@@ -154,12 +188,30 @@ def isnan(data: NDArray) -> NDArray:
 
 
 def isinf(data: NDArray) -> NDArray:
-    """Return 1 where an element is infinite."""
+    """Return 1 where an element is infinite.
+
+    Parameters
+    ----------
+    data
+        The array.
+
+    >>> mx.nd.contrib.isinf(mx.nd.array([np.inf, 1])).asnumpy()
+    array([1., 0.], dtype=float32)
+    """
     return _numbers(torch.isinf, data)
 
 
 def isfinite(data: NDArray) -> NDArray:
-    """Return 1 where an element is a finite number."""
+    """Return 1 where an element is a finite number.
+
+    Parameters
+    ----------
+    data
+        The array.
+
+    >>> mx.nd.contrib.isfinite(mx.nd.array([np.inf, 1])).asnumpy()
+    array([0., 1.], dtype=float32)
+    """
     return _numbers(torch.isfinite, data)
 
 

@@ -41,6 +41,15 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
     Without `dtype` the result is float32, except that an NDArray keeps its type.
 
+    Parameters
+    ----------
+    source_array
+        The values.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default float32, or that of an NDArray.
+
     >>> mx.nd.array(np.array([1, 2])).dtype
     <class 'numpy.float32'>
     """
@@ -130,6 +139,17 @@ def zeros(
 ) -> NDArray:
     """Make an array of zeros; with `stype` a sparse one.
 
+    Parameters
+    ----------
+    shape
+        Shape of the array: a number or a tuple.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+    stype
+        Storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
+
     >>> mx.nd.zeros((1, 2)).asnumpy()
     array([[0., 0.]], dtype=float32)
     """
@@ -144,6 +164,15 @@ def zeros(
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """Make an array of ones.
 
+    Parameters
+    ----------
+    shape
+        Shape of the array: a number or a tuple.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+
     >>> mx.nd.ones(2, dtype='int32').asnumpy()
     array([1, 1], dtype=int32)
     """
@@ -154,7 +183,22 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 def empty(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None
 ) -> NDArray:
-    """Make an array whose values are not set yet."""
+    """Make an array whose values are not set yet.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array: a number or a tuple.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+    stype
+        Storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
+
+    >>> mx.nd.empty((2, 3)).shape
+    (2, 3)
+    """
     if stype not in (None, "default"):
         from .sparse import empty as sparse_empty
 
@@ -175,6 +219,19 @@ def full(
 ) -> NDArray:
     """Make an array filled with one value, or fill `out`.
 
+    Parameters
+    ----------
+    shape
+        Shape of the array: a number or a tuple.
+    val
+        The value to fill with.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+    out
+        Array to fill in place of a new one.
+
     >>> mx.nd.full((2,), 7).asnumpy()
     array([7., 7.], dtype=float32)
     """
@@ -194,6 +251,23 @@ def arange(
 ) -> NDArray:
     """Make evenly spaced values in [start, stop), each repeated `repeat` times.
 
+    Parameters
+    ----------
+    start
+        First value; the stop if `stop` is None, and then 0 is the first.
+    stop
+        Where to stop; this value itself is left out.
+    step
+        Distance between neighboring values; it may be negative.
+    repeat
+        How many times each value is repeated.
+    infer_range
+        Accepted because `mx.sym` has it, without effect.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+
     >>> mx.nd.arange(0, 3, repeat=2).asnumpy()
     array([0., 0., 1., 1., 2., 2.], dtype=float32)
     """
@@ -210,6 +284,21 @@ def linspace(
     dtype: Any = np.float32,
 ) -> NDArray:
     """Make `num` evenly spaced values from start to stop.
+
+    Parameters
+    ----------
+    start
+        First value.
+    stop
+        Last value, or with ``endpoint=False`` the one after it.
+    num
+        How many values to make.
+    endpoint
+        Whether `stop` is the last value.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
 
     >>> mx.nd.linspace(0, 1, 3).asnumpy()
     array([0. , 0.5, 1. ], dtype=float32)
@@ -228,6 +317,19 @@ def eye(
 ) -> NDArray:
     """Make a matrix with ones on the k-th diagonal.
 
+    Parameters
+    ----------
+    N
+        Number of rows.
+    M
+        Number of columns; 0 makes as many as rows.
+    k
+        Number of the diagonal: 0 is the main one, positive ones are above it, negative below.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; float32 by default.
+
     >>> mx.nd.eye(2).asnumpy()
     array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -240,6 +342,18 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
     """Make an array from a NumPy array of its own dtype, by default in the same memory.
 
     The NumPy array becomes read-only then, so that nobody changes it unawares.
+
+    Parameters
+    ----------
+    ndarray
+        The NumPy array; sharing needs it contiguous.
+    zero_copy
+        Whether to share its memory; else the values are copied.
+    array_cls
+        Class of the result.
+
+    >>> mx.nd.from_numpy(np.arange(3)).asnumpy()
+    array([0, 1, 2])
     """
     if not zero_copy:
         return wrap_plain(array_cls, torch.from_numpy(np.ascontiguousarray(ndarray).copy()))
@@ -253,6 +367,11 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 def from_torch(tensor: Tensor) -> NDArray:
     """Make an array in the memory of a torch tensor.
 
+    Parameters
+    ----------
+    tensor
+        The tensor; a gradient does not flow back to it.
+
     >>> mx.nd.from_torch(mx.nd.ones((2,)).to_torch()).asnumpy()
     array([1., 1.], dtype=float32)
     """
@@ -260,7 +379,16 @@ def from_torch(tensor: Tensor) -> NDArray:
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """Make an array in the memory of a DLPack capsule, or of anything with ``__dlpack__``."""
+    """Make an array in the memory of a DLPack capsule, or of anything with ``__dlpack__``.
+
+    Parameters
+    ----------
+    dlpack
+        A DLPack capsule, or an object that makes one.
+
+    >>> mx.nd.from_dlpack(mx.nd.ones(2).to_dlpack_for_read()).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
     try:
         return wrap_plain(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
     except RuntimeError as error:
@@ -268,10 +396,30 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """Return a DLPack capsule that shares memory, to be read."""
+    """Return a DLPack capsule that shares memory, to be read.
+
+    Parameters
+    ----------
+    data
+        The array.
+
+    >>> mx.nd.from_dlpack(mx.nd.to_dlpack_for_read(mx.nd.ones(2))).shape
+    (2,)
+    """
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """Return a DLPack capsule that shares memory, to be written."""
+    """Return a DLPack capsule that shares memory, to be written.
+
+    Parameters
+    ----------
+    data
+        The array.
+
+    >>> x = mx.nd.ones(2)
+    >>> mx.nd.from_dlpack(mx.nd.to_dlpack_for_write(x))[:] = 3
+    >>> x.asnumpy()
+    array([3., 3.], dtype=float32)
+    """
     return data.to_dlpack_for_write()

@@ -44,9 +44,7 @@ def _two_sided(operation: Operation) -> Callable:
         raise TypeError(f"types ({type(lhs)}, {type(rhs)}) not supported: use NDArray or numbers.")
 
     function.__name__ = function.__qualname__ = operation.name
-    function.__doc__ = (
-        f"Return {operation.summary} of two arrays (broadcast), or of an array and a number."
-    )
+    function.__doc__ = operation.docstring
     return function
 
 
@@ -59,6 +57,13 @@ _power = _TWO_SIDED["power"]
 def power(base: Any, exp: Any) -> Any:
     """Return base to the power of exp, for arrays (broadcast) and numbers.
 
+    Parameters
+    ----------
+    base
+        An array or a number.
+    exp
+        An array or a number; the shapes of two arrays broadcast.
+
     >>> mx.nd.power(2, mx.nd.array([3])).asnumpy()
     array([8.], dtype=float32)
     """
@@ -67,6 +72,15 @@ def power(base: Any, exp: Any) -> Any:
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
     """Join arrays along an axis; a single one is copied only if `always_copy`.
+
+    Parameters
+    ----------
+    arrays
+        The arrays; they agree in data type and in all other axes.
+    axis
+        The axis to join along.
+    always_copy
+        Whether a single array is copied too.
 
     >>> mx.nd.concatenate([mx.nd.ones((1, 2)), mx.nd.zeros((1, 2))]).shape
     (2, 2)
@@ -95,6 +109,15 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Move axes to new positions; the others keep their order.
 
+    Parameters
+    ----------
+    tensor
+        The array.
+    source
+        Where the axes are: a number, or several.
+    destination
+        Where they shall be.
+
     >>> mx.nd.moveaxis(mx.nd.zeros((1, 2, 3)), 0, -1).shape
     (2, 3, 1)
     """
@@ -110,6 +133,15 @@ split_v2 = bind(_split_v2, F, __name__)
 def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray]:
     """Return the counts of values in bins, and the bin edges.
 
+    Parameters
+    ----------
+    a
+        The array.
+    bins
+        Number of equal bins, or an array of their edges.
+    range
+        Least and greatest value that equal bins cover; by default those of the array.
+
     >>> mx.nd.histogram(mx.nd.array([1, 2, 2]), bins=2, range=(1, 3))[0].asnumpy()
     array([1, 2])
     """
@@ -122,12 +154,28 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Write the one-hot rows of the indices into `out` (an old form of `one_hot`)."""
+    """Write the one-hot rows of the indices into `out` (an old form of `one_hot`).
+
+    Parameters
+    ----------
+    indices
+        The indices, a vector.
+    out
+        Matrix that receives a row for each index.
+
+    >>> mx.nd.onehot_encode(mx.nd.array([1, 0]), mx.nd.zeros((2, 2))).asnumpy()
+    array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
     return F.one_hot(indices, depth=out.shape[1], dtype=out.dtype, out=out)
 
 
 def waitall() -> None:
-    """Wait until all pending work on all devices is done."""
+    """Wait until all pending work on all devices is done.
+
+    >>> y = mx.nd.ones(2) + 1
+    >>> mx.nd.waitall()
+    """
     if torch.cuda.is_initialized():  # before that nothing can be pending
         for number in range(torch.cuda.device_count()):
             torch.cuda.synchronize(number)
@@ -141,7 +189,27 @@ def imdecode(
     channels: int = 3,
     mean: NDArray | None = None,
 ) -> NDArray:
-    """Decode an image (an old form: use `mx.image.imdecode`)."""
+    """Decode an image (an old form: use `mx.image.imdecode`).
+
+    Parameters
+    ----------
+    str_img
+        Bytes of the image file.
+    clip_rect
+        Part to cut out: left, top, right and bottom; zeros mean all of it.
+    out
+        Batch that receives the image.
+    index
+        Position in that batch.
+    channels
+        3 for color, 1 for gray.
+    mean
+        Array that is subtracted.
+
+    >>> blank = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0, 0, 0), np.zeros((4, 6, 3), "uint8"))
+    >>> mx.nd.imdecode(mx.recordio.unpack(blank)[1]).shape
+    (1, 3, 4, 6)
+    """
     from ..image import imdecode as decode  # lazy import: image builds on arrays
 
     image = decode(str_img, flag=0 if channels == 1 else 1).astype("float32")

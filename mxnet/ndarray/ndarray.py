@@ -64,6 +64,13 @@ class NDArray(NDArrayMethods):
 
     Make one with `mx.nd.array`, `mx.nd.zeros` and their kin rather than by calling the class.
 
+    Parameters
+    ----------
+    handle
+        A torch tensor, or another array, whose memory the new array shares.
+    writable
+        Accepted for compatibility, without effect.
+
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> (x * 2).asnumpy()
     array([[2., 4.],

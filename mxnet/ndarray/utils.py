@@ -39,6 +39,17 @@ def save(fname: Any, data: Any) -> None:
 
     A name that ends in ``.safetensors`` chooses that format, for a dict of dense arrays. The file
     appears whole or not at all; MXNet's format carries checksums that `load` verifies.
+
+    Parameters
+    ----------
+    fname
+        Path of the file.
+    data
+        An array, a list of arrays, or a dict of arrays by name.
+
+    >>> mx.nd.save("weights.params", {"w": mx.nd.ones(2)})
+    >>> mx.nd.load("weights.params")["w"].shape
+    (2,)
     """
     save_with_info(fname, data, None)
 
@@ -65,6 +76,15 @@ def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
     """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names.
 
     A name that ends in ``.safetensors`` is read as such a file.
+
+    Parameters
+    ----------
+    fname
+        Path of the file.
+
+    >>> mx.nd.save("one.params", [mx.nd.ones(2)])
+    >>> mx.nd.load("one.params")[0].shape
+    (2,)
     """
     if safetensors_file.is_safetensors(fname):
         return _arrays(safetensors_file.read(fname))
@@ -72,7 +92,18 @@ def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
 
 
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
-    """Load arrays from the bytes of such a file."""
+    """Load arrays from the bytes of such a file.
+
+    Parameters
+    ----------
+    buf
+        The bytes.
+
+    >>> mx.nd.save("one.params", [mx.nd.ones(2)])
+    >>> with open("one.params", "rb") as file:
+    ...     mx.nd.load_frombuffer(file.read())[0].shape
+    (2,)
+    """
     return _arrays(params_file.loads(buf))
 
 

@@ -17,6 +17,8 @@ import numpy as onp
 from ..composites.namespace import OperatorNamespace
 from ..ops import registry
 from ..ops.declare import Op
+from ..ops.documentation import complete
+from .glossary import GLOSSARY
 
 NUMBERS = (int, float, bool, onp.generic)
 # NumPy's keywords of universal functions: accepted at their defaults only, as in MXNet 1.9.1.
@@ -129,7 +131,8 @@ def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
 
 def _named(function: Callable, name: str, op: Op) -> Callable:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = inspect.getdoc(op.function) or name
+    text = inspect.getdoc(op.function) or name
+    function.__doc__ = complete(text, inspect.signature(function), GLOSSARY)
     return function
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +133,15 @@ def _financial(name: str) -> Callable:
     return function
 
 
+_PARAMETERS = re.compile(r"\n *Parameters\n *-+\n.*?(?=\n\n[ ]*\S[^\n]*\n *---|\Z)", re.DOTALL)
+
+
+def _parameters_of(function: Callable) -> str:
+    """Return the parameters as the installed NumPy documents them."""
+    found = _PARAMETERS.search(function.__doc__ or "")
+    return f"\n{textwrap.dedent(found[0]).rstrip()}" if found else ""
+
+
 def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> Callable:
     """Return the function of `mx.np` that NumPy computes under that name."""
     if name in _FINANCIAL:
@@ -148,7 +159,7 @@ def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> 
     fallback.__module__ = module
     fallback.__doc__ = (
         f"Return what ``numpy.{name}`` gives for these arrays, computed on the host.\n\n"
-        "It has no gradient and is refused inside `autograd.record()`."
+        "It has no gradient and is refused inside `autograd.record()`." + _parameters_of(function)
     )
     return fallback
 

@@ -21,6 +21,15 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
 
     Arrays keep their data type; everything else becomes float32 unless `dtype` is given.
 
+    Parameters
+    ----------
+    object
+        The values.
+    dtype
+        Data type of the array; by default float32, or that of an array.
+    ctx
+        Device of the array; by default the current one.
+
     >>> mx.np.array([[1, 2], [3, 4]])
     array([[1., 2.],
            [3., 4.]])
@@ -73,6 +82,17 @@ def empty(
     shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None
 ) -> ndarray:
     """Return a new array whose values are not to be relied on.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array: a number or a tuple.
+    dtype
+        Data type of the array; float32 by default.
+    order
+        Order in memory; only ``'C'``, the last axis fastest.
+    ctx
+        Device of the array; by default the current one.
 
     >>> mx.np.empty((2, 3)).shape
     (2, 3)

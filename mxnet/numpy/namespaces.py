@@ -18,6 +18,7 @@ from . import methods
 from .array import ndarray
 from .codegen import NumpyNamespace, composites_of, universal_functions
 from .composites import creation, elements, joining, linalg, products, random, reduction, shaping
+from .glossary import GLOSSARY
 
 TOP_LEVEL = (creation, reduction, shaping, joining, elements, products)
 # Other names of universal functions.
@@ -80,7 +81,7 @@ def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
         if other in found:
             found[name] = found[other]
     for name, function in composites_of(TOP_LEVEL).items():
-        found[name] = bind(function, F, module)
+        found[name] = bind(function, F, module, glossary=GLOSSARY)
     return found
 
 
@@ -116,11 +117,14 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
         fill(module, functions)
         fill_internal(module._internal, F)
         for part, source in (("linalg", linalg), ("random", random)):
-            bound = {k: bind(f, F, f"{name}.{part}") for k, f in composites_of([source]).items()}
+            bound = {
+                key: bind(function, F, f"{name}.{part}", glossary=GLOSSARY)
+                for key, function in composites_of([source]).items()
+            }
             fill(getattr(module, part), bound)
             if F is eager:
                 fill(public[part], bound)
         for key, method in composites_of([methods]).items():
-            setattr(F.array_class, key, bind(method, module, name))
+            setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
         made[F] = functions
     return made[eager]

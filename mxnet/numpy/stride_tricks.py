@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..composites.namespace import bind
 from .composites import shaping
+from .glossary import GLOSSARY
 from .namespaces import eager
 
 __all__ = ["broadcast_arrays"]
 
-broadcast_arrays = bind(shaping.broadcast_arrays, eager, __name__)
+broadcast_arrays = bind(shaping.broadcast_arrays, eager, __name__, glossary=GLOSSARY)

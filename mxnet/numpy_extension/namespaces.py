@@ -9,6 +9,7 @@ from ..composites.namespace import OperatorNamespace, bind
 from ..ndarray import numpy_extension as eager_module
 from ..numpy.codegen import composites_of
 from ..numpy.composites import extension
+from ..numpy.glossary import GLOSSARY
 from ..numpy.namespaces import eager, fill, symbolic
 from ..ops import registry
 from ..symbol import numpy_extension as symbol_module
@@ -39,9 +40,9 @@ def fill_all(public: ModuleType) -> None:
         name = public.__name__ if F is eager else module.__name__
         functions = operators_of(F, PREFIX, name)
         composites = composites_of([extension])
-        functions |= {k: bind(f, F, name) for k, f in composites.items()}
+        functions |= {k: bind(f, F, name, glossary=GLOSSARY) for k, f in composites.items()}
         images = operators_of(F, IMAGE_PREFIX, f"{name}.image")
-        samplers = {k: bind(f, F, f"{name}.random") for k, f in random.items()}
+        samplers = {k: bind(f, F, f"{name}.random", glossary=GLOSSARY) for k, f in random.items()}
         shown = [module, public] if F is eager else [module]
         for each in shown:
             fill(each, functions)

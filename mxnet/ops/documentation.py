@@ -7,6 +7,7 @@ name; what means the same in many operators stands in `glossary.py`. Types, defa
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -26,6 +27,7 @@ TYPES = {
     "tuple of <Shape(tuple)>": "tuple of tuple of int",
 }
 ARRAY = "\0"  # stands for the array class until the namespace is known
+_FLUSH = re.compile(r"\n\S")  # a line without a margin
 _MARGIN = re.compile(r"(?<=\n)(\n +)\S")
 _ITEM = re.compile(r"\*{0,2}\w+(, \*{0,2}\w+)*( :.*)?$")
 
@@ -43,7 +45,7 @@ class Entry(NamedTuple):
 
 def _dedented(text: str) -> str:
     """Do what `inspect.cleandoc` does, in a tenth of the time: the margin is the second line's."""
-    margin = _MARGIN.search(text)
+    margin = None if _FLUSH.search(text) else _MARGIN.search(text)
     return (text.replace(margin[1], "\n") if margin else text).strip()
 
 
@@ -218,3 +220,49 @@ def docstring(op: Op, array: str, extras: tuple[Entry, ...], skip: int = 0) -> s
     more = [shown_entry(e) for e in extras if e.name not in names]
     lines = [before, "", "Parameters", "----------", *entries[skip:], *more]
     return ("\n".join(lines) + "\n" + after).replace(ARRAY, array)
+
+
+# -- functions written by hand for several namespaces -------------------------------------------
+
+
+def complete(text: str, signature: inspect.Signature, *glossaries: Mapping[str, str]) -> str:
+    """Return a docstring with a sentence for each parameter, from the first glossary that has one.
+
+    What the docstring says itself counts most; keywords (``**kwargs``) are left as they are.
+
+    >>> def scale(x, factor=2):
+    ...     pass
+    >>> text = complete("Scale.", inspect.signature(scale), {"x": "An array.", "factor": "It."})
+    >>> text.splitlines()[-2:]
+    ['factor : default 2', '    It.']
+    """
+    parts = sections(text)
+    own = parameter_items(parts.pop("Parameters", ()))
+    shown = [
+        shown_entry(_completed(p, own, glossaries))
+        for p in signature.parameters.values()
+        if p.kind is not p.VAR_KEYWORD or p.name in own
+    ]
+    lines = ["\n".join(parts.pop("")).strip()]
+    if shown:
+        lines += ["", "Parameters", "----------", *shown]
+    for heading, body in parts.items():
+        lines += ["", heading, "-" * len(heading), "\n".join(body).strip()]
+    return "\n".join(lines)
+
+
+def _completed(
+    p: inspect.Parameter,
+    own: Mapping[str, tuple[str, list[str]]],
+    glossaries: Iterable[Mapping[str, str]],
+) -> Entry:
+    name = {p.VAR_POSITIONAL: f"*{p.name}", p.VAR_KEYWORD: f"**{p.name}"}.get(p.kind, p.name)
+    kind, body = own.get(p.name, ("", []))
+    sentence = "\n".join(line.strip() for line in body).strip()
+    if not sentence:
+        sentence = next((g[name] for g in glossaries if name in g), "")
+    if not kind and p.default is None:
+        kind = "optional"
+    elif not kind and isinstance(p.default, bool | int | float | str | tuple):
+        kind = f"default {p.default!r}"
+    return Entry(name, kind, sentence)

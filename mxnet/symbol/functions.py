@@ -65,13 +65,23 @@ def var(
     Parameters
     ----------
     name : str
-    attr : dict of str, further attributes.
-    shape : tuple of int; sizes of 0 are unknown.
-    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
+        Name of the variable.
+    attr : dict of str
+        Further attributes.
+    shape : tuple of int
+        Shape of the variable; sizes of 0 are unknown.
+    lr_mult : float
+        Factor of the learning rate of this parameter.
+    wd_mult : float
+        Factor of the weight decay of this parameter.
     dtype : str or NumPy type
-    init : mx.init.Initializer or str, how the parameter is initialised.
+        Data type of the variable.
+    init
+        Initializer of the parameter, or its name.
     stype : {'default', 'row_sparse', 'csr'}
-    kwargs : further attributes, of the form ``__name__``.
+        Storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
+    kwargs
+        Further attributes, of the form ``__name__``.
 
     >>> mx.sym.var("w", shape=(2, 3), lr_mult=2.0).attr("lr_mult")
     '2.0'
@@ -113,6 +123,13 @@ Variable = var
 def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] = Symbol) -> Symbol:
     """Return one symbol with the outputs of several.
 
+    Parameters
+    ----------
+    symbols
+        The symbols.
+    create_fn
+        Class of the result.
+
     >>> mx.sym.Group([mx.sym.var("a"), mx.sym.var("b")]).list_outputs()
     ['a', 'b']
     """
@@ -123,7 +140,17 @@ def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Symbol] 
 
 
 def load(fname: str) -> Symbol:
-    """Read a symbol from a JSON file of any MXNet version."""
+    """Read a symbol from a JSON file of any MXNet version.
+
+    Parameters
+    ----------
+    fname
+        Path of the file.
+
+    >>> mx.sym.var("x").save("net-symbol.json")
+    >>> mx.sym.load("net-symbol.json")
+    <Symbol x>
+    """
     if not isinstance(fname, str | Path):
         raise TypeError(f"fname need to be string, got {fname!r}.")
     return load_json(_text(existing_file(fname).read_bytes()))
@@ -135,6 +162,11 @@ def _text(data: bytes) -> str:
 
 def load_json(json_str: str | bytes) -> Symbol:
     """Read a symbol from JSON text of any MXNet version.
+
+    Parameters
+    ----------
+    json_str
+        The text, or its bytes.
 
     >>> mx.sym.load_json(mx.sym.relu(mx.sym.var("x"), name="r").tojson())
     <Symbol r>
@@ -152,6 +184,13 @@ fromjson = load_json
 def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
     """Return a symbol of zeros; sizes of 0 are completed by what it is used with.
 
+    Parameters
+    ----------
+    shape
+        Shape of the result; sizes of 0 are completed by what it is used with.
+    dtype
+        Data type of the result; float32 by default.
+
     >>> mx.sym.zeros((2, 3)).infer_shape()[1]
     [(2, 3)]
     """
@@ -159,12 +198,36 @@ def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
 
 
 def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol of ones."""
+    """Return a symbol of ones.
+
+    Parameters
+    ----------
+    shape
+        Shape of the result; sizes of 0 are completed by what it is used with.
+    dtype
+        Data type of the result; float32 by default.
+
+    >>> mx.sym.ones((2, 3)).infer_shape()[1]
+    [(2, 3)]
+    """
     return F._ones(shape=shape, dtype=dtype or "float32", **kwargs)
 
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a symbol filled with one value."""
+    """Return a symbol filled with one value.
+
+    Parameters
+    ----------
+    shape
+        Shape of the result; sizes of 0 are completed by what it is used with.
+    val
+        The value to fill with.
+    dtype
+        Data type of the result; float32 by default.
+
+    >>> mx.sym.full((2,), 7).eval()[0].asnumpy()
+    array([7., 7.], dtype=float32)
+    """
     return F._full(shape=shape, dtype=dtype or "float32", value=float(val), **kwargs)
 
 
@@ -177,7 +240,28 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return evenly spaced values; one bound alone is the end of them."""
+    """Return evenly spaced values; one bound alone is the end of them.
+
+    Parameters
+    ----------
+    start
+        First value; the stop if `stop` is None, and then 0 is the first.
+    stop
+        Where to stop; this value itself is left out.
+    step
+        Distance between neighboring values; it may be negative.
+    repeat
+        How many times each value is repeated.
+    infer_range
+        Whether the stop follows from the shape that the graph needs.
+    name
+        Name of the node; by default the operator's and a number.
+    dtype
+        Data type of the result; float32 by default.
+
+    >>> mx.sym.arange(3).eval()[0].asnumpy()
+    array([0., 1., 2.], dtype=float32)
+    """
     return F._arange(
         start=start,
         stop=stop,
@@ -197,18 +281,67 @@ def linspace(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return `num` evenly spaced values from `start` to `stop`."""
+    """Return `num` evenly spaced values from `start` to `stop`.
+
+    Parameters
+    ----------
+    start
+        First value.
+    stop
+        Last value, or with ``endpoint=False`` the one after it.
+    num
+        How many values to make.
+    endpoint
+        Whether `stop` is the last value.
+    name
+        Name of the node; by default the operator's and a number.
+    dtype
+        Data type of the result; float32 by default.
+
+    >>> mx.sym.linspace(0, 1, 3).eval()[0].asnumpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
     dtype = dtype or "float32"
     return F._linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, name=name)
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Return a matrix with ones on a diagonal."""
+    """Return a matrix with ones on a diagonal.
+
+    Parameters
+    ----------
+    N
+        Number of rows.
+    M
+        Number of columns; 0 makes as many as rows.
+    k
+        Number of the diagonal: 0 is the main one, positive ones are above it, negative below.
+    dtype
+        Data type of the result; float32 by default.
+
+    >>> mx.sym.eye(2).eval()[0].asnumpy()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return F._eye(N=N, M=M, k=k, dtype=dtype or "float32", **kwargs)
 
 
 def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Symbol:
-    """Return counts of values in bins, and the edges of the bins."""
+    """Return counts of values in bins, and the edges of the bins.
+
+    Parameters
+    ----------
+    a
+        The values.
+    bins
+        Number of equal bins, or a symbol of their edges.
+    range
+        Least and greatest value that equal bins cover; needed for a number of bins.
+
+    >>> counts = mx.sym.histogram(mx.sym.var("x"), bins=2, range=(1, 3))[0]
+    >>> counts.eval(x=mx.nd.array([1, 2, 2]))[0].asnumpy()
+    array([1, 2])
+    """
     if isinstance(bins, Symbol):
         return F._histogram(a, bins, **kwargs)
     if not isinstance(bins, integer_types):
@@ -235,25 +368,80 @@ def _two_sided(operation: Operation, left: Any, right: Any) -> Any:
 
 
 def pow(base: Any, exp: Any) -> Any:
-    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
+    """Return `base` to the power of `exp`, elementwise; two numbers give a number.
+
+    Parameters
+    ----------
+    base
+        A symbol or a number.
+    exp
+        A symbol or a number.
+
+    >>> mx.sym.pow(mx.sym.var("x"), 2).eval(x=mx.nd.array([3]))[0].asnumpy()
+    array([9.], dtype=float32)
+    """
     return _two_sided(BY_NAME["power"], base, exp)
 
 
 def power(base: Any, exp: Any) -> Any:
-    """Return `base` to the power of `exp`, elementwise; two numbers give a number."""
+    """Return `base` to the power of `exp`, elementwise; two numbers give a number.
+
+    Parameters
+    ----------
+    base
+        A symbol or a number.
+    exp
+        A symbol or a number.
+
+    >>> mx.sym.power(mx.sym.var("x"), 2).eval(x=mx.nd.array([3]))[0].asnumpy()
+    array([9.], dtype=float32)
+    """
     return pow(base, exp)
 
 
 def maximum(left: Any, right: Any) -> Any:
-    """Return the larger of both, elementwise; two numbers give a number."""
+    """Return the larger of both, elementwise; two numbers give a number.
+
+    Parameters
+    ----------
+    left
+        A symbol or a number.
+    right
+        A symbol or a number.
+
+    >>> mx.sym.maximum(mx.sym.var("x"), 2).eval(x=mx.nd.array([1, 3]))[0].asnumpy()
+    array([2., 3.], dtype=float32)
+    """
     return _two_sided(BY_NAME["maximum"], left, right)
 
 
 def minimum(left: Any, right: Any) -> Any:
-    """Return the smaller of both, elementwise; two numbers give a number."""
+    """Return the smaller of both, elementwise; two numbers give a number.
+
+    Parameters
+    ----------
+    left
+        A symbol or a number.
+    right
+        A symbol or a number.
+
+    >>> mx.sym.minimum(mx.sym.var("x"), 2).eval(x=mx.nd.array([1, 3]))[0].asnumpy()
+    array([1., 2.], dtype=float32)
+    """
     return _two_sided(BY_NAME["minimum"], left, right)
 
 
 def hypot(left: Any, right: Any) -> Any:
-    """Return the length of the hypotenuse, elementwise; two numbers give a number."""
+    """Return the length of the hypotenuse, elementwise; two numbers give a number.
+
+    Parameters
+    ----------
+    left
+        A symbol or a number.
+    right
+        A symbol or a number.
+
+    >>> mx.sym.hypot(mx.sym.var("x"), 4).eval(x=mx.nd.array([3]))[0].asnumpy()
+    array([5.], dtype=float32)
+    """
     return _two_sided(BY_NAME["hypot"], left, right)

@@ -49,6 +49,11 @@ _INSTEAD = {
 class Symbol(SymbolMethods):
     """One or several outputs of a graph that is not computed yet.
 
+    Parameters
+    ----------
+    handle
+        Entries of a graph; use `mx.sym.var` and operators in place of the class.
+
     >>> x = mx.sym.Variable("x")
     >>> y = mx.sym.FullyConnected(x, num_hidden=3, name="fc") * 2
     >>> y.list_arguments(), y.infer_shape(x=(4, 5))[1]

@@ -43,6 +43,15 @@ __all__ = [
 def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Convert an array to a storage type: 'default', 'row_sparse' or 'csr'.
 
+    Parameters
+    ----------
+    data
+        The array.
+    stype
+        The storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
+    out
+        Array of that type that receives the values.
+
     >>> mx.nd.sparse.cast_storage(mx.nd.array([[0, 1], [0, 0]]), 'row_sparse').indices.asnumpy()
     array([0])
     """

@@ -26,6 +26,13 @@ _FULL = slice(None)
 class CSRNDArray(BaseSparseNDArray):
     """A matrix in compressed rows: row i has the values from indptr[i] to indptr[i + 1].
 
+    Parameters
+    ----------
+    handle
+        Another array of the same kind, whose parts the new one shares.
+    writable
+        Accepted for compatibility, without effect.
+
     >>> x = mx.nd.sparse.csr_matrix(([7, 8], [2, 0], [0, 1, 2]), shape=(2, 3))
     >>> x.asnumpy()
     array([[0., 0., 7.],
@@ -100,6 +107,13 @@ class CSRNDArray(BaseSparseNDArray):
 
 class RowSparseNDArray(BaseSparseNDArray):
     """Some rows of an array: row ``indices[i]`` is ``data[i]``, all others are zero.
+
+    Parameters
+    ----------
+    handle
+        Another array of the same kind, whose parts the new one shares.
+    writable
+        Accepted for compatibility, without effect.
 
     >>> x = mx.nd.sparse.row_sparse_array(([[7, 8]], [1]), shape=(3, 2))
     >>> x.asnumpy()

@@ -44,7 +44,18 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class BaseSparseNDArray(NDArray):
-    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` and its kin."""
+    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` and its kin.
+
+    Parameters
+    ----------
+    handle
+        Another array of the same kind, whose parts the new one shares.
+    writable
+        Accepted for compatibility, without effect.
+
+    >>> isinstance(mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.sparse.BaseSparseNDArray)
+    True
+    """
 
     __slots__ = ("_ghost", "_indices", "_shape", "_values")
 

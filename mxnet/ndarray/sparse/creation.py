@@ -63,9 +63,16 @@ def csr_matrix(
 
     Parameters
     ----------
-    arg1 : one of (rows, columns) of an empty matrix; (data, indices, indptr); (data, (row, col))
-        in any order, where data at one place are added; a dense array; a csr array, also SciPy's.
-    shape : by default as small as the indices allow.
+    arg1
+        One of: ``(rows, columns)`` of an empty matrix; ``(data, indices, indptr)``; ``(data, (row,
+        col))`` in any order, where data at one place are added; a dense array; a csr array, also
+        SciPy's.
+    shape
+        Shape of the matrix; by default as small as the indices allow.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default that of the values.
 
     >>> mx.nd.sparse.csr_matrix(([5, 7], ([0, 1], [2, 0]))).asnumpy()
     array([[0, 0, 5],
@@ -151,9 +158,15 @@ def row_sparse_array(
 
     Parameters
     ----------
-    arg1 : one of a shape of two axes or more, for an empty array; (data, indices) where row
-        indices[i] is data[i]; a dense array; a row_sparse array.
-    shape : by default as small as the indices allow.
+    arg1
+        One of: a shape of two axes or more, for an empty array; ``(data, indices)``, where row
+        ``indices[i]`` is ``data[i]``; a dense array; a row_sparse array.
+    shape
+        Shape of the array; by default as small as the indices allow.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default that of the values.
 
     >>> mx.nd.sparse.row_sparse_array(([[5, 6]], [1])).asnumpy()
     array([[0., 0.],
@@ -197,7 +210,20 @@ def _rows_from_parts(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> RowS
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> BaseSparseNDArray:
-    """Copy a sparse array, or make a csr array of a SciPy csr matrix, in its dtype by default."""
+    """Copy a sparse array, or make a csr array of a SciPy csr matrix, in its dtype by default.
+
+    Parameters
+    ----------
+    source_array
+        A sparse array, or a matrix of SciPy.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default that of the values.
+
+    >>> mx.nd.sparse.array(mx.nd.sparse.csr_matrix(([5], ([0], [1])))).stype
+    'csr'
+    """
     ctx = ctx or current_context()
     if isinstance(source_array, BaseSparseNDArray):
         copied = source_array.copyto(ctx)
@@ -226,6 +252,17 @@ def zeros(
 ) -> NDArray:
     """Make an array of a storage type that stores nothing.
 
+    Parameters
+    ----------
+    stype
+        Storage type: ``'csr'``, ``'row_sparse'`` or ``'default'`` (dense).
+    shape
+        Shape of the array.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default that of the values.
+
     >>> mx.nd.sparse.zeros('csr', (1, 2)).asnumpy()
     array([[0., 0.]], dtype=float32)
     """
@@ -249,7 +286,22 @@ def zeros(
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make a sparse array without values: of zeros, as nothing is stored."""
+    """Make a sparse array without values: of zeros, as nothing is stored.
+
+    Parameters
+    ----------
+    stype
+        Storage type: ``'csr'``, ``'row_sparse'`` or ``'default'`` (dense).
+    shape
+        Shape of the array.
+    ctx
+        Device of the array; by default the current one.
+    dtype
+        Data type of the array; by default that of the values.
+
+    >>> mx.nd.sparse.empty("csr", (2, 3)).shape
+    (2, 3)
+    """
     if stype not in ("csr", "row_sparse"):
         raise ValueError(f"unknown stype : {stype}: give 'row_sparse' or 'csr'")
     return zeros(stype, shape, ctx=ctx, dtype=dtype)

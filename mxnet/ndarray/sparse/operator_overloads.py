@@ -75,9 +75,7 @@ def _two_sided(operation: Operation) -> Callable:
         raise unsupported_operand(rhs if isinstance(lhs, NDArray) else lhs)
 
     function.__name__ = function.__qualname__ = operation.name
-    function.__doc__ = (
-        f"Return {operation.summary} of two arrays (broadcast), or of an array and a number."
-    )
+    function.__doc__ = operation.docstring
     return function
 
 

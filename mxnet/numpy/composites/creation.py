@@ -142,6 +142,13 @@ def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
 
     The dtype is float32 unless it is given.
 
+    Parameters
+    ----------
+    start
+        First number; the stop if `stop` is None, and then 0 is the first.
+    stop
+        Where to stop; this number itself is left out.
+
     >>> mx.np.arange(3)
     array([0., 1., 2.])
     """
@@ -158,6 +165,13 @@ def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
 
 def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None):
     """Return `num` evenly spaced values over an interval.
+
+    Parameters
+    ----------
+    stop
+        Last number, or with ``endpoint=False`` the one after it.
+    axis
+        Where the new axis stands, if `start` and `stop` are arrays; only 0.
 
     >>> mx.np.linspace(0, 1, 3)
     array([0. , 0.5, 1. ])
@@ -182,6 +196,15 @@ def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, a
 def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
     """Return `num` values spaced evenly on a logarithmic scale.
 
+    Parameters
+    ----------
+    start
+        Exponent of the first number.
+    stop
+        Exponent of the last number.
+    axis
+        Where the new axis stands; only 0.
+
     >>> mx.np.logspace(0, 2, 3)
     array([  1.,  10., 100.])
     """
@@ -201,6 +224,11 @@ def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=
 def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
+    Parameters
+    ----------
+    M
+        Number of columns; by default as many as rows.
+
     >>> mx.np.eye(2)
     array([[1., 0.],
            [0., 1.]])
@@ -215,6 +243,11 @@ def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
 
 def identity(F, n, dtype=None, ctx=None):
     """Return the identity matrix of a size.
+
+    Parameters
+    ----------
+    n
+        Number of rows and columns.
 
     >>> mx.np.identity(2)
     array([[1., 0.],
@@ -243,6 +276,11 @@ def indices(F, dimensions, dtype=onp.int32, ctx=None):
 def hanning(F, M, dtype=onp.float32, ctx=None):
     """Return the Hanning window.
 
+    Parameters
+    ----------
+    M
+        Number of points.
+
     >>> mx.np.hanning(3)
     array([0., 1., 0.])
     """
@@ -252,6 +290,11 @@ def hanning(F, M, dtype=onp.float32, ctx=None):
 def hamming(F, M, dtype=onp.float32, ctx=None):
     """Return the Hamming window.
 
+    Parameters
+    ----------
+    M
+        Number of points.
+
     >>> mx.np.hamming(3)
     array([0.08, 1.  , 0.08])
     """
@@ -260,6 +303,11 @@ def hamming(F, M, dtype=onp.float32, ctx=None):
 
 def blackman(F, M, dtype=onp.float32, ctx=None):
     """Return the Blackman window.
+
+    Parameters
+    ----------
+    M
+        Number of points.
 
     >>> mx.np.blackman(3).shape
     (3,)

@@ -125,6 +125,13 @@ def nan_to_num(F, x, copy=True, nan=0.0, posinf=None, neginf=None, **kwargs):
 def sort(F, a, axis=-1, kind=None, order=None):
     """Return the elements in ascending order along an axis.
 
+    Parameters
+    ----------
+    axis
+        The axis to sort along; None sorts the flattened array.
+    order
+        Accepted as in NumPy; only None.
+
     >>> mx.np.sort(mx.np.array([3, 1, 2]))
     array([1., 2., 3.])
     """
@@ -134,6 +141,13 @@ def sort(F, a, axis=-1, kind=None, order=None):
 
 def argsort(F, a, axis=-1, kind=None, order=None):
     """Return the indices, as int64, that sort the array along an axis.
+
+    Parameters
+    ----------
+    axis
+        The axis to sort along; None sorts the flattened array.
+    order
+        Accepted as in NumPy; only None.
 
     >>> mx.np.argsort(mx.np.array([3, 1, 2]))
     array([1, 2, 0], dtype=int64)
@@ -152,7 +166,10 @@ def take(F, a, indices, axis=None, mode="raise", out=None):
 
     Parameters
     ----------
-    mode : {'raise', 'clip', 'wrap'}, what happens with indices out of range.
+    axis
+        The axis to take along; None takes from the flattened array.
+    mode
+        What to do with indices out of range: ``'clip'`` or ``'wrap'`` them, or ``'raise'``.
 
     >>> mx.np.take(mx.np.array([1, 2, 3]), mx.np.array([2, 0]))
     array([3., 1.])
@@ -168,6 +185,11 @@ def where(F, condition, x=None, y=None):
     """Return elements of `x` where the condition holds, else of `y`.
 
     With the condition alone the result is that of `nonzero`.
+
+    Parameters
+    ----------
+    x
+        Taken where the condition is true.
 
     >>> mx.np.where(mx.np.array([1, 0]), 5.0, 6.0)
     array([5., 6.])
@@ -218,6 +240,13 @@ def unique(F, ar, return_index=False, return_inverse=False, return_counts=False,
 def diff(F, a, n=1, axis=-1, prepend=None, append=None):
     """Return differences of neighbors along an axis.
 
+    Parameters
+    ----------
+    n
+        How many times differences are taken.
+    axis
+        The axis to work along; a negative one counts from the last.
+
     >>> mx.np.diff(mx.np.array([1, 3, 6]))
     array([2., 3.])
     """
@@ -264,6 +293,11 @@ def histogram(F, a, bins=10, range=None, normed=None, weights=None, density=None
 def polyval(F, p, x):
     """Return the values of a polynomial, whose coefficients start with the highest power.
 
+    Parameters
+    ----------
+    x
+        Where to evaluate.
+
     >>> mx.np.polyval(mx.np.array([1, 0, 2]), mx.np.array([3]))
     array([11.])
     """
@@ -276,6 +310,11 @@ def polyval(F, p, x):
 
 def unravel_index(F, indices, shape, order="C"):
     """Return coordinates, in an array of a shape, of indices into it when flattened.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array that the indices are for.
 
     >>> mx.np.unravel_index(mx.np.array([3], dtype="int32"), (2, 2))
     (array([1], dtype=int32), array([1], dtype=int32))

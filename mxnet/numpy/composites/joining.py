@@ -30,6 +30,11 @@ __all__ = [
 def concatenate(F, seq, axis=0, out=None):
     """Join arrays along an existing axis; with None they are flattened first.
 
+    Parameters
+    ----------
+    axis
+        The axis to join along; None flattens the arrays first.
+
     >>> mx.np.concatenate([mx.np.ones(2), mx.np.zeros(1)])
     array([1., 1., 0.])
     """
@@ -47,6 +52,11 @@ def append(F, arr, values, axis=None):
 
 def stack(F, arrays, axis=0, out=None):
     """Join arrays of one shape along a new axis.
+
+    Parameters
+    ----------
+    axis
+        Where the new axis stands in the result.
 
     >>> mx.np.stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)

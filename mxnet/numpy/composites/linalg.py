@@ -79,6 +79,13 @@ def pinv(F, a, rcond=1e-15, hermitian=False):
 def solve(F, a, b):
     """Return the solution of a linear system.
 
+    Parameters
+    ----------
+    a
+        Square matrices of coefficients.
+    b
+        Right-hand sides.
+
     >>> mx.np.linalg.solve(mx.np.array([[2.0]]), mx.np.array([4.0]))
     array([2.])
     """
@@ -141,6 +148,15 @@ def tensorinv(F, a, ind=2):
 
 def tensorsolve(F, a, b, axes=None):
     """Return the tensor `x` with ``tensordot(a, x, x.ndim) == b``.
+
+    Parameters
+    ----------
+    a
+        The coefficients.
+    b
+        The right-hand side.
+    axes
+        Axes of `a` that are moved to the end first.
 
     >>> mx.np.linalg.tensorsolve(mx.np.eye(4).reshape(2, 2, 4), mx.np.ones((2, 2)))
     array([1., 1., 1., 1.])

@@ -57,6 +57,11 @@ def vdot(F, a, b):
 def tensordot(F, a, b, axes=2):
     """Return the sum of products over some axes of both arrays.
 
+    Parameters
+    ----------
+    axes
+        Number of axes to sum over, or the axes of `a` and those of `b`.
+
     >>> mx.np.tensordot(mx.np.ones((2, 3)), mx.np.ones((3, 2)), axes=1).shape
     (2, 2)
     """

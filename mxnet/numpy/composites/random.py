@@ -117,6 +117,11 @@ def rayleigh(F, scale=1.0, size=None, ctx=None, out=None):
 def weibull(F, a, size=None, ctx=None, out=None):
     """Draw from a Weibull distribution.
 
+    Parameters
+    ----------
+    a
+        Exponent of the distribution: a number or an array.
+
     >>> mx.np.random.weibull(2.0, size=3).shape
     (3,)
     """
@@ -125,6 +130,11 @@ def weibull(F, a, size=None, ctx=None, out=None):
 
 def pareto(F, a, size=None, ctx=None, out=None):
     """Draw from a Pareto II distribution.
+
+    Parameters
+    ----------
+    a
+        Exponent of the distribution: a number or an array.
 
     >>> mx.np.random.pareto(2.0, size=3).shape
     (3,)
@@ -135,6 +145,11 @@ def pareto(F, a, size=None, ctx=None, out=None):
 def power(F, a, size=None):
     """Draw from a power distribution over ``[0, 1]``.
 
+    Parameters
+    ----------
+    a
+        Exponent of the distribution: a number or an array.
+
     >>> mx.np.random.power(2.0, size=3).shape
     (3,)
     """
@@ -144,6 +159,11 @@ def power(F, a, size=None):
 def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
     """Draw from a gamma distribution.
 
+    Parameters
+    ----------
+    shape
+        Shape (exponent) of the distribution: a number or an array.
+
     >>> mx.np.random.gamma(2.0, size=3).shape
     (3,)
     """
@@ -152,6 +172,13 @@ def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
 
 def beta(F, a, b, size=None, dtype=None, ctx=None):
     """Draw from a beta distribution.
+
+    Parameters
+    ----------
+    a
+        First exponent: a number or an array.
+    b
+        Second exponent: a number or an array.
 
     >>> mx.np.random.beta(1.0, 2.0, size=3).shape
     (3,)
@@ -173,6 +200,15 @@ def chisquare(F, df, size=None, dtype=None, ctx=None):
 
 def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
     """Draw integers from ``[low, high)``, or from ``[0, low)`` without `high`.
+
+    Parameters
+    ----------
+    low
+        Lower bound; the upper one if `high` is None.
+    size
+        Shape of the samples; by default one number.
+    dtype
+        Data type of the result; int32 by default.
 
     >>> mx.np.random.randint(0, 5, (2,)).dtype
     dtype('int64')
@@ -209,6 +245,11 @@ def randn(F, *size, **kwargs):
 def shuffle(F, x):
     """Shuffle an array along its first axis, in place.
 
+    Parameters
+    ----------
+    x
+        The array; it is changed in place.
+
     >>> mx.np.random.shuffle(mx.np.arange(3))
     """
     F._npi_shuffle(x, out=x)
@@ -216,6 +257,15 @@ def shuffle(F, x):
 
 def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
     """Draw from an array, or from the integers below a number.
+
+    Parameters
+    ----------
+    a
+        Array to choose from, or the number of integers from 0 on.
+    size
+        Shape of the samples; by default one sample.
+    p
+        Probability of each element; by default all are equal.
 
     >>> mx.np.random.choice(5, (2,)).shape
     (2,)
@@ -233,6 +283,13 @@ def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
 def multinomial(F, n, pvals, size=None, **kwargs):
     """Draw how often each of several outcomes occurs in `n` trials, as int64.
 
+    Parameters
+    ----------
+    n
+        Number of trials.
+    size
+        Shape of the experiments; by default one.
+
     >>> int(mx.np.random.multinomial(3, [0.5, 0.5]).sum())
     3
     """
@@ -246,6 +303,13 @@ def multinomial(F, n, pvals, size=None, **kwargs):
 
 def multivariate_normal(F, mean, cov, size=None, check_valid=None, tol=None):
     """Draw from a normal distribution of vectors.
+
+    Parameters
+    ----------
+    mean
+        Mean vectors, on the last axis.
+    cov
+        Covariance matrices, on the last two axes.
 
     >>> mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.eye(2), 3).shape
     (3, 2)

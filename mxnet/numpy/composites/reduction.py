@@ -212,6 +212,11 @@ def percentile(
 ):
     """Return percentiles of the elements over some axes.
 
+    Parameters
+    ----------
+    q
+        Percentiles between 0 and 100; those of an array become the first axis of the result.
+
     >>> mx.np.percentile(mx.np.array([1, 2, 3]), 50)
     array(2.)
     """
@@ -228,6 +233,11 @@ def quantile(
 ):
     """Return quantiles of the elements over some axes; `q` is between 0 and 1.
 
+    Parameters
+    ----------
+    q
+        Quantiles between 0 and 1; those of an array become the first axis of the result.
+
     >>> mx.np.quantile(mx.np.array([1, 2, 3]), 0.5)
     array(2.)
     """
@@ -238,6 +248,11 @@ def quantile(
 
 def bincount(F, x, weights=None, minlength=0):
     """Return how often each non-negative integer occurs, or the sum of weights at each.
+
+    Parameters
+    ----------
+    x
+        Non-negative integers.
 
     >>> mx.np.bincount(mx.np.array([0, 1, 1], dtype="int32"))
     array([1, 2], dtype=int32)

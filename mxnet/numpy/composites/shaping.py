@@ -68,6 +68,11 @@ def ravel(F, x, order="C"):
 def transpose(F, a, axes=None):
     """Return the array with its axes permuted; without `axes` they are reversed.
 
+    Parameters
+    ----------
+    axes
+        The new order of the axes; None reverses them.
+
     >>> mx.np.transpose(mx.np.ones((2, 3))).shape
     (3, 2)
     """
@@ -85,6 +90,13 @@ def moveaxis(F, a, source, destination):
 
 def rollaxis(F, a, axis, start=0):
     """Return the array with one axis rolled back to before another one.
+
+    Parameters
+    ----------
+    axis
+        The axis to move.
+    start
+        Where it shall stand: in front of this axis.
 
     >>> mx.np.rollaxis(mx.np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -105,6 +117,11 @@ def swapaxes(F, a, axis1, axis2):
 
 def expand_dims(F, a, axis):
     """Return the array with a new axis of size 1.
+
+    Parameters
+    ----------
+    axis
+        Where the new axis stands in the result.
 
     >>> mx.np.expand_dims(mx.np.ones(2), 0).shape
     (1, 2)
@@ -185,6 +202,13 @@ def roll(F, a, shift, axis=None):
 
 def rot90(F, m, k=1, axes=(0, 1)):
     """Return the array rotated by quarter turns in the plane of two axes.
+
+    Parameters
+    ----------
+    k
+        How many times to rotate by 90 degrees.
+    axes
+        The two axes of the plane of rotation.
 
     >>> mx.np.rot90(mx.np.array([[1, 2], [3, 4]]))
     array([[2., 4.],
@@ -334,9 +358,13 @@ def pad(F, x, pad_width=None, mode="constant", **kwargs):
 
     Parameters
     ----------
-    pad_width : pairs (before, after), one for each axis, or one pair or number for all.
+    pad_width
+        Pairs (before, after), one for each axis, or one pair or number for all.
     mode : {'constant', 'edge', 'reflect', 'symmetric', 'maximum', 'minimum'}
-    constant_values, reflect_type : values of their modes.
+        What to add: ``'constant'``, ``'edge'``, ``'reflect'``, ``'symmetric'``, ``'maximum'`` or
+        ``'minimum'``.
+    constant_values, reflect_type
+        Values of their modes.
 
     >>> mx.np.pad(mx.np.array([1, 2]), ((1, 0),))
     array([0., 1., 2.])

@@ -48,6 +48,32 @@ class Operation(NamedTuple):
         """The automatic name of a number with a symbol: ``_rminusscalar0``."""
         return _spelling(self.reversed_scalar)
 
+    @property
+    def docstring(self) -> str:
+        """The docstring of the function of two arrays or numbers."""
+        return _DOCSTRING.format(name=self.name, summary=self.summary)
+
+
+_DOCSTRING = """Return {summary} of two arrays (broadcast), or of an array and a number.
+
+Parameters
+----------
+lhs : NDArray or number
+    The left operand.
+rhs : NDArray or number
+    The right operand; the shapes of two arrays broadcast.
+
+Returns
+-------
+NDArray
+    A number if both operands are numbers.
+
+Examples
+--------
+>>> mx.nd.{name}(mx.nd.array([1, 4]), 2).shape
+(2,)
+"""
+
 
 def _spelling(op: Op) -> str:
     """Return the alias in capitals, which MXNet's Python called, in lower case.
