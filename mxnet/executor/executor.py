@@ -141,6 +141,10 @@ class Executor:
         self._show([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
         return self.outputs
 
+    def release_outputs(self) -> None:
+        """Forget the last forward: its outputs and what backward would need."""
+        self._outputs = self._heads = None
+
     def _run(self, program: Program, feed: Sequence[Tensor], tracked: bool) -> list[Tensor]:
         grad_mode = torch.is_grad_enabled()
         torch._C._set_grad_enabled(tracked)

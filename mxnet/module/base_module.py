@@ -269,11 +269,12 @@ class BaseModule(Steps):
                         monitor.tic()
                     self.forward_backward(data_batch)
                     self.update()
+                    # Before the next batch comes: iterators may write it into the same memory.
+                    self._update_metric_by(eval_metric, data_batch)
                     next_data_batch = keeper.fetch(data_iter)
                     end_of_batch = next_data_batch is None
                     if not end_of_batch:
                         self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                    self._update_metric_by(eval_metric, data_batch)
                     if monitor is not None:
                         monitor.toc_print()
                     if end_of_batch:

@@ -61,6 +61,7 @@ class BucketingModule(BaseModule):
         self._buckets: dict[Any, Module] = {}
         self._curr_module: Module | None = None
         self._curr_bucket_key: Any = None
+        self._last_run: Module | None = None  # whose outputs are kept
         self._params_dirty = False
         self._monitor: Any = None
         self._grad_req: Any = None
@@ -93,7 +94,7 @@ class BucketingModule(BaseModule):
     def _reset_bind(self) -> None:
         self.binded = False
         self._buckets = {}
-        self._curr_module = self._curr_bucket_key = None
+        self._curr_module = self._curr_bucket_key = self._last_run = None
 
     # -- names and shapes ---------------------------------------------------------------------
 
@@ -305,6 +306,10 @@ class BucketingModule(BaseModule):
         """Compute the outputs of a batch in its bucket."""
         self._need_params()
         self._switch_for(data_batch)
+        if self._last_run is not self._curr_module:  # buckets take turns in the same memory
+            if self._last_run is not None:
+                self._last_run._exec_group.release_outputs()
+            self._last_run = self._curr_module
         self._curr_module.forward(data_batch, is_train=is_train)
 
     def backward(self, out_grads: Any = None) -> None:

@@ -359,6 +359,11 @@ class DataParallelExecutorGroup:
             found.append((name, tuple(sizes)))
         return found
 
+    def release_outputs(self) -> None:
+        """Free what the last forward made, unless somebody else holds it."""
+        for executor in self.execs:
+            executor.release_outputs()
+
     def get_outputs(
         self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
     ) -> list:

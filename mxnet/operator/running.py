@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._profiler import _RecordFunctionFast
 
 from .. import dtypes
 from ..context import Context, context_of
@@ -19,6 +20,8 @@ from ..ops.declare import Op, OpContext, op
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
 from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
+
+PURE_PYTHON = "pure_python"  # profiles show the user's own code as `MyOp::pure_python`
 
 
 class _CustomOperator(Op):
@@ -76,10 +79,14 @@ class _CustomKernel:
     def guard(self, where: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the user's code outside recording; its exceptions keep their traceback."""
         session, state.session = state.session, None
-        outer, state.custom_operator = state.custom_operator, self.op_type
+        name = f"_backward_{self.op_type}" if where == "backward" else self.op_type
+        outer, state.custom_operator = state.custom_operator, name
         try:
             with torch.no_grad():
-                return function(*args, **kwargs)
+                if where not in ("forward", "backward"):
+                    return function(*args, **kwargs)
+                with _RecordFunctionFast(f"{name}::{PURE_PYTHON}"):
+                    return function(*args, **kwargs)
         except Exception as error:
             raise in_user_code(self.op_type, where, error) from error
         finally:

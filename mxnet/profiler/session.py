@@ -18,9 +18,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from ..operator.running import PURE_PYTHON
 from ..ops import registry
 
 Event = dict[str, Any]
+CUSTOM_OPERATOR = "Custom Operator"  # the category of what runs inside one
 
 
 def now() -> float:
@@ -95,20 +97,20 @@ def _named(events: list[Event]) -> list[Event]:
     torch gives a number to each step that it will differentiate, and the same number to the step
     of backward: so the backward of what ran inside FullyConnected is `_backward_FullyConnected`.
     """
-    names = set(registry.names())
-    # Inside a custom operator names have its own in front: `MyOp::exp`.
+    names = {*registry.names(), PURE_PYTHON}
     operators = [
         e for e in events if e.get("ph") == "X" and _operator_of(e.get("name", "")) in names
     ]
     for event in operators:
-        event["cat"] = "operator"
+        # Inside a custom operator names have its own in front: `MyOp::exp`.
+        event["cat"] = CUSTOM_OPERATOR if "::" in event["name"] else "operator"
     owner_of_number = _owners(operators, events)
     backward = []
     for event in events:
         if not str(event.get("name", "")).startswith("autograd::engine::evaluate_function"):
             continue
         owner = owner_of_number.get(event.get("args", {}).get("Sequence number"))
-        if owner is not None:
+        if owner is not None and owner["cat"] == "operator":
             # One operator may be several steps of backward: statistics join them by `of`.
             named = {"name": f"_backward_{owner['name'].lstrip('_')}", "cat": "operator"}
             backward.append({**event, **named, "args": {**event["args"], "of": owner["ts"]}})

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .session import Event
+from ..operator.running import PURE_PYTHON
+from .session import CUSTOM_OPERATOR, Event
 
 SORT_KEYS = ("total", "avg", "min", "max", "count")
 
@@ -34,6 +35,9 @@ def grouped(events: Iterable[Event], marks: Iterable[Event]) -> tuple[Groups, Gr
     times: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str], list[float]] = {}
     backward: dict[tuple[str, float], float] = {}
+    events = list(events)
+    for event in _without_inner_operators(events):
+        times.setdefault((CUSTOM_OPERATOR, event["name"]), []).append(event["dur"] / 1000)
     for event in events:
         if event.get("cat") == "operator" and "of" in event.get("args", {}):
             call = (event["name"], event["args"]["of"])
@@ -54,6 +58,19 @@ def grouped(events: Iterable[Event], marks: Iterable[Event]) -> tuple[Groups, Gr
         elif mark["ph"] == "C":
             times.setdefault(key, []).append(next(iter(mark["args"].values())) / 1000)
     return _rows(times), _rows(memory)
+
+
+def _without_inner_operators(events: list[Event]) -> list[Event]:
+    """Return the events of custom operators, those of their Python code without what they call."""
+    found = [e for e in events if e.get("cat") == CUSTOM_OPERATOR]
+    called = [e for e in found if not e["name"].endswith(f"::{PURE_PYTHON}")]
+    rows = list(called)
+    for event in found:
+        if event["name"].endswith(f"::{PURE_PYTHON}"):
+            end = event["ts"] + event["dur"]
+            inner = [e for e in called if e["tid"] == event["tid"] and event["ts"] <= e["ts"] < end]
+            rows.append({**event, "dur": event["dur"] - sum(e["dur"] for e in inner)})
+    return rows
 
 
 def _memory_name(args: dict[str, Any]) -> str:

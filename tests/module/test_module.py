@@ -416,3 +416,35 @@ def test_out_grads_are_split_over_devices():
     mod.forward(mx.io.DataBatch([mx.nd.ones((4, 1))]), is_train=True)
     mod.backward([mx.nd.array([[1], [2], [3], [4]])])
     assert mod.get_input_grads()[0].asnumpy().ravel().tolist() == [1, 2, 3, 4]
+
+
+def test_fit_is_done_with_a_batch_before_it_asks_for_the_next():
+    newest = []
+
+    class Batch:
+        def __init__(self, number):
+            self.number = number
+
+        @property
+        def label(self):
+            assert newest[-1] == self.number
+            return []
+
+    class Batches:
+        provide_data = provide_label = None
+
+        def __iter__(self):
+            for number in range(3):
+                newest.append(number)
+                yield Batch(number)
+
+        def reset(self):
+            pass
+
+    mod = mx.mod.BaseModule()
+    for name in ("bind", "init_params", "init_optimizer", "forward", "backward", "update"):
+        setattr(mod, name, lambda *args, **kwargs: None)
+    mod.update_metric = mod.set_params = lambda *args, **kwargs: None
+    mod.get_params = lambda: (None, None)
+    mod.fit(Batches(), num_epoch=1)
+    assert newest == [0, 1, 2]

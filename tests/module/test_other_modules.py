@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 from mxnet.error import MXNetError, ShapeError
@@ -30,6 +33,43 @@ def bucketing(sym_gen=gen):
     mod.init_params(mx.init.One())
     mod.init_optimizer(optimizer_params={"learning_rate": 0.1})
     return mod
+
+
+def live_bytes():
+    gc.collect()
+    tensors = [t for t in gc.get_objects() if type(t) is torch.Tensor]
+    return sum(
+        {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values()
+    )
+
+
+def test_buckets_take_turns_in_the_same_memory():
+    def wide(length):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, flatten=False, name="fc")
+        return mx.sym.MakeLoss(mx.sym.broadcast_axis(net, axis=0, size=500)), ("data",), ()
+
+    mod = mx.mod.BucketingModule(wide, default_bucket_key=8)
+    mod.bind([("data", (1, 8, 3))], None)
+    mod.init_params()
+    used = []
+    for length in (8, 5, 6, 7, 8):
+        data = [("data", (1, length, 3))]
+        made = mx.io.DataBatch(
+            [mx.nd.ones((1, length, 3))], [], bucket_key=length, provide_data=data, provide_label=[]
+        )
+        mod.forward(made, is_train=False)
+        used.append(live_bytes())
+    assert used[-1] == used[0]
+    assert max(used) == used[0]
+
+
+def test_outputs_that_are_held_survive_the_next_bucket():
+    mod = bucketing()
+    mod.forward(batch(4), is_train=False)
+    held = mod.get_outputs()[0]
+    before = held.asnumpy()
+    mod.forward(batch(8), is_train=False)
+    np.testing.assert_array_equal(held.asnumpy(), before)
 
 
 def test_buckets_share_parameters_gradients_and_optimizer():

@@ -124,6 +124,9 @@ class _DoubledExp(mx.operator.CustomOp):
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], mx.nd.exp(in_data[0]) * 2)
 
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * out_data[0])
+
 
 def test_operators_inside_a_custom_one_are_shown_under_its_name():
     @mx.operator.register("DoubledExp")
@@ -131,13 +134,24 @@ def test_operators_inside_a_custom_one_are_shown_under_its_name():
         def create_operator(self, ctx, in_shapes, in_dtypes):
             return _DoubledExp()
 
+    x = mx.nd.ones(2)
+    x.attach_grad()
     profiler.set_state("run")
-    y = mx.nd.Custom(mx.nd.ones(2), op_type="DoubledExp")
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="DoubledExp")
+    y.backward()
     mx.nd.exp(y)
     profiler.set_state("stop")
-    found = counts()
-    assert found["DoubledExp::exp"] == 1 and found["DoubledExp::_mul_scalar"] == 1
-    assert found["exp"] == 1
+    rows = json.loads(profiler.dumps(format="json"))["Time"]
+    assert {name: row["Count"] for name, row in rows["Custom Operator"].items()} == {
+        "DoubledExp::pure_python": 1,
+        "DoubledExp::exp": 1,
+        "DoubledExp::_mul_scalar": 1,
+        "_backward_DoubledExp::pure_python": 1,
+        "_backward_DoubledExp::broadcast_mul": 1,
+    }
+    assert rows["operator"]["exp"]["Count"] == 1
+    assert all(row["Min"] >= 0 for row in rows["Custom Operator"].values())
 
 
 def test_pause_and_resume():
