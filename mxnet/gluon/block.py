@@ -41,8 +41,10 @@ class Block:
 
     Parameters
     ----------
-    prefix : str, begins the names of parameters; by default the class name and a number.
-    params : ParameterDict of another block, to share its parameters.
+    prefix : str
+        What the names of parameters begin with; by default the class name and a number.
+    params : ParameterDict of another block
+        `ParameterDict` of another block, to share its parameters.
 
     >>> class Net(mx.gluon.Block):
     ...     def __init__(self, **kwargs):

@@ -50,6 +50,13 @@ class HybridBlock(Block):
     Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
     parameters that are attributes of the block come as keywords.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> class Scale(mx.gluon.HybridBlock):
     ...     def __init__(self, **kwargs):
     ...         super().__init__(**kwargs)

@@ -48,7 +48,21 @@ def _reshape_like(F: Any, x: Any, y: Any) -> Any:
 
 
 class Loss(HybridBlock):
-    """Base of all losses: holds the weight and which axis numbers the samples."""
+    """Base of all losses: holds the weight and which axis numbers the samples.
+
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
+    >>> class CubicLoss(mx.gluon.loss.Loss):
+    ...     def hybrid_forward(self, F, pred, label):
+    ...         return F.mean(F.abs(pred - label) ** 3, axis=0, exclude=True)
+    >>> CubicLoss(None, 0)(nd.array([[2.0]]), nd.array([[0.0]])).asnumpy()
+    array([8.], dtype=float32)
+    """
 
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -71,6 +85,13 @@ class Loss(HybridBlock):
 class L2Loss(Loss):
     """Half the mean squared error: ``1/2 (pred - label)^2``.
 
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> mx.gluon.loss.L2Loss()(nd.array([[1], [3]]), nd.array([[0], [1]])).asnumpy()
     array([0.5, 2. ], dtype=float32)
     """
@@ -86,6 +107,13 @@ class L2Loss(Loss):
 
 class L1Loss(Loss):
     """Mean absolute error: ``|pred - label|``.
+
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.L1Loss()(nd.array([[1], [3]]), nd.array([[0], [1]])).asnumpy()
     array([1., 2.], dtype=float32)
@@ -104,6 +132,15 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     """Cross entropy of yes-or-no predictions, given as logits or (`from_sigmoid`) probabilities.
 
     ``-(pos_weight label log(p) + (1 - label) log(1 - p))``
+
+    Parameters
+    ----------
+    from_sigmoid
+        Whether predictions are probabilities already.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.SigmoidBCELoss()(nd.array([[0]]), nd.array([[1]])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -154,6 +191,19 @@ class SoftmaxCrossEntropyLoss(Loss):
     ``-log softmax(pred)[label]``; with ``sparse_label=False`` labels are distributions, with
     ``from_logits=True`` predictions are logarithms of probabilities already.
 
+    Parameters
+    ----------
+    axis
+        The axis of the classes.
+    sparse_label
+        Whether labels are class numbers; else they are probabilities.
+    from_logits
+        Whether predictions are logarithms of probabilities already.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> mx.gluon.loss.SoftmaxCELoss()(nd.array([[0, 0]]), nd.array([1])).asnumpy().round(4)
     array([0.6931], dtype=float32)
     """
@@ -192,6 +242,17 @@ class KLDivLoss(Loss):
 
     `pred` holds logarithms of probabilities, or raw scores with ``from_logits=False``.
 
+    Parameters
+    ----------
+    from_logits
+        Whether predictions are logarithms of probabilities already; else softmax is taken.
+    axis
+        The axis of the classes.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> loss = mx.gluon.loss.KLDivLoss(from_logits=False)
     >>> loss(nd.array([[0, 0]]), nd.array([[1, 0]])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -223,6 +284,15 @@ class CTCLoss(Loss):
 
     `layout` orders predictions (NTC or TNC), `label_layout` labels (NT or TN). The last class
     is the blank; labels are padded with -1 unless `label_lengths` are given.
+
+    Parameters
+    ----------
+    layout
+        Order of the axes of predictions: ``'NTC'`` or ``'TNC'``.
+    label_layout
+        Order of the axes of labels: ``'NT'`` or ``'TN'``.
+    weight
+        Factor of the loss; None means 1.
 
     >>> loss = mx.gluon.loss.CTCLoss()
     >>> loss(nd.zeros((1, 2, 2)), nd.array([[0]])).asnumpy().round(4)
@@ -275,6 +345,15 @@ class CTCLoss(Loss):
 class HuberLoss(Loss):
     """Squared error near the label, absolute error further away than `rho`.
 
+    Parameters
+    ----------
+    rho
+        Where the loss turns from squared to linear.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> mx.gluon.loss.HuberLoss()(nd.array([[0.5], [3]]), nd.array([[0], [1]])).asnumpy()
     array([0.125, 1.5  ], dtype=float32)
     """
@@ -296,6 +375,15 @@ class HuberLoss(Loss):
 class HingeLoss(Loss):
     """Hinge of a margin: ``max(0, margin - pred label)``, labels -1 and 1.
 
+    Parameters
+    ----------
+    margin
+        Margin of the hinge.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> mx.gluon.loss.HingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [1]])).asnumpy()
     array([0.5, 0. ], dtype=float32)
     """
@@ -315,6 +403,15 @@ class HingeLoss(Loss):
 class SquaredHingeLoss(Loss):
     """Square of a hinge: ``max(0, margin - pred label)^2``, labels -1 and 1.
 
+    Parameters
+    ----------
+    margin
+        Margin of the hinge.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> mx.gluon.loss.SquaredHingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [1]])).asnumpy()
     array([0.25, 0.  ], dtype=float32)
     """
@@ -333,6 +430,15 @@ class SquaredHingeLoss(Loss):
 
 class LogisticLoss(Loss):
     """Logistic loss ``log(1 + exp(-pred label))``, labels -1 and 1, or 0 and 1 as `binary`.
+
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+    label_format
+        Whether labels are ``'signed'`` (-1 and 1) or ``'binary'`` (0 and 1).
 
     >>> mx.gluon.loss.LogisticLoss()(nd.array([[0]]), nd.array([[1]])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -364,6 +470,15 @@ class TripletLoss(Loss):
 
     ``max(0, sum((positive - pred)^2 - (negative - pred)^2) + margin)``
 
+    Parameters
+    ----------
+    margin
+        How much farther the negative must be than the positive.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+
     >>> near, far = nd.array([[1.0]]), nd.array([[3.0]])
     >>> mx.gluon.loss.TripletLoss()(nd.array([[0.0]]), far, near).asnumpy()
     array([9.], dtype=float32)
@@ -389,6 +504,17 @@ class PoissonNLLLoss(Loss):
 
     `pred` is the logarithm of the rate, or the rate with ``from_logits=False``; `compute_full`
     adds Stirling's approximation of ``log(target!)`` where the target is above 1.
+
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    from_logits
+        Whether predictions are logarithms of the rates.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+    compute_full
+        Whether to add the term of the label alone (Stirling's approximation).
 
     >>> mx.gluon.loss.PoissonNLLLoss()(nd.array([[0.0]]), nd.array([[2.0]])).asnumpy()
     array([1.], dtype=float32)
@@ -423,6 +549,15 @@ class PoissonNLLLoss(Loss):
 
 class CosineEmbeddingLoss(Loss):
     """Cosine distance: ``1 - cos`` for label 1, ``max(0, cos - margin)`` for label -1.
+
+    Parameters
+    ----------
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
+    margin
+        Similarity above which unlike pairs are penalized.
 
     >>> loss = mx.gluon.loss.CosineEmbeddingLoss()
     >>> loss(nd.array([[1, 0]]), nd.array([[0, 2]]), nd.array([1])).asnumpy()
@@ -461,6 +596,15 @@ class SDMLLoss(Loss):
 
     The cross entropy, over all rows of `x2`, between the softmax of negative squared distances
     and a target that gives `smoothing_parameter` to the other rows.
+
+    Parameters
+    ----------
+    smoothing_parameter
+        Share of the target that is spread over the other samples.
+    weight
+        Factor of the loss; None means 1.
+    batch_axis
+        The axis of the samples; losses are averaged over all others.
 
     >>> x = nd.array([[0.0], [9.0]])
     >>> mx.gluon.loss.SDMLLoss(smoothing_parameter=0)(x, x).asnumpy().round(4)

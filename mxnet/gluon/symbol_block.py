@@ -26,9 +26,12 @@ class SymbolBlock(HybridBlock):
 
     Parameters
     ----------
-    outputs : Symbol or (nested) list of them, what it returns.
-    inputs : Symbol or list of them, the variables to feed.
-    params : ParameterDict or dict of Parameters, to share.
+    outputs
+        Symbol, or list of symbols, that the block computes.
+    inputs : Symbol or list of them
+        Variables that stand for the inputs of the block.
+    params : ParameterDict or dict of Parameters
+        Values of the other variables: a `ParameterDict`, or a dict of arrays.
 
     >>> x = mx.sym.Variable("data")
     >>> net = mx.gluon.SymbolBlock(mx.sym.FullyConnected(x, num_hidden=3, name="fc"), x)

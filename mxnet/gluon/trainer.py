@@ -25,12 +25,18 @@ class Trainer:
 
     Parameters
     ----------
-    params : ParameterDict, dict or list of Parameters; of a dict, in the order of the names.
+    params : ParameterDict, dict or list of Parameters
+        The parameters: a `ParameterDict`, a dict or a list; of a dict, in the order of the names.
     optimizer : str or Optimizer
-    optimizer_params : dict, arguments of the optimizer, if it is given by name.
-    kvstore : str, KVStore or None, what sums gradients over devices and machines.
-    compression_params : dict, how gradients are compressed on their way.
-    update_on_kvstore : bool, whether the store updates the weights or only sums gradients.
+        An optimizer, or its name, such as ``'adam'``.
+    optimizer_params : dict
+        Arguments of the optimizer, if it is given by name.
+    kvstore : str
+        What sums gradients over devices and machines: a store, its name, or None.
+    compression_params : dict
+        How gradients are compressed on their way, such as ``{'type': '2bit'}``.
+    update_on_kvstore : bool
+        Whether the store updates the weights; else it only sums gradients.
 
     >>> w = mx.gluon.Parameter("w", shape=(2,), init="ones")
     >>> w.initialize()

@@ -54,9 +54,13 @@ def split_data(
     Parameters
     ----------
     data : NDArray
-    num_slice : int, how many slices.
-    batch_axis : int, the axis to cut.
-    even_split : bool, refuse sizes that `num_slice` does not divide.
+        The array to split.
+    num_slice : int
+        How many slices.
+    batch_axis : int
+        The axis to cut.
+    even_split : bool
+        Refuse sizes that `num_slice` does not divide.
 
     >>> [part.shape for part in mx.gluon.utils.split_data(mx.nd.ones((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
@@ -84,6 +88,17 @@ def split_and_load(
 ) -> list[NDArray]:
     """Cut a batch into one slice for each context, and put it there.
 
+    Parameters
+    ----------
+    data
+        The array to split.
+    ctx_list
+        The devices, one for each part.
+    batch_axis
+        The axis to split.
+    even_split
+        Whether the parts must be equal.
+
     >>> parts = mx.gluon.utils.split_and_load(mx.nd.ones((4, 2)), [mx.cpu(0), mx.cpu(1)])
     >>> [(p.shape, p.context) for p in parts]
     [((2, 2), cpu(0)), ((2, 2), cpu(1))]
@@ -104,6 +119,15 @@ def clip_global_norm(
     """Scale arrays in place so that the 2-norm of all of them together is at most `max_norm`.
 
     Returns the norm before; without `check_isfinite` as an array, for which nothing waits.
+
+    Parameters
+    ----------
+    arrays
+        The arrays, such as all gradients; they are scaled in place.
+    max_norm
+        Greatest norm of all arrays together.
+    check_isfinite
+        Whether to warn of a norm that is not finite, and return it as a number.
 
     >>> grads = [mx.nd.array([3.0]), mx.nd.array([4.0])]
     >>> mx.gluon.utils.clip_global_norm(grads, 1.0)
@@ -132,7 +156,19 @@ def clip_global_norm(
 
 
 def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
-    """Return whether the content of a file has this SHA-1 hash."""
+    """Return whether the content of a file has this SHA-1 hash.
+
+    Parameters
+    ----------
+    filename
+        Path of the file.
+    sha1_hash
+        The SHA-1 in hexadecimal that the file must have.
+
+    >>> _ = Path("empty").write_bytes(b"")
+    >>> mx.gluon.utils.check_sha1("empty", "da39a3ee5e6b4b0d3255bfef95601890afd80709")
+    True
+    """
     digest = hashlib.sha1()
     with Path(filename).open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -141,7 +177,20 @@ def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
 
 
 def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
-    """Move a file over another one in one step."""
+    """Move a file over another one in one step.
+
+    Parameters
+    ----------
+    src
+        The file to move.
+    dst
+        Where to; a file there is replaced.
+
+    >>> _ = Path("new").write_text("text"), Path("old").write_text("")
+    >>> mx.gluon.utils.replace_file("new", "old")
+    >>> Path("old").read_text()
+    'text'
+    """
     Path(src).replace(dst)
 
 
@@ -158,11 +207,23 @@ def download(
     Parameters
     ----------
     url : str
-    path : str, a file or an existing folder; by default the URL's last part, here.
-    overwrite : bool, fetch it even if it is there.
-    sha1_hash : str, what the content must hash to; a file that does not is fetched again.
-    retries : int, how often to try again after a failure.
-    verify_ssl : bool, whether the server must prove who it is.
+        Address of the file.
+    path : str
+        A file or an existing folder; by default the URL's last part, here.
+    overwrite : bool
+        Fetch it even if it is there.
+    sha1_hash : str
+        What the content must hash to; a file that does not is fetched again.
+    retries : int
+        How often to try again after a failure.
+    verify_ssl : bool
+        Whether the server must prove who it is.
+
+    >>> _ = Path("source.txt").write_text("text")
+    >>> name = mx.gluon.utils.download(Path("source.txt").absolute().as_uri(), path="copy.txt")
+    Downloading copy.txt from file:///...source.txt...
+    >>> Path(name).read_text()
+    'text'
     """
     target = _download_target(url, path)
     if retries < 0:
@@ -296,6 +357,11 @@ class HookHandle:
 
 def shape_is_known(shape: Sequence[int] | None) -> bool:
     """Return whether every size is known; in classic shapes 0 and () mean unknown.
+
+    Parameters
+    ----------
+    shape
+        The shape.
 
     >>> mx.gluon.utils.shape_is_known((3, 0)), mx.gluon.utils.shape_is_known((3, 4))
     (False, True)

@@ -31,31 +31,35 @@ class DataLoader:
     Parameters
     ----------
     dataset : Dataset, list or array
+        The samples: a data set, a list or an array.
     batch_size : int
+        Number of samples in a batch.
     shuffle : bool
         Take the samples in a new random order each time; `mx.random.seed` makes it repeat.
     sampler : Sampler, or another thing that gives indices
         The order of samples, instead of `shuffle`.
     last_batch : {'keep', 'discard', 'rollover'}
-        What becomes of a last batch that is not full: it comes as it is, not at all, or its
-        samples begin the next epoch.
+        What becomes of a last batch that is not full: it comes as it is, not at all, or its samples
+        begin the next epoch.
     batch_sampler : Sampler that gives lists of indices
         Instead of `batch_size`, `shuffle`, `sampler` and `last_batch`.
     batchify_fn : callable
         Makes a batch of a list of samples; by default they are stacked.
     num_workers : int
-        How many workers make batches ahead; with 0 they are made when asked for. Workers start
-        with the first batch, by the start method of `multiprocessing`, and stay for later epochs.
-        Transforms draw their random numbers from a stream that belongs to the batch, so results
-        do not depend on the number of processes.
+        How many workers make batches ahead; with 0 they are made when asked for. Workers start with
+        the first batch, by the start method of `multiprocessing`, and stay for later epochs.
+        Transforms draw their random numbers from a stream that belongs to the batch, so results do
+        not depend on the number of processes.
     pin_memory : bool
         Give arrays in memory that GPU `pin_device_id` can read directly.
+    pin_device_id
+        Number of the GPU for `pin_memory`.
     prefetch : int
         How many batches are made ahead; by default two for each worker. Processes make the same
         number each, so it is rounded up.
     thread_pool : bool
-        Workers are threads: nothing need be copied, and one data set serves all. Best where
-        samples are mostly waited for, or made by code that releases Python's lock.
+        Workers are threads: nothing need be copied, and one data set serves all. Best where samples
+        are mostly waited for, or made by code that releases Python's lock.
     timeout : number
         After so many seconds of waiting for one batch the loader gives up with an error.
     auto_reload : bool

@@ -88,6 +88,11 @@ class Dataset:
 class SimpleDataset(Dataset):
     """A list or array as a data set.
 
+    Parameters
+    ----------
+    data
+        A list, an array, or anything with `__getitem__` and `__len__`.
+
     >>> mx.gluon.data.SimpleDataset([4, 5]).transform(lambda x: x + 1)[1]
     6
     """
@@ -157,6 +162,11 @@ class _SampledDataset(Dataset):
 class ArrayDataset(Dataset):
     """Arrays and lists of one length side by side; a sample has one element of each.
 
+    Parameters
+    ----------
+    args
+        Data sets or arrays of equal length; a sample has one part of each.
+
     >>> data = mx.gluon.data.ArrayDataset(nd.array([[1, 2], [3, 4]]), ["a", "b"])
     >>> data[1][0].asnumpy(), data[1][1]
     (array([3., 4.], dtype=float32), 'b')
@@ -197,6 +207,11 @@ class RecordFileDataset(Dataset):
     ----------
     filename : str
         The path of the ``.rec`` file.
+
+    >>> with mx.recordio.MXIndexedRecordIO("a.idx", "a.rec", "w") as file:
+    ...     _ = file.write_idx(0, b"first")
+    >>> mx.gluon.data.RecordFileDataset("a.rec")[0]
+    b'first'
     """
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:

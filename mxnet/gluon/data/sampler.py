@@ -11,7 +11,16 @@ __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "Sequent
 
 
 class Sampler:
-    """Base of samplers: define `__iter__`, which gives indices, and `__len__`."""
+    """Base of samplers: define `__iter__`, which gives indices, and `__len__`.
+
+    >>> class Backwards(mx.gluon.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter([2, 1, 0])
+    ...     def __len__(self):
+    ...         return 3
+    >>> list(Backwards())
+    [2, 1, 0]
+    """
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -22,6 +31,13 @@ class Sampler:
 
 class SequentialSampler(Sampler):
     """Give ``length`` indices in order, the first one being ``start``.
+
+    Parameters
+    ----------
+    length
+        How many indices to give.
+    start
+        The first index.
 
     >>> list(mx.gluon.data.SequentialSampler(3, start=2))
     [2, 3, 4]
@@ -43,6 +59,11 @@ class RandomSampler(Sampler):
 
     `mx.random.seed` makes the orders repeat.
 
+    Parameters
+    ----------
+    length
+        How many indices to give.
+
     >>> sorted(mx.gluon.data.RandomSampler(4))
     [0, 1, 2, 3]
     """
@@ -59,6 +80,13 @@ class RandomSampler(Sampler):
 
 class FilterSampler(Sampler):
     """Give the indices of the samples for which a function is true.
+
+    Parameters
+    ----------
+    fn
+        Function of a sample that says whether to take it.
+    dataset
+        The data set.
 
     >>> list(mx.gluon.data.FilterSampler(lambda x: x > 4, [3, 5, 1, 7]))
     [1, 3]
@@ -82,10 +110,12 @@ class BatchSampler(Sampler):
     Parameters
     ----------
     sampler : Sampler
+        The sampler whose indices are grouped.
     batch_size : int
+        Number of indices in a batch.
     last_batch : {'keep', 'discard', 'rollover'}
-        What becomes of the indices that are left when `batch_size` does not divide their number:
-        a smaller batch, nothing, or the beginning of the next epoch.
+        What becomes of the indices that are left when `batch_size` does not divide their number: a
+        smaller batch, nothing, or the beginning of the next epoch.
 
     >>> sampler = mx.gluon.data.SequentialSampler(5)
     >>> list(mx.gluon.data.BatchSampler(sampler, 2, "keep"))

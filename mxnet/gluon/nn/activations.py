@@ -13,6 +13,11 @@ __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 class Activation(HybridBlock):
     """Apply the named function: relu, sigmoid, tanh, softrelu or softsign.
 
+    Parameters
+    ----------
+    activation
+        Name of the function: ``relu``, ``sigmoid``, ``softrelu``, ``softsign`` or ``tanh``.
+
     >>> mx.gluon.nn.Activation("relu")(nd.array([-1, 2])).asnumpy()
     array([0., 2.], dtype=float32)
     """
@@ -35,6 +40,11 @@ class Activation(HybridBlock):
 class LeakyReLU(HybridBlock):
     """Keep positive values and multiply negative ones by `alpha`.
 
+    Parameters
+    ----------
+    alpha
+        Slope of the negative side.
+
     >>> mx.gluon.nn.LeakyReLU(0.5)(nd.array([-2, 3])).asnumpy()
     array([-1.,  3.], dtype=float32)
     """
@@ -54,6 +64,13 @@ class LeakyReLU(HybridBlock):
 
 class PReLU(HybridBlock):
     """Leaky ReLU whose slope is learned, one for all channels or one a channel.
+
+    Parameters
+    ----------
+    alpha_initializer
+        Initializer of the slopes.
+    in_channels
+        Number of slopes: one for all, or one for each channel.
 
     >>> layer = mx.gluon.nn.PReLU()
     >>> layer.initialize()
@@ -78,6 +95,11 @@ class PReLU(HybridBlock):
 
 class ELU(HybridBlock):
     """Keep positive values and give ``alpha (exp(x) - 1)`` for negative ones.
+
+    Parameters
+    ----------
+    alpha
+        Factor of ``exp(x) - 1`` on the negative side.
 
     >>> mx.gluon.nn.ELU()(nd.array([0, 3])).asnumpy()
     array([0., 3.], dtype=float32)
@@ -124,6 +146,11 @@ class GELU(HybridBlock):
 
 class Swish(HybridBlock):
     """Multiply by a sigmoid of itself: ``x sigmoid(beta x)``.
+
+    Parameters
+    ----------
+    beta
+        Factor in the sigmoid: ``x * sigmoid(beta * x)``.
 
     >>> mx.gluon.nn.Swish()(nd.array([0, 1])).asnumpy().round(4)
     array([0.    , 0.7311], dtype=float32)

@@ -74,6 +74,13 @@ class _Stack:
 class Sequential(_Stack, Block):
     """Run blocks one after the other.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> net = mx.gluon.nn.Sequential()
     >>> net.add(mx.gluon.nn.Lambda("relu"), mx.gluon.nn.Lambda("negative"))
     >>> net(nd.array([-1, 2])).asnumpy()
@@ -104,6 +111,13 @@ class Sequential(_Stack, Block):
 class HybridSequential(_Stack, HybridBlock):
     """Run hybrid blocks one after the other, as one graph once hybridized.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> net = mx.gluon.nn.HybridSequential()
     >>> net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.Dense(2))
     >>> net.initialize()
@@ -125,6 +139,25 @@ class Dense(HybridBlock):
     """Transform linearly, then bend: ``activation(x W^T + b)``.
 
     Every axis but the first is flattened, unless ``flatten=False`` keeps all but the last.
+
+    Parameters
+    ----------
+    units
+        Number of output features.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    flatten
+        Whether all axes but the first are joined into features; else only the last axis is.
+    dtype
+        Data type of the parameters.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_units
+        Number of input features; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Dense(1, weight_initializer="ones", in_units=3)
     >>> layer.initialize()
@@ -193,6 +226,13 @@ class Dropout(HybridBlock):
 
     Along `axes` all values share one decision.
 
+    Parameters
+    ----------
+    rate
+        Probability that a value is set to 0.
+    axes
+        Axes along which all values share one decision.
+
     >>> mx.gluon.nn.Dropout(0.5)(nd.array([1, 2])).asnumpy()  # nothing falls outside training
     array([1., 2.], dtype=float32)
     """
@@ -214,6 +254,19 @@ class Dropout(HybridBlock):
 
 class Embedding(HybridBlock):
     """Replace each index by its row of a learned table.
+
+    Parameters
+    ----------
+    input_dim
+        Size of the vocabulary.
+    output_dim
+        Size of a vector.
+    dtype
+        Data type of the parameters.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    sparse_grad
+        Whether the gradient of the table is row_sparse.
 
     >>> layer = mx.gluon.nn.Embedding(10, 3)
     >>> layer.initialize()
@@ -277,6 +330,13 @@ class Flatten(HybridBlock):
 class Lambda(Block):
     """A function on arrays as a block: a callable, or the name of a function of `mx.nd`.
 
+    Parameters
+    ----------
+    function
+        A callable, or the name of a function of `mx.nd`.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+
     >>> mx.gluon.nn.Lambda("tanh")(nd.array([0])).asnumpy()
     array([0.], dtype=float32)
     """
@@ -301,6 +361,13 @@ class Lambda(Block):
 
 class HybridLambda(HybridBlock):
     """A function ``f(F, x, ...)`` as a hybrid block, or the name of an operator.
+
+    Parameters
+    ----------
+    function
+        A callable whose first parameter is ``F``, or the name of an operator.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
 
     >>> mx.gluon.nn.HybridLambda(lambda F, x: F.square(x))(nd.array([3])).asnumpy()
     array([9.], dtype=float32)

@@ -161,6 +161,33 @@ class _Conv(HybridBlock):
 class Conv1D(_Conv):
     """Convolve along one axis, such as time. Layout NCW.
 
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.Conv1D(4, kernel_size=3)
     >>> layer.initialize()
     >>> layer(nd.ones((2, 5, 10))).shape
@@ -204,6 +231,33 @@ class Conv1D(_Conv):
 class Conv2D(_Conv):
     """Convolve images. Layout NCHW or NHWC.
 
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.Conv2D(4, kernel_size=3, padding=1)
     >>> layer.initialize()
     >>> layer(nd.ones((2, 3, 8, 8))).shape
@@ -246,6 +300,33 @@ class Conv2D(_Conv):
 
 class Conv3D(_Conv):
     """Convolve volumes or films. Layout NCDHW or NDHWC.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv3D(4, kernel_size=(1, 3, 3))
     >>> layer.initialize()
@@ -324,6 +405,35 @@ class _Transposed(_Conv):
 class Conv1DTranspose(_Transposed):
     """Run a convolution of one axis backwards, to enlarge. Layout NCW.
 
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    output_padding
+        Number of elements added at the far end of the result, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.Conv1DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
     >>> layer(nd.ones((2, 5, 10))).shape
@@ -368,6 +478,35 @@ class Conv1DTranspose(_Transposed):
 
 class Conv2DTranspose(_Transposed):
     """Run a convolution of images backwards, to enlarge. Layout NCHW or NHWC.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    output_padding
+        Number of elements added at the far end of the result, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv2DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -414,6 +553,35 @@ class Conv2DTranspose(_Transposed):
 class Conv3DTranspose(_Transposed):
     """Run a convolution of volumes backwards, to enlarge. Layout NCDHW or NDHWC.
 
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    output_padding
+        Number of elements added at the far end of the result, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.Conv3DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
     >>> layer(nd.ones((1, 3, 2, 2, 2))).shape
@@ -458,6 +626,11 @@ class Conv3DTranspose(_Transposed):
 
 class ReflectionPad2D(HybridBlock):
     """Widen images by their mirror image; `padding` is a width or MXNet's eight pad widths.
+
+    Parameters
+    ----------
+    padding
+        Width of the border, or eight widths: two for each axis, batch and channels first.
 
     >>> mx.gluon.nn.ReflectionPad2D(1)(nd.array([[[[1, 2], [3, 4]]]])).asnumpy()[0, 0, 0]
     array([4., 3., 4., 3.], dtype=float32)

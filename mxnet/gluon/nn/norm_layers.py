@@ -90,6 +90,31 @@ class BatchNorm(_BatchNorm):
     Training uses the batch's mean and variance and moves the running ones towards them;
     inference uses the running ones.
 
+    Parameters
+    ----------
+    axis
+        The axis of the channels.
+    momentum
+        Share that the running statistics keep at each step of training.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    use_global_stats
+        Whether training, too, normalizes by the running statistics.
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    running_mean_initializer
+        Initializer of the running mean.
+    running_variance_initializer
+        Initializer of the running variance.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.BatchNorm(in_channels=2)
     >>> layer.initialize()
     >>> with mx.autograd.record():
@@ -133,6 +158,31 @@ class BatchNorm(_BatchNorm):
 
 class BatchNormReLU(_BatchNorm):
     """Batch normalisation and ReLU as one operator.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels.
+    momentum
+        Share that the running statistics keep at each step of training.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    use_global_stats
+        Whether training, too, normalizes by the running statistics.
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    running_mean_initializer
+        Initializer of the running mean.
+    running_variance_initializer
+        Initializer of the running variance.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.BatchNormReLU(in_channels=1, epsilon=0)
     >>> layer.initialize()
@@ -203,6 +253,23 @@ class _Normalization(HybridBlock):
 class InstanceNorm(_Normalization):
     """Normalise each channel of each sample over all positions.
 
+    Parameters
+    ----------
+    axis
+        The axis of the channels.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> layer = mx.gluon.nn.InstanceNorm()
     >>> layer.initialize()
     >>> layer(nd.array([[[1, 3]]])).asnumpy().round(3)
@@ -241,6 +308,27 @@ class InstanceNorm(_Normalization):
 class LayerNorm(_Normalization):
     """Normalise along one axis of each sample, by default the last.
 
+    Parameters
+    ----------
+    axis
+        The axis to normalize along; a negative one counts from the last.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> layer = mx.gluon.nn.LayerNorm()
     >>> layer.initialize()
     >>> layer(nd.array([[1, 3]])).asnumpy().round(3)
@@ -277,6 +365,25 @@ class LayerNorm(_Normalization):
 
 class GroupNorm(_Normalization):
     """Normalise groups of channels of each sample; gamma and beta have one value a group.
+
+    Parameters
+    ----------
+    num_groups
+        Number of groups of channels.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.nn.GroupNorm(num_groups=1)
     >>> layer.initialize()

@@ -78,6 +78,19 @@ def _window(pool_size: Sizes, layout: str, ndim: int) -> tuple[int, ...]:
 class MaxPool1D(_Pooling):
     """Take the largest value of each window along one axis.
 
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    layout
+        Order of the axes.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+
     >>> mx.gluon.nn.MaxPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[5., 3.]]], dtype=float32)
     """
@@ -97,6 +110,19 @@ class MaxPool1D(_Pooling):
 
 class MaxPool2D(_Pooling):
     """Take the largest value of each window of an image.
+
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    layout
+        Order of the axes.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
 
     >>> mx.gluon.nn.MaxPool2D()(nd.array([[[[1, 5], [2, 3]]]])).asnumpy()
     array([[[[5.]]]], dtype=float32)
@@ -118,6 +144,19 @@ class MaxPool2D(_Pooling):
 class MaxPool3D(_Pooling):
     """Take the largest value of each window of a volume.
 
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+    layout
+        Order of the axes.
+
     >>> mx.gluon.nn.MaxPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)
     """
@@ -137,6 +176,21 @@ class MaxPool3D(_Pooling):
 
 class AvgPool1D(_Pooling):
     """Take the mean of each window along one axis.
+
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    layout
+        Order of the axes.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+    count_include_pad
+        Whether averages count the padding.
 
     >>> mx.gluon.nn.AvgPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[3. , 2.5]]], dtype=float32)
@@ -161,6 +215,21 @@ class AvgPool1D(_Pooling):
 class AvgPool2D(_Pooling):
     """Take the mean of each window of an image.
 
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+    layout
+        Order of the axes.
+    count_include_pad
+        Whether averages count the padding.
+
     >>> mx.gluon.nn.AvgPool2D()(nd.array([[[[1, 5], [2, 4]]]])).asnumpy()
     array([[[[3.]]]], dtype=float32)
     """
@@ -183,6 +252,21 @@ class AvgPool2D(_Pooling):
 
 class AvgPool3D(_Pooling):
     """Take the mean of each window of a volume.
+
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+    layout
+        Order of the axes.
+    count_include_pad
+        Whether averages count the padding.
 
     >>> mx.gluon.nn.AvgPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)
@@ -215,6 +299,11 @@ class _GlobalPooling(_Pooling):
 class GlobalMaxPool1D(_GlobalPooling):
     """Take the largest value of each channel along one axis.
 
+    Parameters
+    ----------
+    layout
+        Order of the axes.
+
     >>> mx.gluon.nn.GlobalMaxPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[5.]]], dtype=float32)
     """
@@ -225,6 +314,11 @@ class GlobalMaxPool1D(_GlobalPooling):
 
 class GlobalMaxPool2D(_GlobalPooling):
     """Take the largest value of each channel of an image.
+
+    Parameters
+    ----------
+    layout
+        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -237,6 +331,11 @@ class GlobalMaxPool2D(_GlobalPooling):
 class GlobalMaxPool3D(_GlobalPooling):
     """Take the largest value of each channel of a volume.
 
+    Parameters
+    ----------
+    layout
+        Order of the axes.
+
     >>> mx.gluon.nn.GlobalMaxPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)
     """
@@ -247,6 +346,11 @@ class GlobalMaxPool3D(_GlobalPooling):
 
 class GlobalAvgPool1D(_GlobalPooling):
     """Take the mean of each channel along one axis.
+
+    Parameters
+    ----------
+    layout
+        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[3.]]], dtype=float32)
@@ -259,6 +363,11 @@ class GlobalAvgPool1D(_GlobalPooling):
 class GlobalAvgPool2D(_GlobalPooling):
     """Take the mean of each channel of an image.
 
+    Parameters
+    ----------
+    layout
+        Order of the axes.
+
     >>> mx.gluon.nn.GlobalAvgPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
     """
@@ -269,6 +378,11 @@ class GlobalAvgPool2D(_GlobalPooling):
 
 class GlobalAvgPool3D(_GlobalPooling):
     """Take the mean of each channel of a volume.
+
+    Parameters
+    ----------
+    layout
+        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)

@@ -13,6 +13,13 @@ from .parameter import Parameter
 class Constant(Parameter):
     """A parameter with a fixed value, which training does not change.
 
+    Parameters
+    ----------
+    name
+        Name of the constant.
+    value
+        The value: an array, or numbers.
+
     >>> c = mx.gluon.Constant("c", [[1, 2], [3, 4]])
     >>> c
     Constant c (shape=(2, 2), dtype=<class 'numpy.float32'>)

@@ -27,8 +27,10 @@ class ParameterDict:
 
     Parameters
     ----------
-    prefix : str, put before names in `get`.
-    shared : ParameterDict, whose parameters `get` returns rather than new ones.
+    prefix : str
+        What the names of all parameters begin with.
+    shared : ParameterDict
+        Parameters of another dict that this one may use.
 
     >>> params = mx.gluon.ParameterDict("net_")
     >>> params.get("w", shape=(2,))

@@ -32,14 +32,27 @@ class Parameter(ParameterArrays):
     Parameters
     ----------
     name : str
-    grad_req : {'write', 'add', 'null'}, what backward does with the gradient.
-    shape : tuple of int; sizes of 0 are unknown until the first forward.
+        Name of the parameter.
+    grad_req
+        How gradients are stored: ``'write'``, ``'add'`` or ``'null'`` for none.
+    shape : tuple of int
+        Shape of the parameter; sizes of 0 wait for the first input.
     dtype : data type
-    lr_mult, wd_mult : float, multipliers of learning rate and weight decay.
-    init : Initializer or its name; by default that of the whole network.
-    allow_deferred_init : bool, whether the shape may be unknown at `initialize`.
-    differentiable : bool, without it grad_req is always 'null'.
-    stype, grad_stype : {'default', 'row_sparse', 'csr'}, storage of data and gradient.
+        Data type of the parameter.
+    lr_mult : float
+        Factor of the learning rate of this parameter.
+    wd_mult : float
+        Factor of the weight decay of this parameter.
+    init
+        Initializer; None takes the one given to `initialize`.
+    allow_deferred_init : bool
+        Whether the shape may become known only with the first input.
+    differentiable : bool
+        Whether the parameter has a gradient.
+    stype
+        Storage type of the values: ``'default'`` (dense) or ``'row_sparse'``.
+    grad_stype
+        Storage type of the gradient: ``'default'`` (dense) or ``'row_sparse'``.
 
     >>> p = mx.gluon.Parameter("w", shape=(2, 3), init="ones")
     >>> p.initialize()

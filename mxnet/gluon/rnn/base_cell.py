@@ -24,7 +24,18 @@ MODIFIED = (
 
 
 class RecurrentCell(Block):
-    """One step of a recurrent network: ``output, states = cell(input, states)``."""
+    """One step of a recurrent network: ``output, states = cell(input, states)``.
+
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
+    >>> isinstance(mx.gluon.rnn.LSTMCell(3), mx.gluon.rnn.RecurrentCell)
+    True
+    """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -113,7 +124,18 @@ class RecurrentCell(Block):
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
-    """A recurrent cell that can be hybridized."""
+    """A recurrent cell that can be hybridized.
+
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
+    >>> isinstance(mx.gluon.rnn.LSTMCell(3), mx.gluon.rnn.HybridRecurrentCell)
+    True
+    """
 
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)

@@ -100,6 +100,13 @@ class _CellStack:
 class SequentialRNNCell(_CellStack, RecurrentCell):
     """Cells one on top of the other.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> stack = mx.gluon.rnn.SequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
     >>> stack.add(mx.gluon.rnn.GRUCell(2))
@@ -123,6 +130,13 @@ class SequentialRNNCell(_CellStack, RecurrentCell):
 class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
     """Hybrid cells one on top of the other.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> stack = mx.gluon.rnn.HybridSequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
     >>> stack.initialize()
@@ -144,6 +158,15 @@ class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
 
 class BidirectionalCell(HybridRecurrentCell):
     """Read a sequence in both directions and join what the two cells say; only unrolled.
+
+    Parameters
+    ----------
+    l_cell
+        The cell that reads forwards.
+    r_cell
+        The cell that reads backwards.
+    output_prefix
+        What the names of outputs begin with.
 
     >>> cell = mx.gluon.rnn.BidirectionalCell(mx.gluon.rnn.GRUCell(3), mx.gluon.rnn.GRUCell(3))
     >>> cell.initialize()

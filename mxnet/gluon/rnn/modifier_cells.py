@@ -16,6 +16,17 @@ from .sequences import format_sequence, mask_sequence, tensor_types
 class DropoutCell(HybridRecurrentCell):
     """Drop values of the input; it has no state.
 
+    Parameters
+    ----------
+    rate
+        Probability that a value is set to 0.
+    axes
+        Axes along which all values share one decision.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.rnn.DropoutCell(0.5)
     >>> cell(nd.array([[1, 2]]), [])[0].asnumpy()  # nothing falls outside training
     array([[1., 2.]], dtype=float32)
@@ -68,7 +79,16 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """Base of cells that wrap another one, which cannot be called directly any more."""
+    """Base of cells that wrap another one, which cannot be called directly any more.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+
+    >>> isinstance(mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.LSTMCell(3)), mx.gluon.rnn.ModifierCell)
+    True
+    """
 
     def __init__(self, base_cell: RecurrentCell) -> None:
         assert not base_cell._modified, (
@@ -110,6 +130,15 @@ class ModifierCell(HybridRecurrentCell):
 
 class ZoneoutCell(ModifierCell):
     """Keep, while training, each output and state of the step before with some probability.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+    zoneout_outputs
+        Probability that an output keeps its last value.
+    zoneout_states
+        Probability that a state keeps its last value.
 
     >>> cell = mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.RNNCell(3), zoneout_states=0.1)
     >>> cell.initialize()
@@ -167,6 +196,11 @@ class ZoneoutCell(ModifierCell):
 
 class ResidualCell(ModifierCell):
     """Add the input to the output of the wrapped cell.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
 
     >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.RNNCell(4))
     >>> cell.initialize("zeros")

@@ -83,6 +83,27 @@ class _GatedCell(HybridRecurrentCell):
 class RNNCell(_GatedCell):
     """Elman's cell: ``h' = activation(W_ih x + b_ih + W_hh h + b_hh)``.
 
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.rnn.RNNCell(3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((2, 4)), cell.begin_state(batch_size=2))
@@ -143,6 +164,29 @@ class LSTMCell(_GatedCell):
     """Long short-term memory, gates in the order input, forget, candidate, output.
 
     ``c' = f * c + i * g``;  ``h' = o * tanh(c')``
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    recurrent_activation
+        Activation function of the gates.
 
     >>> cell = mx.gluon.rnn.LSTMCell(3)
     >>> cell.initialize()
@@ -218,6 +262,25 @@ class GRUCell(_GatedCell):
     """Gated recurrent unit, gates in the order reset, update, candidate.
 
     ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``;  ``h' = (1 - z) * n + z * h``
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.rnn.GRUCell(3)
     >>> cell.initialize()

@@ -282,6 +282,33 @@ class _RNNLayer(HybridBlock):
 class RNN(_RNNLayer):
     """Elman's recurrent layer with relu or tanh.
 
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    layout
+        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
+    dropout
+        Probability of dropout between layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    dtype
+        Data type of the parameters.
+
     >>> layer = mx.gluon.rnn.RNN(3, num_layers=2)
     >>> layer.initialize()
     >>> layer(nd.ones((5, 2, 4))).shape
@@ -332,6 +359,41 @@ class RNN(_RNNLayer):
 
 class LSTM(_RNNLayer):
     """Long short-term memory layer; `projection_size` makes its output smaller than its memory.
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    layout
+        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
+    dropout
+        Probability of dropout between layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    input_size
+        Number of input features; 0 waits for the first input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    projection_size
+        Number of features that the hidden state is projected to; None means none.
+    h2r_weight_initializer
+        Initializer of the weight of the projection.
+    state_clip_min
+        Least value of the cell state; needs `state_clip_max` too.
+    state_clip_max
+        Greatest value of the cell state.
+    state_clip_nan
+        Whether NaN in the cell state is clipped too.
+    dtype
+        Data type of the parameters.
 
     >>> layer = mx.gluon.rnn.LSTM(3, bidirectional=True)
     >>> layer.initialize()
@@ -389,6 +451,31 @@ class LSTM(_RNNLayer):
 
 class GRU(_RNNLayer):
     """Layer of gated recurrent units.
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    layout
+        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
+    dropout
+        Probability of dropout between layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    input_size
+        Number of input features; 0 waits for the first input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    dtype
+        Data type of the parameters.
 
     >>> layer = mx.gluon.rnn.GRU(3, layout="NTC")
     >>> layer.initialize()

@@ -118,6 +118,23 @@ class _Deformable(HybridBlock):
 class DeformableConvolution(_Deformable):
     """Convolution whose kernel points are moved by learned offsets, zero at first.
 
+    Parameters
+    ----------
+    use_bias
+        Whether there is a bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> layer = mx.gluon.contrib.cnn.DeformableConvolution(4, (3, 3), padding=(1, 1))
     >>> layer.initialize()
     >>> layer(nd.ones((1, 2, 5, 5))).shape
@@ -211,6 +228,23 @@ class DeformableConvolution(_Deformable):
 
 class ModulatedDeformableConvolution(_Deformable):
     """Deformable convolution that also weighs each kernel point, from 0 to 2.
+
+    Parameters
+    ----------
+    use_bias
+        Whether there is a bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.contrib.cnn.ModulatedDeformableConvolution(4, (3, 3))
     >>> layer.initialize()

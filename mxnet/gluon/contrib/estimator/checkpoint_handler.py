@@ -26,15 +26,28 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     Parameters
     ----------
-    model_dir : str, a folder; it is made if need be.
+    model_dir : str
+        A folder; it is made if need be.
     model_prefix : str
-    monitor : EvalMetric, one of the estimator's, that decides which checkpoint is best.
-    verbose : int, above 0 logs every checkpoint.
-    save_best : bool, whether to keep the best checkpoint too.
-    mode : "min", "max" or "auto"; "auto" is "max" and says so in a warning.
-    epoch_period, batch_period : int or None, how often to save.
-    max_checkpoints : int, how many to keep, beside the best one.
-    resume_from_checkpoint : bool, whether to load the last checkpoint and train only the rest.
+        What the names of the files begin with.
+    monitor : EvalMetric
+        One of the estimator's, that decides which checkpoint is best.
+    verbose : int
+        Above 0 logs every checkpoint.
+    save_best : bool
+        Whether to keep the best checkpoint too.
+    mode
+        "min", "max" or "auto"; "auto" is "max" and says so in a warning.
+    epoch_period, batch_period : int or None
+        How often to save.
+    max_checkpoints : int
+        How many to keep, beside the best one.
+    resume_from_checkpoint : bool
+        Whether to load the last checkpoint and train only the rest.
+
+    >>> handler = CheckpointHandler("models", model_prefix="net", max_checkpoints=2)
+    >>> handler.max_checkpoints
+    2
     """
 
     def __init__(

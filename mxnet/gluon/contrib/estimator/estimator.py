@@ -46,15 +46,23 @@ class Estimator:
 
     Parameters
     ----------
-    net : Block, the network to train.
+    net : Block
+        The network to train.
     loss : gluon.loss.Loss
-    train_metrics, val_metrics : EvalMetric or list; their names get "training " and "validation ".
-        Without val_metrics, copies of the training metrics are used.
-    initializer : Initializer of a network that is not yet initialized.
-    trainer : Trainer; without one, SGD with learning rate 0.001.
-    context : Context or list of Context; a batch is split over several.
-    val_net, val_loss : what validation uses in place of `net` and `loss`.
-    batch_processor : BatchProcessor, what is done with one batch.
+        The loss to minimize.
+    train_metrics, val_metrics
+        Metrics; their names get "training " and "validation ". Without val_metrics, copies of the
+        training metrics are used.
+    initializer
+        Initializer of a network that is not yet initialized.
+    trainer : Trainer
+        Without one, SGD with learning rate 0.001.
+    context : Context or list of Context
+        A batch is split over several.
+    val_net, val_loss
+        What validation uses in place of `net` and `loss`.
+    batch_processor : BatchProcessor
+        What is done with one batch.
 
     >>> from mxnet.gluon.contrib.estimator import Estimator
     >>> net = mx.gluon.nn.Dense(1, in_units=2)

@@ -47,7 +47,13 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
 
     Parameters
     ----------
-    max_epoch, max_batch : int
+    max_epoch : int
+        Number of epochs to stop after.
+    max_batch : int
+        Number of batches to stop after.
+
+    >>> StoppingHandler(max_epoch=2).max_epoch
+    2
     """
 
     def __init__(self, max_epoch: int | None = None, max_batch: int | None = None) -> None:
@@ -83,8 +89,13 @@ class MetricHandler(EpochBegin, BatchEnd):
 
     Parameters
     ----------
-    metrics : EvalMetric or list; metrics of class `Loss` are fed with the loss.
-    priority : float, lower goes first.
+    metrics : EvalMetric or list
+        Metrics to update; those of class `Loss` are fed with the loss.
+    priority : float
+        Lower goes first.
+
+    >>> MetricHandler(mx.metric.Accuracy()).metrics[0].name
+    'accuracy'
     """
 
     def __init__(self, metrics: Any, priority: float = -1000) -> None:
@@ -111,11 +122,20 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
     Parameters
     ----------
     val_data : DataLoader
-    eval_fn : function, called with `val_data`, `batch_axis` and `event_handlers`; the usual one
-        is `Estimator.evaluate`.
-    epoch_period, batch_period : int or None, how often.
-    priority : float, lower goes first.
-    event_handlers : handlers of the evaluation.
+        The data to validate on.
+    eval_fn : function
+        Called with `val_data`, `batch_axis` and `event_handlers`; the usual one is
+        `Estimator.evaluate`.
+    epoch_period, batch_period : int or None
+        How often.
+    priority : float
+        Lower goes first.
+    event_handlers
+        Handlers of the evaluation.
+
+    >>> handler = ValidationHandler([], eval_fn=lambda val_data, **_: None, epoch_period=2)
+    >>> handler.epoch_period
+    2
     """
 
     def __init__(
@@ -166,9 +186,15 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     Parameters
     ----------
-    log_interval : "epoch", or an int k to write also after every k batches.
-    metrics : EvalMetric or list, the metrics to write.
-    priority : float, lower goes first; by default it is the last.
+    log_interval
+        ``'epoch'``, or a number k to write also after every k batches.
+    metrics : EvalMetric or list
+        The metrics to write.
+    priority : float
+        Lower goes first; by default it is the last.
+
+    >>> LoggingHandler(log_interval=10).log_interval
+    10
     """
 
     def __init__(
@@ -262,11 +288,19 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
 
     Parameters
     ----------
-    monitor : EvalMetric, one of the estimator's.
-    min_delta : float, smaller changes are no improvement.
-    patience : int, how many epochs to wait for one.
-    mode : "min", "max" or "auto"; "auto" is "max" and says so in a warning.
-    baseline : float, the first value to be better than.
+    monitor : EvalMetric
+        One of the estimator's.
+    min_delta : float
+        Smaller changes are no improvement.
+    patience : int
+        How many epochs to wait for one.
+    mode
+        ``'min'``, ``'max'`` or ``'auto'``, which is ``'max'`` and says so in a warning.
+    baseline : float
+        The first value to be better than.
+
+    >>> EarlyStoppingHandler(mx.metric.Accuracy(), patience=3, mode="max").patience
+    3
     """
 
     def __init__(
@@ -338,7 +372,11 @@ class GradientUpdateHandler(BatchEnd):
 
     Parameters
     ----------
-    priority : float, lower goes first; by default before metrics and validation.
+    priority : float
+        Lower goes first; by default before metrics and validation.
+
+    >>> GradientUpdateHandler().priority < 0
+    True
     """
 
     def __init__(self, priority: float = -2000) -> None:

@@ -24,6 +24,15 @@ __all__ = [
 class Concurrent(Sequential):
     """Give the input to every block and join what they answer along an axis.
 
+    Parameters
+    ----------
+    axis
+        The axis along which outputs are joined.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> net = mx.gluon.contrib.nn.Concurrent()
     >>> net.add(mx.gluon.nn.Lambda("relu"), mx.gluon.nn.Lambda("negative"))
     >>> net(nd.array([[1, 2]])).asnumpy()
@@ -41,6 +50,15 @@ class Concurrent(Sequential):
 
 class HybridConcurrent(HybridSequential):
     """Give the input to every hybrid block and join what they answer along an axis.
+
+    Parameters
+    ----------
+    axis
+        The axis along which outputs are joined.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> net = mx.gluon.contrib.nn.HybridConcurrent(axis=0)
     >>> net.add(mx.gluon.contrib.nn.Identity(), mx.gluon.nn.Activation("relu"))
@@ -60,6 +78,13 @@ class HybridConcurrent(HybridSequential):
 class Identity(HybridBlock):
     """Give back what comes in.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> mx.gluon.contrib.nn.Identity()(nd.array([1])).asnumpy()
     array([1.], dtype=float32)
     """
@@ -76,6 +101,23 @@ class SparseEmbedding(Block):
     """An embedding whose table and gradient are row-sparse: only the rows in use move.
 
     Its parameters take part in training only through a kvstore or `row_sparse_data`.
+
+    Parameters
+    ----------
+    input_dim
+        Size of the vocabulary.
+    output_dim
+        Size of a vector.
+    dtype
+        Data type of the parameters.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+
+    >>> layer = mx.gluon.contrib.nn.SparseEmbedding(10, 3)
+    >>> layer.initialize()
+    >>> trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")  # it fetches the rows in use
+    >>> layer(nd.array([1, 4])).shape
+    (2, 3)
     """
 
     def __init__(
@@ -118,8 +160,28 @@ class SyncBatchNorm(BatchNorm):
 
     Parameters
     ----------
+    in_channels
+        Number of channels; 0 waits for the first input.
     num_devices : int, optional
         By default the number of workers; 1 normalizes each worker's batch by itself.
+    momentum
+        Share that the running statistics keep at each step of training.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    use_global_stats
+        Whether training, too, normalizes by the running statistics.
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    running_mean_initializer
+        Initializer of the running mean.
+    running_variance_initializer
+        Initializer of the running variance.
 
     >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
     >>> layer.initialize()
@@ -182,6 +244,11 @@ class SyncBatchNorm(BatchNorm):
 class PixelShuffle1D(HybridBlock):
     """Turn groups of `factor` channels into a `factor` times longer sequence.
 
+    Parameters
+    ----------
+    factor
+        How many times larger each spatial axis becomes: a number, or one for each.
+
     >>> mx.gluon.contrib.nn.PixelShuffle1D(2)(nd.array([[[1, 2], [3, 4]]])).asnumpy()
     array([[[1., 3., 2., 4.]]], dtype=float32)
     """
@@ -202,6 +269,11 @@ class PixelShuffle1D(HybridBlock):
 
 class PixelShuffle2D(HybridBlock):
     """Turn groups of channels into a larger image.
+
+    Parameters
+    ----------
+    factor
+        How many times larger each spatial axis becomes: a number, or one for each.
 
     >>> mx.gluon.contrib.nn.PixelShuffle2D((2, 3))(nd.ones((1, 12, 5, 4))).shape
     (1, 2, 10, 12)
@@ -225,6 +297,11 @@ class PixelShuffle2D(HybridBlock):
 
 class PixelShuffle3D(HybridBlock):
     """Turn groups of channels into a larger volume.
+
+    Parameters
+    ----------
+    factor
+        How many times larger each spatial axis becomes: a number, or one for each.
 
     >>> mx.gluon.contrib.nn.PixelShuffle3D(2)(nd.ones((1, 8, 3, 5, 7))).shape
     (1, 1, 6, 10, 14)

@@ -23,6 +23,39 @@ __all__ = [
 class Conv1DRNNCell(_ConvRNNCell):
     """Recurrent cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
 
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.contrib.rnn.Conv1DRNNCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((1, *(3, 8))), cell.begin_state(1))
@@ -70,6 +103,39 @@ class Conv1DRNNCell(_ConvRNNCell):
 
 class Conv2DRNNCell(_ConvRNNCell):
     """Recurrent cell with 2D convolutions; `input_shape` is that of one image with its channels.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DRNNCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -119,6 +185,39 @@ class Conv2DRNNCell(_ConvRNNCell):
 class Conv3DRNNCell(_ConvRNNCell):
     """Recurrent cell with 3D convolutions; `input_shape` is that of one volume with its channels.
 
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.contrib.rnn.Conv3DRNNCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((1, *(3, 4, 4, 4))), cell.begin_state(1))
@@ -166,6 +265,39 @@ class Conv3DRNNCell(_ConvRNNCell):
 
 class Conv1DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DLSTMCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -215,6 +347,39 @@ class Conv1DLSTMCell(_ConvLSTMCell):
 class Conv2DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 2D convolutions; `input_shape` is that of one image with its channels.
 
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.contrib.rnn.Conv2DLSTMCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((1, *(3, 8, 8))), cell.begin_state(1))
@@ -262,6 +427,39 @@ class Conv2DLSTMCell(_ConvLSTMCell):
 
 class Conv3DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 3D convolutions; `input_shape` is that of one volume with its channels.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DLSTMCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -311,6 +509,39 @@ class Conv3DLSTMCell(_ConvLSTMCell):
 class Conv1DGRUCell(_ConvGRUCell):
     """GRU cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
 
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.contrib.rnn.Conv1DGRUCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((1, *(3, 8))), cell.begin_state(1))
@@ -359,6 +590,39 @@ class Conv1DGRUCell(_ConvGRUCell):
 class Conv2DGRUCell(_ConvGRUCell):
     """GRU cell with 2D convolutions; `input_shape` is that of one image with its channels.
 
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
     >>> cell = mx.gluon.contrib.rnn.Conv2DGRUCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
     >>> output, states = cell(nd.ones((1, *(3, 8, 8))), cell.begin_state(1))
@@ -406,6 +670,39 @@ class Conv2DGRUCell(_ConvGRUCell):
 
 class Conv3DGRUCell(_ConvGRUCell):
     """GRU cell with 3D convolutions; `input_shape` is that of one volume with its channels.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DGRUCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()

@@ -15,6 +15,17 @@ class VariationalDropoutCell(ModifierCell):
 
     The choice is made at the first step after `reset`, which `unroll` calls.
 
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+    drop_inputs
+        Probability of dropout of the inputs; one mask serves all steps.
+    drop_states
+        Probability of dropout of the states; one mask serves all steps.
+    drop_outputs
+        Probability of dropout of the outputs; one mask serves all steps.
+
     >>> cell = mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.RNNCell(3), 0.5)
     >>> cell.initialize()
     >>> cell.unroll(4, nd.ones((2, 4, 5)), merge_outputs=True)[0].shape
@@ -105,6 +116,29 @@ class VariationalDropoutCell(ModifierCell):
 
 class LSTMPCell(HybridRecurrentCell):
     """LSTM whose output is projected to `projection_size` before it is fed back.
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    projection_size
+        Number of features that the hidden state is projected to.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    h2r_weight_initializer
+        Initializer of the weight of the projection.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.LSTMPCell(4, projection_size=2)
     >>> cell.initialize()

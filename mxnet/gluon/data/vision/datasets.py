@@ -49,6 +49,9 @@ class MNIST(dataset._DownloadedDataset):
         The 60000 images for training, or the 10000 for testing.
     transform : callable
         Makes a sample of image and label.
+
+    >>> digits = mx.gluon.data.vision.MNIST(train=False)  # doctest: +SKIP
+    >>> image, label = digits[0]  # doctest: +SKIP
     """
 
     _namespace = "mnist"
@@ -90,6 +93,17 @@ class FashionMNIST(MNIST):
     """Zalando's pictures of clothing, in the form of `MNIST`.
 
     The files of Debian's package ``dataset-fashion-mnist`` are found by themselves.
+
+    Parameters
+    ----------
+    root
+        The folder of the four files; what is missing is downloaded into it.
+    train
+        The 60000 images for training, or the 10000 for testing.
+    transform
+        Makes a sample of image and label.
+
+    >>> clothes = mx.gluon.data.vision.FashionMNIST(train=False)  # doctest: +SKIP
     """
 
     _namespace = "fashion-mnist"
@@ -136,6 +150,8 @@ class CIFAR10(dataset._DownloadedDataset):
         The 50000 images for training, or the 10000 for testing.
     transform : callable
         Makes a sample of image and label.
+
+    >>> photographs = mx.gluon.data.vision.CIFAR10(train=False)  # doctest: +SKIP
     """
 
     _namespace = "cifar10"
@@ -176,10 +192,15 @@ class CIFAR100(CIFAR10):
     Parameters
     ----------
     root : str
+        The folder of the ``.bin`` files, or of the archive that holds them.
     fine_label : bool
         Use the 100 fine labels; else the 20 coarse ones.
     train : bool
+        The 50000 images for training, or the 10000 for testing.
     transform : callable
+        Makes a sample of image and label.
+
+    >>> photographs = mx.gluon.data.vision.CIFAR100(fine_label=True)  # doctest: +SKIP
     """
 
     _namespace = "cifar100"
@@ -210,6 +231,13 @@ class ImageRecordDataset(dataset.RecordFileDataset):
         1 for three channels, 0 for one (grey).
     transform : callable
         Makes a sample of image and label.
+
+    >>> header, image = mx.recordio.IRHeader(0, 7.0, 0, 0), np.zeros((4, 6, 3), "uint8")
+    >>> with mx.recordio.MXIndexedRecordIO("a.idx", "a.rec", "w") as file:
+    ...     _ = file.write_idx(0, mx.recordio.pack_img(header, image))
+    >>> image, label = mx.gluon.data.vision.ImageRecordDataset("a.rec")[0]
+    >>> image.shape, float(label)
+    ((4, 6, 3), 7.0)
     """
 
     def __init__(
@@ -234,6 +262,7 @@ class ImageFolderDataset(dataset.Dataset):
     Parameters
     ----------
     root : str
+        The folder that holds the folders of the classes.
     flag : {0, 1}
         1 for three channels, 0 for one (grey).
     transform : callable
@@ -245,6 +274,14 @@ class ImageFolderDataset(dataset.Dataset):
         The names of the classes, in order; a label is an index into it.
     items : list of tuples
         The path and the label of every image.
+
+    >>> import os, cv2
+    >>> os.makedirs("photos/car")
+    >>> cv2.imwrite("photos/car/1.png", np.zeros((4, 6, 3), "uint8"))
+    True
+    >>> image, label = mx.gluon.data.vision.ImageFolderDataset("photos")[0]
+    >>> image.shape, label
+    ((4, 6, 3), 0)
     """
 
     def __init__(
@@ -295,6 +332,13 @@ class ImageListDataset(dataset.Dataset):
         1 for three channels, 0 for one (grey).
     transform : callable
         Makes a sample of image and label.
+
+    >>> import cv2
+    >>> cv2.imwrite("1.png", np.zeros((4, 6, 3), "uint8"))
+    True
+    >>> image, label = mx.gluon.data.vision.ImageListDataset(".", [[7, "1.png"]])[0]
+    >>> image.shape, float(label)
+    ((4, 6, 3), 7.0)
     """
 
     def __init__(

@@ -25,6 +25,11 @@ Factors = tuple[float, float]
 class Compose(Sequential):
     """Apply transformations one after the other; neighbours that can run as one graph do.
 
+    Parameters
+    ----------
+    transforms
+        The transformations, in order.
+
     >>> from mxnet.gluon.data.vision import transforms
     >>> change = transforms.Compose([transforms.Resize(4), transforms.ToTensor()])
     >>> change(nd.ones((5, 7, 3), dtype="uint8")).shape
@@ -54,7 +59,18 @@ class Compose(Sequential):
 
 
 class HybridCompose(HybridSequential):
-    """Apply transformations one after the other, all as one graph; each must be hybrid."""
+    """Apply transformations one after the other, all as one graph; each must be hybrid.
+
+    Parameters
+    ----------
+    transforms
+        The transformations, in order; each a hybrid block.
+
+    >>> from mxnet.gluon.data.vision import transforms
+    >>> change = transforms.HybridCompose([transforms.Resize(4), transforms.ToTensor()])
+    >>> change(nd.ones((5, 7, 3), dtype="uint8")).shape
+    (3, 4, 4)
+    """
 
     def __init__(self, transforms: Sequence[HybridBlock]) -> None:
         super().__init__()
@@ -63,7 +79,19 @@ class HybridCompose(HybridSequential):
 
 
 class RandomApply(Sequential):
-    """Apply a transformation with probability ``p``, else leave the image as it is."""
+    """Apply a transformation with probability ``p``, else leave the image as it is.
+
+    Parameters
+    ----------
+    transforms
+        The transformation.
+    p
+        Probability that it is applied.
+
+    >>> from mxnet.gluon.data.vision import transforms
+    >>> transforms.RandomApply(transforms.Cast("float16"), p=1.0)(nd.ones(2)).dtype
+    <class 'numpy.float16'>
+    """
 
     def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5) -> None:
         super().__init__()
@@ -76,7 +104,20 @@ class RandomApply(Sequential):
 
 
 class HybridRandomApply(HybridBlock):
-    """Apply a hybrid transformation that keeps shape and type with probability ``p``."""
+    """Apply a hybrid transformation that keeps shape and type with probability ``p``.
+
+    Parameters
+    ----------
+    transforms
+        The transformation, a hybrid block.
+    p
+        Probability that it is applied.
+
+    >>> from mxnet.gluon.data.vision import transforms
+    >>> blur = transforms.HybridRandomApply(transforms.RandomBrightness(0.5), p=0.3)
+    >>> blur(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, transforms: HybridBlock, p: float = 0.5) -> None:
         super().__init__()
@@ -91,6 +132,11 @@ class HybridRandomApply(HybridBlock):
 
 class Cast(HybridBlock):
     """Convert to another data type.
+
+    Parameters
+    ----------
+    dtype
+        The new data type.
 
     >>> mx.gluon.data.vision.transforms.Cast("float16")(nd.ones((2,))).dtype
     <class 'numpy.float16'>
@@ -127,6 +173,13 @@ class Normalize(HybridBlock):
 
     It takes what `ToTensor` makes.
 
+    Parameters
+    ----------
+    mean
+        Mean of all channels, or one for each.
+    std
+        Standard deviation of all channels, or one for each.
+
     >>> mx.gluon.data.vision.transforms.Normalize(1.0, 2.0)(nd.ones((1, 1, 1)) * 7).asscalar()
     np.float32(3.0)
     """
@@ -149,10 +202,14 @@ class Rotate(Block):
     Parameters
     ----------
     rotation_degrees : float
+        The angle, counterclockwise.
     zoom_in : bool
         Enlarge until no empty corner shows.
     zoom_out : bool
         Shrink until the whole image shows.
+
+    >>> mx.gluon.data.vision.transforms.Rotate(90.0)(nd.ones((3, 4, 4))).shape
+    (3, 4, 4)
     """
 
     def __init__(
@@ -173,9 +230,16 @@ class RandomRotation(Block):
     Parameters
     ----------
     angle_limits : tuple
-    zoom_in, zoom_out : bool
+        Least and greatest angle.
+    zoom_in : bool
+        Enlarge until no empty corner shows.
+    zoom_out : bool
+        Shrink until the whole image shows.
     rotate_with_proba : float
         How probable it is that the image is rotated at all.
+
+    >>> mx.gluon.data.vision.transforms.RandomRotation((-10, 10))(nd.ones((3, 4, 4))).shape
+    (3, 4, 4)
     """
 
     def __init__(
@@ -214,10 +278,16 @@ class CropResize(HybridBlock):
 
     Parameters
     ----------
-    x, y : int
-        The upper left corner.
-    width, height : int
+    x : int
+        Column of the left edge.
+    y : int
+        Row of the upper edge.
+    width : int
+        Width of the rectangle.
+    height : int
+        Height of the rectangle.
     size : int or (width, height), optional
+        Width and height after resizing, or one number for both; None keeps the size.
     interpolation : int, optional
         The method of resizing; 1 (bilinear) if nothing is said.
 
@@ -255,11 +325,16 @@ class RandomCrop(Block):
     Parameters
     ----------
     size : int or (width, height)
+        Width and height, or one number for both.
     pad : int or (vertical, horizontal), optional
         Add a border of so many pixels first.
     pad_value : int
         The colour of the border.
     interpolation : int
+        OpenCV's number of the interpolation; 1 is bilinear.
+
+    >>> mx.gluon.data.vision.transforms.RandomCrop((4, 3), pad=1)(nd.ones((9, 9, 3))).shape
+    (3, 4, 3)
     """
 
     def __init__(
@@ -288,11 +363,13 @@ class RandomResizedCrop(Block):
     Parameters
     ----------
     size : int or (width, height)
+        Width and height, or one number for both.
     scale : tuple
         The least and most part of the image's area.
     ratio : tuple
         The least and most width / height.
     interpolation : int
+        OpenCV's number of the interpolation; 1 is bilinear.
 
     >>> crop = mx.gluon.data.vision.transforms.RandomResizedCrop((4, 3))
     >>> crop(nd.ones((9, 9, 3))).shape
@@ -317,6 +394,13 @@ class RandomResizedCrop(Block):
 class CenterCrop(Block):
     """Cut out the middle; a smaller image is enlarged.
 
+    Parameters
+    ----------
+    size
+        Width and height, or one number for both.
+    interpolation
+        OpenCV's number of the interpolation; 1 is bilinear.
+
     >>> mx.gluon.data.vision.transforms.CenterCrop((4, 3))(nd.ones((9, 9, 3))).shape
     (3, 4, 3)
     """
@@ -340,6 +424,7 @@ class Resize(HybridBlock):
     keep_ratio : bool
         Keep the form.
     interpolation : int
+        OpenCV's number of the interpolation; 1 is bilinear.
 
     >>> mx.gluon.data.vision.transforms.Resize(4, keep_ratio=True)(nd.ones((8, 16, 3))).shape
     (4, 8, 3)
@@ -357,7 +442,11 @@ class Resize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """Mirror an image left to right, every second time."""
+    """Mirror an image left to right, every second time.
+
+    >>> mx.gluon.data.vision.transforms.RandomFlipLeftRight()(nd.ones((2, 3, 3))).shape
+    (2, 3, 3)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -368,7 +457,11 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """Turn an image upside down, every second time."""
+    """Turn an image upside down, every second time.
+
+    >>> mx.gluon.data.vision.transforms.RandomFlipTopBottom()(nd.ones((2, 3, 3))).shape
+    (2, 3, 3)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -383,7 +476,16 @@ def _around_one(spread: float) -> Factors:
 
 
 class RandomBrightness(HybridBlock):
-    """Multiply by a factor between ``max(0, 1 - brightness)`` and ``1 + brightness``."""
+    """Multiply by a factor between ``max(0, 1 - brightness)`` and ``1 + brightness``.
+
+    Parameters
+    ----------
+    brightness
+        Greatest change, as a share.
+
+    >>> mx.gluon.data.vision.transforms.RandomBrightness(0.5)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, brightness: float) -> None:
         super().__init__()
@@ -395,7 +497,16 @@ class RandomBrightness(HybridBlock):
 
 
 class RandomContrast(HybridBlock):
-    """Change the contrast by a factor between ``max(0, 1 - contrast)`` and ``1 + contrast``."""
+    """Change the contrast by a factor between ``max(0, 1 - contrast)`` and ``1 + contrast``.
+
+    Parameters
+    ----------
+    contrast
+        Greatest change, as a share.
+
+    >>> mx.gluon.data.vision.transforms.RandomContrast(0.5)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, contrast: float) -> None:
         super().__init__()
@@ -407,7 +518,16 @@ class RandomContrast(HybridBlock):
 
 
 class RandomSaturation(HybridBlock):
-    """Change the colours' strength by a factor within ``saturation`` of 1, not below 0."""
+    """Change the colours' strength by a factor within ``saturation`` of 1, not below 0.
+
+    Parameters
+    ----------
+    saturation
+        Greatest change, as a share.
+
+    >>> mx.gluon.data.vision.transforms.RandomSaturation(0.5)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, saturation: float) -> None:
         super().__init__()
@@ -419,7 +539,16 @@ class RandomSaturation(HybridBlock):
 
 
 class RandomHue(HybridBlock):
-    """Change the hue by a factor between ``max(0, 1 - hue)`` and ``1 + hue``."""
+    """Change the hue by a factor between ``max(0, 1 - hue)`` and ``1 + hue``.
+
+    Parameters
+    ----------
+    hue
+        Greatest change, as a share.
+
+    >>> mx.gluon.data.vision.transforms.RandomHue(0.1)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, hue: float) -> None:
         super().__init__()
@@ -431,7 +560,23 @@ class RandomHue(HybridBlock):
 
 
 class RandomColorJitter(HybridBlock):
-    """Change brightness, contrast, saturation and hue in random order, each within its bound."""
+    """Change brightness, contrast, saturation and hue in random order, each within its bound.
+
+    Parameters
+    ----------
+    brightness
+        Greatest change of the brightness, as a share.
+    contrast
+        Greatest change of the contrast, as a share.
+    saturation
+        Greatest change of the saturation, as a share.
+    hue
+        Greatest change of the hue, as a share.
+
+    >>> jitter = mx.gluon.data.vision.transforms.RandomColorJitter(brightness=0.2, contrast=0.2)
+    >>> jitter(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(
         self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
@@ -445,7 +590,16 @@ class RandomColorJitter(HybridBlock):
 
 
 class RandomLighting(HybridBlock):
-    """Add noise along the main directions of natural images' colours, of deviation ``alpha``."""
+    """Add noise along the main directions of natural images' colours, of deviation ``alpha``.
+
+    Parameters
+    ----------
+    alpha
+        Standard deviation of the noise.
+
+    >>> mx.gluon.data.vision.transforms.RandomLighting(0.1)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, alpha: float) -> None:
         super().__init__()
@@ -457,7 +611,16 @@ class RandomLighting(HybridBlock):
 
 
 class RandomGray(Block):
-    """Make an image grey with probability ``p``; it keeps its channels and its type."""
+    """Make an image grey with probability ``p``; it keeps its channels and its type.
+
+    Parameters
+    ----------
+    p
+        Probability that the image becomes gray.
+
+    >>> mx.gluon.data.vision.transforms.RandomGray(1.0)(nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()

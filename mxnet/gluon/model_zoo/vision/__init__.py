@@ -112,6 +112,11 @@ MODELS = {
 def get_model(name: str, **kwargs: Any) -> HybridBlock:
     """Return a network by its name.
 
+    Parameters
+    ----------
+    name
+        Name of the model.
+
     >>> get_model("resnet18_v1", classes=10).output
     Dense(512 -> 10, linear)
     """

@@ -15,6 +15,11 @@ __all__ = ["AlexNet", "alexnet"]
 class AlexNet(HybridBlock):
     """Five convolutions and three dense layers.
 
+    Parameters
+    ----------
+    classes
+        Number of classes of the output layer.
+
     >>> len(mx.gluon.model_zoo.vision.AlexNet(classes=10).features)
     13
     """
@@ -52,5 +57,19 @@ def alexnet(
     root: str | None = None,
     **kwargs: Any,
 ) -> AlexNet:
-    """Return AlexNet, trained if wanted; `root` is the folder of model files."""
+    """Return AlexNet, trained if wanted; `root` is the folder of model files.
+
+    Parameters
+    ----------
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.alexnet(classes=10)
+    >>> type(net).__name__
+    'AlexNet'
+    """
     return load_pretrained(AlexNet(**kwargs), "alexnet", pretrained, ctx, root)

@@ -61,6 +61,21 @@ def _make_transition(num_output_features: int) -> nn.HybridSequential:
 class DenseNet(HybridBlock):
     """Blocks in which each layer reads all layers before it; for 224 by 224 images.
 
+    Parameters
+    ----------
+    num_init_features
+        Number of channels after the first convolution.
+    growth_rate
+        Number of channels that each layer adds.
+    block_config
+        Number of layers of each stage.
+    bn_size
+        Factor of the channels inside a layer.
+    dropout
+        Probability of dropout after each layer.
+    classes
+        Number of classes of the output layer.
+
     >>> len(mx.gluon.model_zoo.vision.DenseNet(8, 4, [2, 2], classes=10).features)
     11
     """
@@ -115,20 +130,60 @@ def get_densenet(
 
 
 def densenet121(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 121 layers."""
+    """Return DenseNet of 121 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.densenet121(classes=10)
+    >>> type(net).__name__
+    'DenseNet'
+    """
     return get_densenet(121, **kwargs)
 
 
 def densenet161(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 161 layers."""
+    """Return DenseNet of 161 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.densenet161(classes=10)
+    >>> type(net).__name__
+    'DenseNet'
+    """
     return get_densenet(161, **kwargs)
 
 
 def densenet169(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 169 layers."""
+    """Return DenseNet of 169 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.densenet169(classes=10)
+    >>> type(net).__name__
+    'DenseNet'
+    """
     return get_densenet(169, **kwargs)
 
 
 def densenet201(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 201 layers."""
+    """Return DenseNet of 201 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.densenet201(classes=10)
+    >>> type(net).__name__
+    'DenseNet'
+    """
     return get_densenet(201, **kwargs)

@@ -128,6 +128,11 @@ def make_aux(classes: int) -> nn.HybridSequential:
 class Inception3(HybridBlock):
     """Filters of several shapes side by side; for 299 by 299 images.
 
+    Parameters
+    ----------
+    classes
+        Number of classes of the output layer.
+
     >>> len(mx.gluon.model_zoo.vision.Inception3(classes=10).features)
     20
     """
@@ -171,5 +176,19 @@ def inception_v3(
     root: str | None = None,
     **kwargs: Any,
 ) -> Inception3:
-    """Return Inception v3, trained if wanted; `root` is the folder of model files."""
+    """Return Inception v3, trained if wanted; `root` is the folder of model files.
+
+    Parameters
+    ----------
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.inception_v3(classes=10)
+    >>> type(net).__name__
+    'Inception3'
+    """
     return load_pretrained(Inception3(**kwargs), "inceptionv3", pretrained, ctx, root)

@@ -121,6 +121,13 @@ class LinearBottleneck(nn.HybridBlock):
 class MobileNet(HybridBlock):
     """Depthwise and pointwise convolutions by turns; `multiplier` scales all channels.
 
+    Parameters
+    ----------
+    multiplier
+        Factor of the number of channels.
+    classes
+        Number of classes of the output layer.
+
     >>> len(mx.gluon.model_zoo.vision.MobileNet(0.25, classes=10).features)
     83
     """
@@ -147,6 +154,13 @@ class MobileNet(HybridBlock):
 
 class MobileNetV2(nn.HybridBlock):
     """Linear bottlenecks with inverted residuals; `multiplier` scales all channels.
+
+    Parameters
+    ----------
+    multiplier
+        Factor of the number of channels.
+    classes
+        Number of classes of the output layer.
 
     >>> len(mx.gluon.model_zoo.vision.MobileNetV2(0.25, classes=10).features)
     24
@@ -194,7 +208,23 @@ def get_mobilenet(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNet:
-    """Return a MobileNet, trained if wanted."""
+    """Return a MobileNet, trained if wanted.
+
+    Parameters
+    ----------
+    multiplier
+        Factor of the number of channels.
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.get_mobilenet(0.5, classes=10)
+    >>> type(net).__name__
+    'MobileNet'
+    """
     net = MobileNet(multiplier, **kwargs)
     return load_pretrained(net, f"mobilenet{_suffix(multiplier)}", pretrained, ctx, root)
 
@@ -206,46 +236,142 @@ def get_mobilenet_v2(
     root: str | None = None,
     **kwargs: Any,
 ) -> MobileNetV2:
-    """Return a MobileNetV2, trained if wanted."""
+    """Return a MobileNetV2, trained if wanted.
+
+    Parameters
+    ----------
+    multiplier
+        Factor of the number of channels.
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.get_mobilenet_v2(0.5, classes=10)
+    >>> type(net).__name__
+    'MobileNetV2'
+    """
     net = MobileNetV2(multiplier, **kwargs)
     return load_pretrained(net, f"mobilenetv2_{_suffix(multiplier)}", pretrained, ctx, root)
 
 
 def mobilenet1_0(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with all its channels."""
+    """Return MobileNet with all its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet1_0(classes=10)
+    >>> type(net).__name__
+    'MobileNet'
+    """
     return get_mobilenet(1.0, **kwargs)
 
 
 def mobilenet0_75(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with three quarters of its channels."""
+    """Return MobileNet with three quarters of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet0_75(classes=10)
+    >>> type(net).__name__
+    'MobileNet'
+    """
     return get_mobilenet(0.75, **kwargs)
 
 
 def mobilenet0_5(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with half of its channels."""
+    """Return MobileNet with half of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet0_5(classes=10)
+    >>> type(net).__name__
+    'MobileNet'
+    """
     return get_mobilenet(0.5, **kwargs)
 
 
 def mobilenet0_25(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with a quarter of its channels."""
+    """Return MobileNet with a quarter of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet0_25(classes=10)
+    >>> type(net).__name__
+    'MobileNet'
+    """
     return get_mobilenet(0.25, **kwargs)
 
 
 def mobilenet_v2_1_0(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with all its channels."""
+    """Return MobileNetV2 with all its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_1_0(classes=10)
+    >>> type(net).__name__
+    'MobileNetV2'
+    """
     return get_mobilenet_v2(1.0, **kwargs)
 
 
 def mobilenet_v2_0_75(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with three quarters of its channels."""
+    """Return MobileNetV2 with three quarters of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_75(classes=10)
+    >>> type(net).__name__
+    'MobileNetV2'
+    """
     return get_mobilenet_v2(0.75, **kwargs)
 
 
 def mobilenet_v2_0_5(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with half of its channels."""
+    """Return MobileNetV2 with half of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_5(classes=10)
+    >>> type(net).__name__
+    'MobileNetV2'
+    """
     return get_mobilenet_v2(0.5, **kwargs)
 
 
 def mobilenet_v2_0_25(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with a quarter of its channels."""
+    """Return MobileNetV2 with a quarter of its channels.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_25(classes=10)
+    >>> type(net).__name__
+    'MobileNetV2'
+    """
     return get_mobilenet_v2(0.25, **kwargs)

@@ -69,6 +69,17 @@ class _BlockV1(HybridBlock):
 class BasicBlockV1(_BlockV1):
     """Two 3x3 convolutions, for nets of 18 and 34 layers.
 
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    stride
+        Step of the first convolution.
+    downsample
+        Whether the shortcut is a convolution, to change the size.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+
     >>> block = mx.gluon.model_zoo.vision.BasicBlockV1(4, stride=2, downsample=True)
     >>> block.initialize()
     >>> block(nd.ones((1, 2, 8, 8))).shape
@@ -97,6 +108,17 @@ class BasicBlockV1(_BlockV1):
 
 class BottleneckV1(_BlockV1):
     """1x1, 3x3 and 1x1 convolutions, for nets of 50 layers and more.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    stride
+        Step of the first convolution.
+    downsample
+        Whether the shortcut is a convolution, to change the size.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BottleneckV1(8, stride=2, downsample=True)
     >>> block.initialize()
@@ -130,6 +152,17 @@ class BottleneckV1(_BlockV1):
 
 class BasicBlockV2(HybridBlock):
     """Two 3x3 convolutions, each after its normalisation and ReLU.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    stride
+        Step of the first convolution.
+    downsample
+        Whether the shortcut is a convolution, to change the size.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BasicBlockV2(4, stride=2, downsample=True)
     >>> block.initialize()
@@ -165,6 +198,17 @@ class BasicBlockV2(HybridBlock):
 
 class BottleneckV2(HybridBlock):
     """1x1, 3x3 and 1x1 convolutions, each after its normalisation and ReLU.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    stride
+        Step of the first convolution.
+    downsample
+        Whether the shortcut is a convolution, to change the size.
+    in_channels
+        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BottleneckV2(8, stride=2, downsample=True)
     >>> block.initialize()
@@ -242,6 +286,19 @@ class _ResNet(HybridBlock):
 class ResNetV1(_ResNet):
     """Residual network; `thumbnail` leaves the images of CIFAR their small size.
 
+    Parameters
+    ----------
+    block
+        Class of the blocks.
+    layers
+        Number of blocks of each stage.
+    channels
+        Number of channels of each stage.
+    classes
+        Number of classes of the output layer.
+    thumbnail
+        Whether images are small, so that the first stage keeps their size.
+
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV1(vision.BasicBlockV1, [1], [4, 4], classes=3, thumbnail=True)
     >>> net.initialize()
@@ -276,6 +333,19 @@ class ResNetV1(_ResNet):
 
 class ResNetV2(_ResNet):
     """Residual network of pre-activated blocks.
+
+    Parameters
+    ----------
+    block
+        Class of the blocks.
+    layers
+        Number of blocks of each stage.
+    channels
+        Number of channels of each stage.
+    classes
+        Number of classes of the output layer.
+    thumbnail
+        Whether images are small, so that the first stage keeps their size.
 
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV2(vision.BasicBlockV2, [1], [4, 4], classes=3, thumbnail=True)
@@ -336,7 +406,25 @@ def get_resnet(
     root: str | None = None,
     **kwargs: Any,
 ) -> _ResNet:
-    """Return a ResNet of version 1 or 2 and 18, 34, 50, 101 or 152 layers, trained if wanted."""
+    """Return a ResNet of version 1 or 2 and 18, 34, 50, 101 or 152 layers, trained if wanted.
+
+    Parameters
+    ----------
+    version
+        Version of the network.
+    num_layers
+        Number of layers, which names the variant.
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.get_resnet(1, 18, classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     assert num_layers in resnet_spec, (
         f"Invalid number of layers: {num_layers}. Options are {resnet_spec.keys()}"
     )
@@ -348,50 +436,150 @@ def get_resnet(
 
 
 def resnet18_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 18 layers."""
+    """Return ResNet v1 of 18 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet18_v1(classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     return get_resnet(1, 18, **kwargs)
 
 
 def resnet34_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 34 layers."""
+    """Return ResNet v1 of 34 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet34_v1(classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     return get_resnet(1, 34, **kwargs)
 
 
 def resnet50_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 50 layers."""
+    """Return ResNet v1 of 50 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet50_v1(classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     return get_resnet(1, 50, **kwargs)
 
 
 def resnet101_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 101 layers."""
+    """Return ResNet v1 of 101 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet101_v1(classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     return get_resnet(1, 101, **kwargs)
 
 
 def resnet152_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 152 layers."""
+    """Return ResNet v1 of 152 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet152_v1(classes=10)
+    >>> type(net).__name__
+    'ResNetV1'
+    """
     return get_resnet(1, 152, **kwargs)
 
 
 def resnet18_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 18 layers."""
+    """Return ResNet v2 of 18 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet18_v2(classes=10)
+    >>> type(net).__name__
+    'ResNetV2'
+    """
     return get_resnet(2, 18, **kwargs)
 
 
 def resnet34_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 34 layers."""
+    """Return ResNet v2 of 34 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet34_v2(classes=10)
+    >>> type(net).__name__
+    'ResNetV2'
+    """
     return get_resnet(2, 34, **kwargs)
 
 
 def resnet50_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 50 layers."""
+    """Return ResNet v2 of 50 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet50_v2(classes=10)
+    >>> type(net).__name__
+    'ResNetV2'
+    """
     return get_resnet(2, 50, **kwargs)
 
 
 def resnet101_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 101 layers."""
+    """Return ResNet v2 of 101 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet101_v2(classes=10)
+    >>> type(net).__name__
+    'ResNetV2'
+    """
     return get_resnet(2, 101, **kwargs)
 
 
 def resnet152_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 152 layers."""
+    """Return ResNet v2 of 152 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.resnet152_v2(classes=10)
+    >>> type(net).__name__
+    'ResNetV2'
+    """
     return get_resnet(2, 152, **kwargs)

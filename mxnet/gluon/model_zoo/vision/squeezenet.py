@@ -42,6 +42,13 @@ def _make_fire(
 class SqueezeNet(HybridBlock):
     """Fires and poolings, without dense layers; for 224 by 224 images.
 
+    Parameters
+    ----------
+    version
+        Version of the network.
+    classes
+        Number of classes of the output layer.
+
     >>> len(mx.gluon.model_zoo.vision.SqueezeNet("1.1", classes=10).features)
     14
     """
@@ -84,10 +91,30 @@ def get_squeezenet(
 
 
 def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
-    """Return SqueezeNet 1.0."""
+    """Return SqueezeNet 1.0.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.squeezenet1_0(classes=10)
+    >>> type(net).__name__
+    'SqueezeNet'
+    """
     return get_squeezenet("1.0", **kwargs)
 
 
 def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
-    """Return SqueezeNet 1.1, which computes less than half as much."""
+    """Return SqueezeNet 1.1, which computes less than half as much.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.squeezenet1_1(classes=10)
+    >>> type(net).__name__
+    'SqueezeNet'
+    """
     return get_squeezenet("1.1", **kwargs)

@@ -35,6 +35,17 @@ vgg_spec = {
 class VGG(HybridBlock):
     """Stages of small convolutions, each ended by a pooling, and three dense layers.
 
+    Parameters
+    ----------
+    layers
+        Number of blocks of each stage.
+    filters
+        Number of channels of each stage.
+    classes
+        Number of classes of the output layer.
+    batch_norm
+        Whether to normalize after convolutions.
+
     >>> net = mx.gluon.model_zoo.vision.VGG([1, 1], [4, 8], classes=10)
     >>> len(net.features)
     10
@@ -98,47 +109,143 @@ def get_vgg(
     root: str | None = None,
     **kwargs: Any,
 ) -> VGG:
-    """Return a VGG of 11, 13, 16 or 19 layers, trained if wanted."""
+    """Return a VGG of 11, 13, 16 or 19 layers, trained if wanted.
+
+    Parameters
+    ----------
+    num_layers
+        Number of layers, which names the variant.
+    pretrained
+        Whether to load trained parameters; a string names a torch checkpoint that has them.
+    ctx
+        Device, or list of devices, to put the parameters on.
+    root
+        Folder of the model files.
+
+    >>> net = mx.gluon.model_zoo.vision.get_vgg(11, classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     layers, filters = vgg_spec[num_layers]
     name = f"vgg{num_layers}" + ("_bn" if kwargs.get("batch_norm") else "")
     return load_pretrained(VGG(layers, filters, **kwargs), name, pretrained, ctx, root)
 
 
 def vgg11(**kwargs: Any) -> VGG:
-    """Return VGG of 11 layers."""
+    """Return VGG of 11 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg11(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(11, **kwargs)
 
 
 def vgg13(**kwargs: Any) -> VGG:
-    """Return VGG of 13 layers."""
+    """Return VGG of 13 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg13(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(13, **kwargs)
 
 
 def vgg16(**kwargs: Any) -> VGG:
-    """Return VGG of 16 layers."""
+    """Return VGG of 16 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg16(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(16, **kwargs)
 
 
 def vgg19(**kwargs: Any) -> VGG:
-    """Return VGG of 19 layers."""
+    """Return VGG of 19 layers.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg19(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(19, **kwargs)
 
 
 def vgg11_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 11 layers with batch normalisation."""
+    """Return VGG of 11 layers with batch normalisation.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg11_bn(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(11, **{**kwargs, "batch_norm": True})
 
 
 def vgg13_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 13 layers with batch normalisation."""
+    """Return VGG of 13 layers with batch normalisation.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg13_bn(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(13, **{**kwargs, "batch_norm": True})
 
 
 def vgg16_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 16 layers with batch normalisation."""
+    """Return VGG of 16 layers with batch normalisation.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg16_bn(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(16, **{**kwargs, "batch_norm": True})
 
 
 def vgg19_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 19 layers with batch normalisation."""
+    """Return VGG of 19 layers with batch normalisation.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.vgg19_bn(classes=10)
+    >>> type(net).__name__
+    'VGG'
+    """
     return get_vgg(19, **{**kwargs, "batch_norm": True})
