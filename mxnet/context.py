@@ -132,7 +132,7 @@ def torch_device(ctx: Context) -> torch.device:
 
 def context_of(tensor: torch.Tensor) -> Context:
     """Return the context that a tensor's device stands for by itself."""
-    return _CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
+    return CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -212,7 +212,7 @@ def current_context() -> Context:
     cpu(0)
     """
     stack = _scopes.stack
-    return stack[-1] if stack else _CPU_0
+    return stack[-1] if stack else CPU_0
 
 
 def listed_contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
@@ -226,5 +226,5 @@ def listed_contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
-_CPU_0 = Context("cpu", 0)
+CPU_0 = Context("cpu", 0)
 _CPU_DEVICE = torch.device("cpu")

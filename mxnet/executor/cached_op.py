@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,20 +14,21 @@ from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.freed_graphs import IntegerInGraph
-from ..imperative.handle import current, plain, wrap, wrap_plain
+from ..imperative.handle import current, plain, wrap
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
+from ..ops.interpreters import Interpreter
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .integers import integer_kernels, tensor_of
 from .joint_outputs import INLINE_LIMIT, is_divided, together
-from .program import KERNEL_ERRORS, Program
+from .monitoring.op_hook import Callback, OpHook
+from .program import Program
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
-Hook = Callable[[str, str, NDArray], None]
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
 
 
@@ -52,7 +53,6 @@ class CachedOp:
         "_divided",
         "_flags",
         "_hook",
-        "_hook_all",
         "_kernels",
         "_programs",
         "_sources",
@@ -72,8 +72,7 @@ class CachedOp:
         self._sources = open_sources(sym._graph)
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
         self._divided = is_divided(sym._graph, int(limit))
-        self._hook: Hook | None = None
-        self._hook_all = False
+        self._hook: OpHook | None = None
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
@@ -105,7 +104,7 @@ class CachedOp:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
         program = self._program(device, feed)
-        made = program.run(feed) if self._hook is None else self._run_hooked(program, feed)
+        made = program.run(feed) if self._hook is None else program.run(feed, self._hook)
         if self._divided and state.recording:
             made = together(made)
         cls = type(args[0]) if args else NDArray
@@ -170,30 +169,9 @@ class CachedOp:
 
     # -- looking inside -----------------------------------------------------------------------
 
-    def _register_op_hook(self, callback: Hook | None, monitor_all: bool = False) -> None:
+    def _register_op_hook(self, callback: Callback | None, monitor_all: bool = False) -> None:
         """Call ``callback(name, operator, array)`` for every result, perhaps every input too."""
-        self._hook, self._hook_all = callback, monitor_all
-
-    def _run_hooked(self, program: Program, feed: Sequence[Tensor]) -> list[Tensor]:
-        values = program._start(feed)
-        for position, (step, node) in enumerate(zip(program.steps, program.nodes, strict=True)):
-            name = node.op.name
-            if self._hook_all:
-                for entry, label in zip(node.inputs, node.input_names, strict=True):
-                    value = values[program._first_slot[entry.node] + entry.index]
-                    self._show(f"{node.name}_{label}", name, value)
-            try:
-                program._do(step._replace(dead=()), node, values)
-            except KERNEL_ERRORS as error:
-                raise program._explain(position, feed, values, error) from error
-            for i, label in enumerate(node.output_names()):
-                self._show(label, name, values[step.first + i])
-            for slot in step.dead:
-                values[slot] = None
-        return program.finished([values[slot] for slot in program.heads])
-
-    def _show(self, name: str, operator: str, tensor: Tensor) -> None:
-        self._hook(name, operator, wrap_plain(NDArray, tensor.detach()))
+        self._hook = None if callback is None else OpHook(callback, monitor_all)
 
     def __reduce__(self) -> tuple:
         return CachedOp, (self._sym, self._flags)
@@ -206,12 +184,9 @@ class Prepared(Program):
         super().__init__(*args, **options)
         self._passed = [i for i, e in enumerate(self.graph.heads) if e.node.op is None]
 
-    def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
+    def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
-        return self.finished(super().run(feed))
-
-    def finished(self, heads: list[Tensor]) -> list[Tensor]:
-        """Return the heads with copies of those that are inputs."""
+        heads = super().run(feed, *watchers)
         for i in self._passed:
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads

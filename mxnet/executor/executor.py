@@ -149,9 +149,7 @@ class Executor:
         grad_mode = torch.is_grad_enabled()
         torch._C._set_grad_enabled(tracked)
         try:
-            if self._watcher is None:
-                return program.run(feed)
-            return program.run_watched(feed, self._watcher)
+            return program.run(feed) if self._watcher is None else program.run(feed, self._watcher)
         finally:
             torch._C._set_grad_enabled(grad_mode)
 

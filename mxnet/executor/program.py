@@ -7,7 +7,7 @@ when it is run again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,33 +22,12 @@ from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS
 from ..ops.fused.fallback import Fallback
+from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
 from .schedule import Scheduler, Step, Wrap
 from .straight_line import compile_steps, where
 
-__all__ = ["KERNEL_ERRORS", "Program", "Step", "Watching"]
-
-
-class Watching(Protocol):
-    """Who looks on while a program runs."""
-
-    def before(self, node: Node, step: Step, arguments: list[Tensor | None]) -> tuple[list, dict]:
-        """Return the arguments and attributes to run a step with."""
-
-    def after(self, node: Node, results: Sequence[Tensor]) -> None:
-        """See what it made."""
-
-
-def _call(step: Step, node: Node, arguments: list[Any], attrs: Mapping[str, Any]) -> Any:
-    """Run one step, through the active interpreters if there are any."""
-    if not interpreters.graphs:
-        return step.call(arguments, attrs)
-    assert node.op is not None
-
-    def kernel(*tensors: Any, **attributes: Any) -> Any:
-        return step.call(list(tensors), attributes)
-
-    return interpreters.run_step(node.op, kernel, arguments, attrs)
+__all__ = ["Program", "Step"]
 
 
 class Program:
@@ -113,11 +92,14 @@ class Program:
         self._function: Callable | None = None
         self._runs = 0
 
-    def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
-        """Return the heads' values for one tensor per variable, in the order of `variables`."""
+    def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
+        """Return the heads' values for one tensor per variable, in the order of `variables`.
+
+        Watchers are interpreters for this run alone.
+        """
         function = self._function
-        if function is None or interpreters.graphs:
-            return self._run_steps(feed)
+        if function is None or interpreters.graphs or watchers:
+            return self._run_steps(feed, (*interpreters.graphs, *watchers))
         try:
             heads = function(feed)
         except Fallback:
@@ -127,37 +109,46 @@ class Program:
             raise self._explain(position, feed, values, error) from error
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
-    def _run_steps(self, feed: Sequence[Tensor]) -> list[Tensor]:
-        values = self._start(feed)
-        position = -1
+    def _run_steps(self, feed: Sequence[Tensor], stack: Sequence[Interpreter] = ()) -> list[Tensor]:
+        values: list[Tensor | None] = [None] * self._slots
+        values[1 : 1 + len(feed)] = feed
         try:
             for position, step in enumerate(self._steps):
-                self._do(step, self.nodes[position], values)
+                made = self._call(position, step, feed, values, stack)
+                if step.count == 1 and not isinstance(made, tuple):
+                    values[step.first] = made
+                else:
+                    values[step.first : step.first + step.count] = made
+                for slot in step.dead:
+                    values[slot] = None
         except Fallback:
             return self._unoptimized().run(feed)
-        except KERNEL_ERRORS as error:
-            raise self._explain(position, feed, values, error) from error
-        self._runs += 1
-        if self._runs > 1 and self._devices is None:
+        self._runs += not stack
+        if self._runs > 1 and self._devices is None and self._function is None:
             self._function = compile_steps(self._steps, len(self.variables), self.heads)
         heads = [values[slot] for slot in self.heads]
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
-    def run_watched(self, feed: Sequence[Tensor], watcher: Watching) -> list[Tensor]:
-        """Run as `run` does, with somebody who looks on before and after each step."""
-        values = self._start(feed)
-        for position, (step, node) in enumerate(zip(self.steps, self.nodes, strict=True)):
-            arguments, attrs = watcher.before(node, step, [values[i] for i in step.inputs])
+    def _call(
+        self,
+        position: int,
+        step: Step,
+        feed: Sequence[Tensor],
+        values: list[Tensor | None],
+        stack: Sequence[Interpreter],
+    ) -> Any:
+        """Run one step through the interpreters; errors of its kernel name the node."""
+
+        def kernel(*tensors: Any, **attrs: Any) -> Any:
             try:
-                made = _call(step, node, arguments, attrs)
+                return step.call(tensors, attrs)
+            except Fallback:
+                raise
             except KERNEL_ERRORS as error:
                 raise self._explain(position, feed, values, error) from error
-            results = made if isinstance(made, tuple) else (made,)
-            values[step.first : step.first + step.count] = results[: step.count]
-            watcher.after(node, results)
-            for slot in step.dead:
-                values[slot] = None
-        return [values[slot] for slot in self.heads]
+
+        arguments = [values[i] for i in step.inputs]
+        return interpreters.run_node(stack, self.nodes[position], kernel, arguments, step.attrs)
 
     def _unoptimized(self) -> Program:
         """Return the program of the same graph with plain kernels."""
@@ -172,22 +163,6 @@ class Program:
                 optimized=False,
             )
         return self._plain
-
-    def _start(self, feed: Sequence[Tensor]) -> list[Tensor | None]:
-        values: list[Tensor | None] = [None] * self._slots
-        values[1 : 1 + len(feed)] = feed
-        return values
-
-    @staticmethod
-    def _do(step: Step, node: Node, values: list[Tensor | None]) -> None:
-        first, count = step.first, step.count
-        made = _call(step, node, [values[i] for i in step.inputs], step.attrs)
-        if count == 1 and not isinstance(made, tuple):
-            values[first] = made
-        else:
-            values[first : first + count] = made
-        for slot in step.dead:
-            values[slot] = None
 
     def _explain(
         self, position: int, feed: Sequence[Tensor], values: Any, error: Exception

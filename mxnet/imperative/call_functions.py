@@ -5,9 +5,11 @@ and values of its attributes, runs the kernel at once (the call cache); everythi
 through `apply`, and so does every error, so that a cold and a cached call say the same.
 
     def sum(data=None, axis=_Null, ..., out=None, name=None, **kwargs):
-        if (data.__class__ is _cls or data.__class__ is _twin) and out is None and ...:
-            key = (data._dtype, axis, axis.__class__, ...)
-            ... look up the bound kernel, run it on the tensor, wrap the result
+        kind_ = _type(data)
+        if (kind_ is _cls or kind_ is _twin) and out is None and ...:
+            key = (data._dtype, axis, _type(axis), ...)
+            run_, dtype_ = _calls[key]
+            ... run the bound kernel on the tensor, wrap the result
         return _general((data,), (axis, ...), out, kwargs, key)
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +25,13 @@ import torch
 from torch import Tensor
 
 from ..base import _Null
+from ..context import CPU_0, current_context
 from ..error import InvalidType, MXNetError
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
-from .handle import Handle, current, new_object, wrap_recorded
+from .handle import Handle, current, new_object, plain, wrap_recorded
 from .state import recording_scopes, state
 
 if TYPE_CHECKING:
@@ -52,11 +56,14 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_Tensor": Tensor,
         "_calls": {},
         "_cls": cls,
+        "_context": current_context,
         "_current": current,
+        "_default": CPU_0,
         "_errors": _ERRORS,
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_recording": recording_scopes,
+        "_type": type,
         "_wrap": _wrap,
     }
     general = _variadic_path if op.variadic is not None else _fixed_path
@@ -95,32 +102,45 @@ class _Names:
 # -- source code ------------------------------------------------------------------------------
 
 
-def _key(op: Op, names: _Names, first: str) -> str:
-    """Return the expression of the cache key: values and their types, zeros with their sign."""
-    parts = [first]
-    for name in names.attributes:
+def _attribute_keys(op: Op, attributes: Sequence[str]) -> list[str]:
+    """Return the parts of a cache key: values and their types, zeros with their sign."""
+    parts = []
+    for name in attributes:
         label = op.attributes[name].type.label.removesuffix(" or None")
-        if label == "float":
-            parts.append(f"{name} or str({name})")  # 0.0 and -0.0 are equal keys, their text not
+        if label == "float":  # 0.0 and -0.0 are equal keys, their text is not
+            absent = f"{name} is _Null or {name} is None"
+            parts.append(f"{name} if {absent} else {name} or str({name})")
         elif label == "tuple of <float>":
             parts.append(f"str({name})")
         else:
             parts.append(name)
-        parts.append(f"{name}.__class__")
-    return f"({', '.join(parts)},)"
+        parts.append(f"_type({name})")
+    return parts
 
 
-_WRAP_ONE = """\
-            if _recording or out_tensor.__class__ is not _Tensor:
-                return _wrap(out_tensor, {sources})
-            made_ = _new({first}.__class__)
-            made_._data = out_tensor
+def _key(op: Op, names: _Names, first: Sequence[str]) -> str:
+    """Return the expression of the cache key.
+
+    Most calls give one attribute at most, the first; then the others are no part of the key.
+    """
+    head, *rest = names.attributes or [None]
+    if head is None:
+        return first[0] if len(first) == 1 else f"({', '.join(first)},)"
+    short = f"({', '.join([*first, *_attribute_keys(op, [head])])},)"
+    if not rest:
+        return short
+    full = f"({', '.join([*first, *_attribute_keys(op, names.attributes)])},)"
+    return f"{short} if {' is '.join(rest)} is _Null else {full}"
+
+
+_WRAP = """\
+            made_ = _new({kind})
+            made_._data = out_
             made_._tracked = None
-            made_._dtype = out_tensor.dtype
-            made_._ctx = {first}._ctx
+            made_._dtype = {dtype}
+            made_._ctx = {ctx}
             made_._grad = None
-            return made_
-"""
+            return made_"""
 
 
 def _attribute_tuple(names: _Names) -> str:
@@ -133,52 +153,65 @@ def _fixed_source(op: Op, names: _Names) -> str:
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     everything = f"({', '.join(inputs)},)" if inputs else "()"
     lines = [f"def call({', '.join(parameters)}):", "    key = None"]
-    if inputs and not op.free_attributes:
-        first = inputs[0]
-        optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
-        optional.discard(first)  # its dtype and context decide: a call without it is not cached
-        tests = [
-            f"({i}.__class__ is {first}.__class__ or {i} is None)"
-            if i in optional
-            else f"{i}.__class__ is {first}.__class__"
-            for i in inputs[1:]
-        ]
-        tests.insert(0, f"({first}.__class__ is _cls or {first}.__class__ is _twin)")
-        absent = "".join(f", {i} is None" for i in inputs if i in optional)
-        key = _key(op, names, f"{first}._dtype{absent}")
-        xs = [f"tensor{n}_" for n in range(len(inputs))]
-        reads = [
-            f"            {x} = None if {i} is None else {i}._data"
-            if i in optional
-            else f"            {x} = {i}._data"
-            for x, i in zip(xs, inputs, strict=True)
-        ]
-        missing = " or ".join(
-            f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
-            for x, i in zip(xs, inputs, strict=True)
-        )
-        currents = [
-            f"                {x} = None if {i} is None else _current({i})"
-            if i in optional
-            else f"                {x} = _current({i})"
-            for x, i in zip(xs, inputs, strict=True)
-        ]
-        lines += [
-            f"    if {' and '.join(tests)} and out is None and not kwargs and not _interpreters:",
-            "        try:",
-            f"            key = {key}",
-            "            run = _calls[key]",
-            *reads,
-            f"            if _recording or {missing}:",
-            *currents,
-            f"            out_tensor = run({', '.join(xs)})",
-            "        except _errors:  # not cached, or the general path explains the error",
-            "            pass",
-            "        else:",
-            _WRAP_ONE.format(sources=everything, first=first).rstrip("\n"),
-        ]
+    if not op.free_attributes:
+        make = _fast_path_of_arrays if inputs else _fast_path_of_creation
+        lines += make(op, names, everything)
     lines.append(f"    return _general({everything}, {attributes}, out, kwargs, key)")
     return "\n".join(lines)
+
+
+def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
+    """Return the lines that run a cached call on arrays.
+
+    The dtypes of all inputs are in the key, so the cache also knows that of the result.
+    """
+    inputs, first = names.inputs, names.inputs[0]
+    optional = {i.name for i in op.inputs if i.optional or i.name in op.optional}
+    optional.discard(first)  # its class and context decide: a call without it is not cached
+    tests = [
+        f"({i} is None or _type({i}) is kind_)" if i in optional else f"_type({i}) is kind_"
+        for i in inputs[1:]
+    ]
+    tests.insert(0, "(kind_ is _cls or kind_ is _twin)")
+    absent = {i: f"None if {i} is None else " if i in optional else "" for i in inputs}
+    dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
+    xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
+    missing = " or ".join(
+        f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
+        for i, x in xs.items()
+    )
+    return [
+        f"    kind_ = _type({first})",
+        f"    if {' and '.join(tests)} and out is None and not kwargs and not _interpreters:",
+        "        try:",
+        f"            key = {_key(op, names, dtypes)}",
+        "            run_, dtype_ = _calls[key]",
+        *(f"            {x} = {absent[i]}{i}._data" for i, x in xs.items()),
+        f"            if _recording or {missing}:",
+        *(f"                {x} = {absent[i]}_current({i})" for i, x in xs.items()),
+        f"            out_ = run_({', '.join(xs.values())})",
+        "        except _errors:  # not cached, or the general path explains the error",
+        "            pass",
+        "        else:",
+        "            if _recording or dtype_ is None:",
+        f"                return _wrap(out_, {everything})",
+        _WRAP.format(kind="kind_", dtype="dtype_", ctx=f"{first}._ctx"),
+    ]
+
+
+def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
+    """Return the lines that run a cached call of an operator without inputs, on ``cpu(0)``."""
+    return [
+        "    if out is None and not kwargs and not _interpreters and _context() is _default:",
+        "        try:",
+        f"            key = {_key(op, names, ['None'])}",
+        "            run_, dtype_ = _calls[key]",
+        "            out_ = run_()",
+        "        except _errors:",
+        "            pass",
+        "        else:",
+        _WRAP.format(kind="_cls", dtype="dtype_", ctx="None"),
+    ]
 
 
 def _variadic_source(op: Op, names: _Names) -> str:
@@ -188,28 +221,30 @@ def _variadic_source(op: Op, names: _Names) -> str:
     lines = [f"def call({', '.join(parameters)}):", "    key = None"]
     if not op.free_attributes:
         lines += [
-            "    if len(args) == 1 and (args[0].__class__ is list or args[0].__class__ is tuple):",
+            "    if len(args) == 1 and (_type(args[0]) is tuple or _type(args[0]) is list):",
             "        args = tuple(args[0])",
             "    if args and out is None and not kwargs and not _interpreters:",
             "        try:",
-            f"            key = {_key(op, names, 'len(args)')}",
-            "            run = _calls[key]",
-            "            kind = args[0].__class__",
-            "            if kind is not _cls and kind is not _twin:",
+            "            kind_, dtype_ = _type(args[0]), args[0]._dtype",
+            "            if kind_ is not _cls and kind_ is not _twin:",
             "                raise TypeError",
-            "            tensors = []",
-            "            for array in args:",
-            "                if array.__class__ is not kind:",
+            f"            key = {_key(op, names, ['len(args)', 'dtype_'])}",
+            "            run_, made_dtype_ = _calls[key]",
+            "            tensors_ = []",
+            "            for array_ in args:",
+            "                if _type(array_) is not kind_ or array_._dtype is not dtype_:",
             "                    raise TypeError",
-            "                x = array._data",
-            "                if _recording or x is None:",
-            "                    x = _current(array)",
-            "                tensors.append(x)",
-            "            out_tensor = run(*tensors)",
+            "                x_ = array_._data",
+            "                if _recording or x_ is None:",
+            "                    x_ = _current(array_)",
+            "                tensors_.append(x_)",
+            "            out_ = run_(*tensors_)",
             "        except _errors:",
             "            pass",
             "        else:",
-            _WRAP_ONE.format(sources="args", first="args[0]").rstrip("\n"),
+            "            if _recording or made_dtype_ is None:",
+            "                return _wrap(out_, args)",
+            _WRAP.format(kind="kind_", dtype="made_dtype_", ctx="args[0]._ctx"),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
     return "\n".join(lines)
@@ -236,7 +271,7 @@ def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Calla
         raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
         made = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
         if key is not None:
-            _remember(op, calls, key, inputs, raw)
+            _remember(op, calls, key, inputs, raw, made)
         return made
 
     return general
@@ -259,8 +294,11 @@ def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Ca
         if op.count is not None:
             _check_count(op, raw, len(args))
         made = apply(op, args, raw, out, cls=cls)
-        if key is not None and all(type(a) is type(args[0]) for a in args):
-            _remember(op, calls, key, args, raw)
+        first = args[0] if args else None
+        if key is not None and all(
+            type(a) is type(first) and a._dtype is first._dtype for a in args
+        ):
+            _remember(op, calls, key, args, raw, made)
         return made
 
     return general
@@ -301,9 +339,16 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
 # -- the call cache ---------------------------------------------------------------------------
 
 
-def _remember(op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any]) -> None:
-    """Cache the bound kernel of a call that has worked."""
+def _remember(
+    op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any], made: Any
+) -> None:
+    """Cache the bound kernel of a call that has worked, and the dtype of what it made.
+
+    The dtype is None where there are several results.
+    """
     if len(calls) >= MAX_CACHED_ATTRS:
+        return
+    if not inputs and (isinstance(made, list) or made._ctx is not None or not plain(made).is_cpu):
         return
     attrs = op.parse(raw)
     if op.variadic is None and op.optional:
@@ -311,7 +356,12 @@ def _remember(op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, An
         if given != list(op.wanted_inputs(attrs)):
             return
     try:
-        calls[key] = _bind(op, inputs[0]._dtype, attrs)
+        fast = None
+        if key not in calls:  # else the fast kernel has just refused such a call
+            dtypes = {a._dtype for a in inputs if a is not None}
+            fast = op.fast_kernel(dtypes.pop() if len(dtypes) == 1 else None, attrs)
+        bound = _bind(op, attrs) if fast is None else fast
+        calls[key] = bound, None if isinstance(made, list) else made._dtype
     except TypeError:  # a list is among the attributes: no key
         return
 
@@ -327,23 +377,19 @@ def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
     return cast
 
 
-def _bind(op: Op, dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+def _bind(op: Op, attrs: dict[str, Any]) -> Callable:
     """Return a function of tensors with the attributes filled in."""
-    kernel = op.fast_kernel(dtype, attrs)
-    if kernel is not None:
-        return kernel
     if op.facts.straight_through and not attrs["dtype"].is_floating_point:
         return _refusing_members(op.kernel, attrs)
     kernel, parameter = op.kernel, op.context_parameter
     if parameter is not None:
 
         def in_context(*tensors: Tensor) -> Any:
-            first = tensors[0]
-            if first.is_cpu:
+            if not tensors or tensors[0].is_cpu:
                 context = _ON_CPU[state.training]
             else:
-                context = OpContext(state.training, first.device)
+                context = OpContext(state.training, tensors[0].device)
             return kernel(*tensors, **attrs, **{parameter: context})
 
         return in_context
-    return (lambda *tensors: kernel(*tensors, **attrs)) if attrs else kernel
+    return partial(kernel, **attrs) if attrs else kernel

@@ -13,6 +13,7 @@ from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
+from ..imperative.call_functions import make_call_function
 from ..imperative.handle import Handle, plain, wrap_plain
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
@@ -126,8 +127,13 @@ def _filled(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) 
             f"Operator {op.name} inferring shapes failed: shape {shape} has an unknown size; "
             "in legacy mode 0 and () mean unknown. Give sizes of at least 1, or use mx.np_shape()."
         )
-    raw = {"shape": shape, "dtype": torch.float32 if dtype is None else dtype, **kwargs}
-    return apply(op, (), raw, cls=NDArray, ctx=_context(ctx))
+    dtype = torch.float32 if dtype is None else dtype
+    if ctx is None:
+        return _FILL[op](shape, dtype=dtype, **kwargs)
+    return apply(op, (), {"shape": shape, "dtype": dtype, **kwargs}, cls=NDArray, ctx=_context(ctx))
+
+
+_FILL = {op: make_call_function(op, NDArray) for op in (operators.zeros, operators.ones)}
 
 
 def zeros(

@@ -22,6 +22,21 @@ def index_error(index: int, axis: int, size: int) -> IndexError:
     return IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
 
 
+def is_basic(key: Any) -> bool:
+    """Return whether torch reads a key as MXNet does: numbers and slices that select something.
+
+    ``x[:]`` and ``x[()]``, which are the legacy array itself, do not count.
+    """
+    if type(key) is slice:
+        return key.start is not None or key.stop is not None
+    if type(key) is not tuple:
+        return type(key) is int
+    for item in key:
+        if type(item) is not int and type(item) is not slice:
+            return False
+    return len(key) > 0
+
+
 def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
     """Return the part of a tensor that a key names.
 

@@ -22,14 +22,15 @@ from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach, run_backward
-from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
+from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_plain, writable
 from ..imperative.integers import derive
-from ..imperative.state import backward_mode, state
+from ..imperative.state import backward_mode, recording_scopes, state
 from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
 from ..ops.tensor.reshape_codes import resolve_reshape
 from ..ops.tensor.shape_changing import expand_dims, flatten, squeeze, transpose
 from . import indexing
+from .indexing import is_basic
 from .one_element import convertible
 from .printing import html, text
 
@@ -319,11 +320,14 @@ class NDArray(NDArrayMethods):
         """
         sizes = shape[0] if len(shape) == 1 else None
         if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
-            try:  # nothing to resolve
-                return wrap(type(self), current(self).reshape(sizes), self._ctx)
+            try:  # nothing to resolve; torch parses numbers faster than a tuple
+                data = self._data
+                if recording_scopes or data is None:
+                    data = current(self)
+                return wrap(type(self), data.reshape(*sizes), self._ctx)
             except IntegerInGraph:
                 return self._view(lambda t: t.reshape(sizes))
-            except RuntimeError:
+            except (RuntimeError, TypeError):
                 pass
         reverse = kwargs.pop("reverse", False)
         if not shape:
@@ -401,6 +405,25 @@ class NDArray(NDArrayMethods):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
+        data = self._data
+        if data is None or recording_scopes or not (type(key) is int or is_basic(key)):
+            return self._read(key)
+        try:
+            part = data[key]
+        except (IndexError, TypeError, ValueError):  # torch has no negative steps
+            return self._read(key)
+        if not part.ndim and not self.is_numpy:
+            return self._read(key)
+        array = new_object(type(self))
+        array._data = part if part.is_contiguous() else part.contiguous()
+        array._tracked = None
+        array._dtype = self._dtype
+        array._ctx = self._ctx
+        array._grad = None
+        return array
+
+    def _read(self, key: Any) -> NDArray:
+        """Return the part that any key selects."""
         if (
             key is Ellipsis
             or (type(key) is slice and key == _FULL)
@@ -414,6 +437,22 @@ class NDArray(NDArrayMethods):
         return wrap(type(self), part, self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        data, kind = self._data, type(value)
+        if data is not None and not recording_scopes and (type(key) is int or type(key) is slice):
+            try:
+                if kind is type(self):
+                    if value._dtype is self._dtype and value._data is not None:
+                        data[key] = value._data
+                        return
+                elif (kind is float or kind is int) and self._dtype.is_floating_point:
+                    data[key].fill_(value)
+                    return
+            except (IndexError, TypeError, ValueError, RuntimeError):
+                pass  # torch has no negative steps; other errors are explained below
+        self._write(key, value)
+
+    def _write(self, key: Any, value: Any) -> None:
+        """Write into the part that any key selects."""
         place = writable(self)
         if type(key) is slice and key == _FULL and isinstance(value, NDArray):
             source = plain(value)

@@ -13,7 +13,6 @@ from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach
 from ..imperative.handle import Handle, current, plain, wrap, writable
 from ..imperative.integers import derive
-from ..ndarray.indexing import read_row
 from ..ndarray.ndarray import NDArray
 from . import indexing
 
@@ -184,17 +183,14 @@ class ndarray(NDArray):
 
     # -- elements -----------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> ndarray:
+    def _read(self, key: Any) -> ndarray:
         try:
-            if type(key) is int and self._data is not None and self._data.ndim:
-                part = read_row(current(self), key, True)
-            else:
-                part = indexing.read(current(self), key)
+            part = indexing.read(current(self), key)
         except IntegerInGraph:
             return derive(self, lambda t: indexing.read(t, key))
         return wrap(type(self), part, self._ctx)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def _write(self, key: Any, value: Any) -> None:
         indexing.write(writable(self), key, value)
 
     def __len__(self) -> int:

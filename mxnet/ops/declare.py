@@ -217,15 +217,19 @@ class Op:
     def fast_path(self, rule: Callable) -> Callable:
         """Register kernels for the call cache: ``rule(dtype, attrs)`` returns one, or None.
 
-        It is asked once for fixed attributes (those given) and the dtype of the first input; the
-        kernel takes the tensors alone and need not look at either again.
+        It is asked once for fixed attributes (those given) and the dtype that all inputs have;
+        the kernel takes the tensors alone and need not look at either again. It may raise on
+        tensors that it is not made for; then the operator's own kernel takes its place. An
+        operator without inputs is asked with None, and its kernel puts the result on the CPU.
         """
         self.fast_path_rule = rule
         return rule
 
-    def fast_kernel(self, dtype: torch.dtype, attrs: Attrs) -> Callable | None:
+    def fast_kernel(self, dtype: torch.dtype | None, attrs: Attrs) -> Callable | None:
         """Return the kernel for fixed attributes (those given) and a dtype, if there is one."""
         if self.fast_path_rule is None or self.gradient_rule is not None:
+            return None
+        if dtype is None and (self.inputs or self.variadic):
             return None
         return self.fast_path_rule(dtype, attrs)
 

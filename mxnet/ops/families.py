@@ -141,10 +141,18 @@ def unary(
     declare = op(name, *aliases, shape=same, method=method, **facts)
     made = declare(document(function, name, doc, example))
     made.raw = kernel
-    made.fast_path(lambda dtype, attrs: kernel if dtype.is_floating_point else None)
+    made.fast_path(partial(float_kernel, kernel))
     if gradient is not None:
         made.gradient(gradient)
     return made
+
+
+def float_kernel(kernel: Kernel, dtype: torch.dtype, attrs: dict[str, Any]) -> Kernel | None:
+    """Return the kernel for floating-point arrays; torch's methods parse faster than functions."""
+    if not dtype.is_floating_point:
+        return None
+    name = getattr(kernel, "__name__", "")
+    return getattr(Tensor, name, kernel) if getattr(torch, name, None) is kernel else kernel
 
 
 def binary(

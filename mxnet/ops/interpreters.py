@@ -1,8 +1,8 @@
 """Interpreters: change or observe how operators run, for as long as they are active.
 
-Profiling, mixed precision and calibration are interpreters. An interpreter sees each operator
-call and decides what happens by calling ``proceed(tensors, attrs)``, which runs the interpreter
-below it and at last the kernel:
+Mixed precision, profiling, monitoring and calibration are interpreters. An interpreter sees each
+operator call and decides what happens by calling ``proceed(tensors, attrs)``, which runs the
+interpreter below it and at last the kernel:
 
 >>> class Count(Interpreter):
 ...     calls = 0
@@ -14,12 +14,15 @@ below it and at last the kernel:
 ...     _ = mx.nd.relu(x) + 1
 >>> count.calls
 2
+
+An interpreter that concerns one graph alone is not entered, but given to the run of its program.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -50,6 +53,10 @@ class Interpreter:
         """Run one operator; subclasses look at or change what goes in and comes out."""
         return proceed(tensors, attrs)
 
+    def run_node(self, node: Any, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
+        """Run one node of a graph; by default as any call of its operator."""
+        return self.run(node.op, tensors, attrs, proceed)
+
     def build(self, node: Any) -> None:
         """Look at or change a node that a function of `mx.sym` has just made."""
 
@@ -72,22 +79,18 @@ def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:
     """Run an eager call's kernel through the active interpreters."""
     if not eager:
         return op.kernel(*tensors, **attrs)
-    return _descend(tuple(eager), op, op.kernel, tensors, attrs)
+    return _descend([partial(i.run, op) for i in eager], op.kernel, tensors, attrs)
 
 
-def run_step(op: Op, kernel: Callable, tensors: Tensors, attrs: Attrs) -> Any:
-    """Run one step of a prepared graph through the active interpreters."""
-    return _descend(tuple(graphs), op, kernel, tensors, attrs)
-
-
-def _descend(
-    stack: tuple[Interpreter, ...], op: Op, kernel: Callable, tensors: Tensors, attrs: Attrs
+def run_node(
+    stack: Sequence[Interpreter], node: Any, kernel: Callable, tensors: Tensors, attrs: Attrs
 ) -> Any:
-    if not stack:
+    """Run the kernel of a node in a prepared graph through some interpreters."""
+    return _descend([partial(i.run_node, node) for i in stack], kernel, tensors, attrs)
+
+
+def _descend(runs: Sequence[Callable], kernel: Callable, tensors: Tensors, attrs: Attrs) -> Any:
+    if not runs:
         return kernel(*tensors, **attrs)
-    *below, innermost = stack
-
-    def proceed(tensors: Tensors, attrs: Attrs) -> Any:
-        return _descend(tuple(below), op, kernel, tensors, attrs)
-
-    return innermost.run(op, tensors, attrs, proceed)
+    *below, innermost = runs
+    return innermost(tensors, attrs, partial(_descend, below, kernel))

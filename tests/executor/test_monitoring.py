@@ -206,3 +206,39 @@ def test_errors_of_callbacks_stay_what_they_are():
     exe.set_monitor_callback(fail)
     with pytest.raises(KeyError, match="_mulscalar"):
         exe.forward()
+
+
+def test_errors_of_callbacks_are_not_taken_for_those_of_operators():
+    exe, _ = watched(sym.exp(x, name="exp"), x=(2,))
+
+    def fail(name, array):
+        raise ValueError(name)
+
+    exe.set_monitor_callback(fail)
+    with pytest.raises(ValueError, match=r"^exp_output$"):
+        exe.forward()
+
+
+def test_errors_of_watched_operators_name_the_node():
+    net = mx.gluon.SymbolBlock(sym.reshape(x, shape=(3, -1), name="bad"), x)
+    net.hybridize()
+    net(nd.ones((3, 2)))
+    net.register_op_hook(lambda name, op, array: None)
+    with pytest.raises(mx.MXNetError, match="bad"):
+        net(nd.ones((2, 2)))
+
+
+def test_other_interpreters_see_a_watched_run_too():
+    from mxnet.ops.interpreters import Interpreter
+
+    class Count(Interpreter):
+        calls = 0
+
+        def run(self, op, tensors, attrs, proceed):
+            self.calls += 1
+            return proceed(tensors, attrs)
+
+    exe, rows = watched(sym.exp(sym.elemwise_add(x, q, name="add"), name="exp"), x=(2,), q=(2,))
+    with Count() as count:
+        exe.forward()
+    assert count.calls == 2 and names(rows) == ["add_output", "exp_output"]

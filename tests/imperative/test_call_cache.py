@@ -142,6 +142,82 @@ def test_keys_keep_the_sign_of_an_optional_zero():
     from mxnet.imperative.call_functions import _key, _Names
     from mxnet.ops.nn.softmax import softmax
 
-    text = _key(softmax, _Names(softmax), "0")
-    keys = [eval(text, dict.fromkeys(softmax.attributes) | {"temperature": t}) for t in (0.0, -0.0)]
+    text = _key(softmax, _Names(softmax), ["0"])
+    given = dict.fromkeys(softmax.attributes) | {"_Null": object(), "_type": type}
+    keys = [eval(text, given | {"temperature": zero}) for zero in (0.0, -0.0)]
     assert keys[0] != keys[1]
+
+
+def test_keys_are_short_when_only_the_first_attribute_is_given():
+    from mxnet.imperative.call_functions import _key, _Names
+    from mxnet.ops.nn.softmax import softmax
+
+    text = _key(softmax, _Names(softmax), ["0"])
+    null = object()
+    absent = dict.fromkeys(softmax.attributes, null) | {"_Null": null, "_type": type}
+    head, *others = softmax.attributes
+    short = eval(text, absent | {head: 1})
+    assert short == (0, 1, int)
+    assert all(len(eval(text, absent | {other: 1})) > len(short) for other in others)
+
+
+def test_mixed_dtypes_after_equal_ones():
+    one, other = mx.np.ones((2,), dtype="float32"), mx.np.ones((2,), dtype="int32")
+    for arrays in ((one, one), (other, other), (one, other), (other, one)):
+        for _ in range(2):
+            made = mx.np.concatenate(arrays)
+            assert made.dtype == made.asnumpy().dtype and made.shape == (4,)
+    assert mx.np.concatenate((other, other)).dtype == "int32"
+
+
+def test_products_of_matrices_and_vectors_in_turn():
+    matrix, vector = nd.array([[1, 2], [3, 4]]), nd.array([1, 1])
+    for _ in range(3):
+        assert nd.dot(matrix, matrix).asnumpy().tolist() == [[7, 10], [15, 22]]
+        assert nd.dot(matrix, vector).asnumpy().tolist() == [3, 7]
+        assert nd.dot(vector, vector).asnumpy().tolist() == [2]
+
+
+def test_transposed_copies_are_never_views():
+    for shape in ((1, 3), (3, 1), (2, 3), (2, 3, 4), (3,)):
+        x = nd.zeros(shape)
+        for make in (nd.transpose, lambda a: nd.reshape(a, shape=(-1,))):
+            for _ in range(3):
+                made = make(x)
+                made[:] = 1
+                assert x.sum().asscalar() == 0
+
+
+def test_filled_arrays_follow_the_current_context():
+    for _ in range(3):
+        assert nd.zeros((2,)).context == mx.np.zeros((2,)).context == mx.cpu(0)
+        with mx.cpu(1):
+            assert nd.zeros((2,)).context == mx.np.zeros((2,)).context == mx.cpu(1)
+        assert nd.zeros((2,), dtype="int32").dtype == np.int32
+
+
+def test_basic_keys_read_as_all_others():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    x, y = nd.array(values), mx.np.array(values)
+    for key in (1, -1, slice(1), slice(-1, None), (0, 1), (slice(None), 2), (1, slice(0, 2), 3)):
+        assert x[key].asnumpy().tolist() == y[key].asnumpy().tolist() == values[key].tolist()
+    assert x[0, 1, 2].shape == (1,) and y[0, 1, 2].shape == ()
+    assert x[:, ::-1].asnumpy().tolist() == y[:, ::-1].asnumpy().tolist()
+    assert x[:] is x
+    for array in (x, y):
+        with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 2"):
+            array[5]
+        with pytest.raises(IndexError, match="out of bounds"):
+            array[5] = 1
+
+
+def test_basic_keys_write_as_all_others():
+    for make in (nd.array, mx.np.array):
+        x = make([[1, 2], [3, 4]])
+        x[0] = 7
+        x[-1:] = make([5, 6])
+        assert x.asnumpy().tolist() == [[7, 7], [5, 6]]
+        whole = make([1, 2], dtype="int32")
+        whole[0] = 2.9
+        whole[1] = make([4.5])[0]
+        assert whole.asnumpy().tolist() == [2, 4]

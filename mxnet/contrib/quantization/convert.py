@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from ... import ndarray, symbol
+from ... import autograd, ndarray, symbol
 from ...context import Context, cpu
 from ...error import MXNetError
+from ...executor.cached_op import CachedOp
 from ...gluon import HybridBlock, SymbolBlock
 from ...graph import Entry
 from ...graph.graph import Graph
@@ -322,23 +323,37 @@ def _collect(
     """Run the float model on the calibration data, and show the collector its outputs."""
     if calib_data is None:
         raise ValueError("calib_data must be provided when calib_mode is 'naive' or 'entropy'")
-    internals = sym.get_internals()
-    known = internals.list_outputs()
-    wanted = [name for name in known if name in collector.include_layer]
-    watched = symbol.Group([internals[known.index(name)] for name in wanted])
-    needed, seen = set(watched.list_arguments()), 0
-    states = {k: params[k].as_in_context(ctx) for k in watched.list_auxiliary_states()}
-    params = {k: v.as_in_context(ctx) for k, v in params.items() if k in needed}
+    model = CachedOp(_up_to(sym, collector.include_layer))
+
+    def observe(name: str, op_name: str, array: NDArray) -> None:
+        if name in collector.include_layer:
+            collector.collect(name, op_name, array)
+
+    model._register_op_hook(observe)
+    names, seen = model._sym.list_inputs(), 0
+    params = {k: v.as_in_context(ctx) for k, v in params.items() if k in names}
     for batch in _batches(calib_data):
         if limit is not None and seen >= limit:
             break
-        feed = {k: v for k, v in zip(data_names, batch, strict=False) if k in needed}
-        bound = watched.bind(ctx, {**params, **feed}, grad_req="null", aux_states=states)
-        for name, value in zip(wanted, bound.forward(is_train=False), strict=True):
-            collector.collect(name, "", value)
+        feed = {
+            name: value.as_in_context(ctx) for name, value in zip(data_names, batch, strict=False)
+        }
+        for name, value in feed.items():
+            observe(name, "", value)
+        with autograd.pause(train_mode=False):
+            model.run([feed[n] if n in feed else params[n] for n in names])
         seen += batch[0].shape[0]
     if not seen:
         raise MXNetError("calib_data has no batches; is it an iterator that was used up?")
+
+
+def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
+    """Return the part of a symbol that makes some outputs of its nodes, and nothing after them."""
+    internals = sym.get_internals()
+    wanted = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
+    made = symbol.Group(wanted)
+    used = {entry.node for node in made._graph.nodes for entry in node.inputs}
+    return symbol.Group([head for head in wanted if head._heads[0].node not in used])
 
 
 def _batches(data: Any) -> Iterator[list[NDArray]]:

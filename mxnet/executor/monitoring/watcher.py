@@ -7,61 +7,59 @@ views of what it reads, so that torch shows what flows into each of them and not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...graph.graph import Graph
 from ...graph.node import Entry, Node
+from ...ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 from ..differentiation import needs_head_gradient
-from ..schedule import ABSENT, Step
 from .names import gradient_rows, hidden_rows, input_rows
 
 Show = Callable[[str, Tensor], None]
 
 
-class Watcher:
+class Watcher(Interpreter):
     """Shows one run of a program, and remembers what backward needs to show itself."""
 
     def __init__(self, show: Show, inputs_too: bool, silent: bool = False) -> None:
         self._show, self._inputs_too, self._silent = show, inputs_too, silent
         self._views: dict[tuple[Node, int], Tensor] = {}
 
-    def before(self, node: Node, step: Step, arguments: list[Tensor | None]) -> tuple[list, dict]:
-        """Show a step's inputs; return arguments and attributes that let more be seen."""
+    def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
+        """Run a node with its hidden outputs switched on, and show what goes in and comes out."""
         if self._inputs_too and not self._silent:
-            present = [a for a, s in zip(arguments, step.inputs, strict=True) if s != ABSENT]
-            self._show_inputs(node, present)
-        self._split(node, step, arguments)
-        switch, _ = hidden_rows(node)
-        return arguments, step.attrs if switch is None else {**step.attrs, switch: True}
+            self._show_inputs(node, [t for t in tensors if t is not None])
+        switch, hidden = hidden_rows(node)
+        made = proceed(
+            self._split(node, tensors), attrs if switch is None else {**attrs, switch: True}
+        )
+        results = made if isinstance(made, tuple) else (made,)
+        if not self._silent:
+            for name, value in zip([*node.output_names(), *hidden], results, strict=False):
+                self._show(name, value)
+        return results[: node.outputs]
 
-    def after(self, node: Node, results: Sequence[Tensor]) -> None:
-        """Show what a step made."""
-        if self._silent:
-            return
-        _, hidden = hidden_rows(node)
-        for name, value in zip([*node.output_names(), *hidden], results, strict=False):
-            self._show(name, value)
-
-    def _show_inputs(self, node: Node, arguments: Sequence[Tensor | None]) -> None:
-        for entry, name, value in zip(node.inputs, input_rows(node), arguments, strict=False):
+    def _show_inputs(self, node: Node, present: Sequence[Tensor]) -> None:
+        for entry, name, value in zip(node.inputs, input_rows(node), present, strict=False):
             if entry.node.op is None:
                 self._show(entry.node.name, value)
             self._show(name, value)
 
-    def _split(self, node: Node, step: Step, arguments: list[Tensor | None]) -> None:
+    def _split(self, node: Node, tensors: Tensors) -> Tensors:
         """Give a node its own view of each input whose gradient is asked for."""
         if not torch.is_grad_enabled():
-            return
-        place = 0
-        for i, slot in enumerate(step.inputs):
-            if slot == ABSENT:
+            return tensors
+        views, place = list(tensors), 0
+        for i, tensor in enumerate(tensors):
+            if tensor is None:
                 continue
-            if isinstance(arguments[i], Tensor) and arguments[i].requires_grad:
-                view = arguments[i] = arguments[i].view_as(arguments[i])
-                self._views[node, place] = view
+            if isinstance(tensor, Tensor) and tensor.requires_grad:
+                views[i] = self._views[node, place] = tensor.view_as(tensor)
             place += 1
+        return views
 
     @property
     def views(self) -> tuple[Tensor, ...]:

@@ -29,9 +29,11 @@ __all__ = [
 ]
 
 
-def context_text(ctx: Any) -> str:
-    """Return the attribute that names a context; None is the current one."""
-    return str(current_context() if ctx is None else ctx)
+def context_text(F: Any, ctx: Any) -> str:
+    """Return the attribute that names a context; graphs name the current one too."""
+    if ctx is None:
+        return str(current_context()) if F.is_symbolic else ""
+    return str(ctx)
 
 
 def check_order(order: str) -> None:
@@ -41,7 +43,9 @@ def check_order(order: str) -> None:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, numbers.Integral) else tuple(int(n) for n in shape)
+    if type(shape) is not tuple and isinstance(shape, numbers.Integral):
+        return (int(shape),)
+    return tuple(map(int, shape))
 
 
 def _dtype(dtype: Any) -> Any:
@@ -55,7 +59,7 @@ def zeros(F, shape, dtype=None, order="C", ctx=None):
     (2, 3)
     """
     check_order(order)
-    return F._npi_zeros(shape=_shape(shape), ctx=context_text(ctx), dtype=_dtype(dtype))
+    return F._npi_zeros(shape=_shape(shape), ctx=context_text(F, ctx), dtype=_dtype(dtype))
 
 
 def ones(F, shape, dtype=onp.float32, order="C", ctx=None):
@@ -65,7 +69,7 @@ def ones(F, shape, dtype=onp.float32, order="C", ctx=None):
     array([1., 1.])
     """
     check_order(order)
-    return F._npi_ones(shape=_shape(shape), ctx=context_text(ctx), dtype=_dtype(dtype))
+    return F._npi_ones(shape=_shape(shape), ctx=context_text(F, ctx), dtype=_dtype(dtype))
 
 
 def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
@@ -81,7 +85,7 @@ def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
     if dtype is None:
         dtype = onp.bool_ if isinstance(fill_value, bool | onp.bool_) else onp.float32
     return F._npi_full(
-        shape=_shape(shape), value=float(fill_value), ctx=context_text(ctx), dtype=dtype, out=out
+        shape=_shape(shape), value=float(fill_value), ctx=context_text(F, ctx), dtype=dtype, out=out
     )
 
 
@@ -159,7 +163,7 @@ def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
     if step == 0:
         raise ZeroDivisionError("step cannot be 0")
     return F._npi_arange(
-        start=start, stop=stop, step=step, dtype=_dtype(dtype), ctx=context_text(ctx)
+        start=start, stop=stop, step=step, dtype=_dtype(dtype), ctx=context_text(F, ctx)
     )
 
 
@@ -187,7 +191,7 @@ def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, a
         stop=stop,
         num=num,
         endpoint=endpoint,
-        ctx=context_text(ctx),
+        ctx=context_text(F, ctx),
         dtype=_dtype(dtype),
     )
     return (made, step) if retstep else made
@@ -216,7 +220,7 @@ def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=
         num=num,
         endpoint=endpoint,
         base=base,
-        ctx=context_text(ctx),
+        ctx=context_text(F, ctx),
         dtype=_dtype(dtype),
     )
 
@@ -238,7 +242,7 @@ def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
     if kwargs:
         raise TypeError(f"eye() got an unexpected keyword argument {next(iter(kwargs))!r}")
     rest = {} if M is None else {"M": M}
-    return F._npi_eye(N=N, k=k, ctx=context_text(ctx), dtype=_dtype(dtype), **rest)
+    return F._npi_eye(N=N, k=k, ctx=context_text(F, ctx), dtype=_dtype(dtype), **rest)
 
 
 def identity(F, n, dtype=None, ctx=None):
@@ -257,7 +261,7 @@ def identity(F, n, dtype=None, ctx=None):
         raise TypeError("Input 'n' should be an integer")
     if n < 0:
         raise ValueError("Input 'n' cannot be negative")
-    return F._npi_identity(shape=(int(n), int(n)), ctx=context_text(ctx), dtype=_dtype(dtype))
+    return F._npi_identity(shape=(int(n), int(n)), ctx=context_text(F, ctx), dtype=_dtype(dtype))
 
 
 def indices(F, dimensions, dtype=onp.int32, ctx=None):
@@ -270,7 +274,7 @@ def indices(F, dimensions, dtype=onp.int32, ctx=None):
     if not isinstance(dimensions, tuple | list):
         raise ValueError("The dimensions must be sequence of ints")
     dtype = onp.int32 if dtype is None else dtype
-    return F._npi_indices(dimensions=tuple(dimensions), dtype=dtype, ctx=context_text(ctx))
+    return F._npi_indices(dimensions=tuple(dimensions), dtype=dtype, ctx=context_text(F, ctx))
 
 
 def hanning(F, M, dtype=onp.float32, ctx=None):
@@ -284,7 +288,7 @@ def hanning(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.hanning(3)
     array([0., 1., 0.])
     """
-    return F._npi_hanning(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))
+    return F._npi_hanning(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))
 
 
 def hamming(F, M, dtype=onp.float32, ctx=None):
@@ -298,7 +302,7 @@ def hamming(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.hamming(3)
     array([0.08, 1.  , 0.08])
     """
-    return F._npi_hamming(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))
+    return F._npi_hamming(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))
 
 
 def blackman(F, M, dtype=onp.float32, ctx=None):
@@ -312,4 +316,4 @@ def blackman(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.blackman(3).shape
     (3,)
     """
-    return F._npi_blackman(M=M, dtype=_dtype(dtype), ctx=context_text(ctx))
+    return F._npi_blackman(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))

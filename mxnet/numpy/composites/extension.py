@@ -57,7 +57,7 @@ def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=Non
         "logit": None,
         "is_logit": is_logit,
         "size": size,
-        "ctx": context_text(ctx),
+        "ctx": context_text(F, ctx),
         "dtype": "float32" if dtype is None else dtype,
     }
     if F.is_array(value):
@@ -75,7 +75,7 @@ def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):
         *arrays,
         **attributes,
         size=batch_shape,
-        ctx=context_text(ctx),
+        ctx=context_text(F, ctx),
         dtype="float32" if dtype is None else dtype,
     )
 

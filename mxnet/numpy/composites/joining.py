@@ -38,7 +38,7 @@ def concatenate(F, seq, axis=0, out=None):
     >>> mx.np.concatenate([mx.np.ones(2), mx.np.zeros(1)])
     array([1., 1., 0.])
     """
-    return F._npi_concatenate(*seq, axis=axis, out=out)
+    return F._npi_concatenate(seq if type(seq) is tuple else tuple(seq), axis=axis, out=out)
 
 
 def append(F, arr, values, axis=None):
@@ -61,7 +61,7 @@ def stack(F, arrays, axis=0, out=None):
     >>> mx.np.stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)
     """
-    return F._npi_stack(*arrays, axis=axis, out=out)
+    return F._npi_stack(arrays if type(arrays) is tuple else tuple(arrays), axis=axis, out=out)
 
 
 def vstack(F, arrays, out=None):

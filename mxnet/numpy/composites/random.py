@@ -45,8 +45,8 @@ def _sample(F, operator, size, out=None, extra=None, **parameters):
     return operator(*arrays, size=size, **attributes, out=out)
 
 
-def _place(ctx, dtype=None):
-    return {"ctx": context_text(ctx), "dtype": "float32" if dtype is None else dtype}
+def _place(F, ctx, dtype=None):
+    return {"ctx": context_text(F, ctx), "dtype": "float32" if dtype is None else dtype}
 
 
 def uniform(F, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
@@ -55,7 +55,7 @@ def uniform(F, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
     >>> mx.np.random.uniform(size=(2, 3)).shape
     (2, 3)
     """
-    return _sample(F, F._npi_uniform, size, out, _place(ctx, dtype), low=low, high=high)
+    return _sample(F, F._npi_uniform, size, out, _place(F, ctx, dtype), low=low, high=high)
 
 
 def normal(F, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
@@ -64,7 +64,7 @@ def normal(F, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
     >>> mx.np.random.normal(0, 0.01, (2, 3)).shape
     (2, 3)
     """
-    return _sample(F, F._npi_normal, size, out, _place(ctx, dtype), loc=loc, scale=scale)
+    return _sample(F, F._npi_normal, size, out, _place(F, ctx, dtype), loc=loc, scale=scale)
 
 
 def lognormal(F, mean=0.0, sigma=1.0, size=None, dtype=None, ctx=None, out=None):
@@ -82,7 +82,7 @@ def logistic(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
     >>> mx.np.random.logistic(size=3).shape
     (3,)
     """
-    place = {"ctx": context_text(ctx)}
+    place = {"ctx": context_text(F, ctx)}
     return _sample(F, F._npi_logistic, size, out, place, loc=loc, scale=scale)
 
 
@@ -92,7 +92,7 @@ def gumbel(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
     >>> mx.np.random.gumbel(size=3).shape
     (3,)
     """
-    place = {"ctx": context_text(ctx)}
+    place = {"ctx": context_text(F, ctx)}
     return _sample(F, F._npi_gumbel, size, out, place, loc=loc, scale=scale)
 
 
@@ -102,7 +102,7 @@ def exponential(F, scale=1.0, size=None, ctx=None, out=None):
     >>> mx.np.random.exponential(size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_exponential, size, out, {"ctx": context_text(ctx)}, scale=scale)
+    return _sample(F, F._npi_exponential, size, out, {"ctx": context_text(F, ctx)}, scale=scale)
 
 
 def rayleigh(F, scale=1.0, size=None, ctx=None, out=None):
@@ -111,7 +111,7 @@ def rayleigh(F, scale=1.0, size=None, ctx=None, out=None):
     >>> mx.np.random.rayleigh(size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_rayleigh, size, out, {"ctx": context_text(ctx)}, scale=scale)
+    return _sample(F, F._npi_rayleigh, size, out, {"ctx": context_text(F, ctx)}, scale=scale)
 
 
 def weibull(F, a, size=None, ctx=None, out=None):
@@ -125,7 +125,7 @@ def weibull(F, a, size=None, ctx=None, out=None):
     >>> mx.np.random.weibull(2.0, size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_weibull, size, out, {"ctx": context_text(ctx)}, a=a)
+    return _sample(F, F._npi_weibull, size, out, {"ctx": context_text(F, ctx)}, a=a)
 
 
 def pareto(F, a, size=None, ctx=None, out=None):
@@ -139,7 +139,7 @@ def pareto(F, a, size=None, ctx=None, out=None):
     >>> mx.np.random.pareto(2.0, size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_pareto, size, out, {"ctx": context_text(ctx)}, a=a)
+    return _sample(F, F._npi_pareto, size, out, {"ctx": context_text(F, ctx)}, a=a)
 
 
 def power(F, a, size=None):
@@ -167,7 +167,7 @@ def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
     >>> mx.np.random.gamma(2.0, size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_gamma, size, out, _place(ctx, dtype), shape=shape, scale=scale)
+    return _sample(F, F._npi_gamma, size, out, _place(F, ctx, dtype), shape=shape, scale=scale)
 
 
 def beta(F, a, b, size=None, dtype=None, ctx=None):
@@ -220,7 +220,7 @@ def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
     shape = (int(size),) if isinstance(size, Integral) else tuple(size)
     kind = "int64" if dtype is None or dtype in (int, "int") else dtype
     return F._npi_random_randint(
-        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(ctx), out=out
+        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(F, ctx), out=out
     )
 
 
@@ -272,7 +272,7 @@ def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
     """
     if isinstance(size, Integral):
         size = (int(size),)
-    place = {"size": size, "ctx": context_text(ctx), "replace": replace}
+    place = {"size": size, "ctx": context_text(F, ctx), "replace": replace}
     indices = {"weighted": p is not None, **place}
     weights = () if p is None else (p,)
     if isinstance(a, Number):

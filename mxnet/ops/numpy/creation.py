@@ -6,6 +6,7 @@ Their attribute ``ctx`` says where the array lies; here `run.device` does.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from ..attributes import Count, DType, Shape
 from ..declare import OpContext, op
 from ..families import number
 from ..shapes import Shapes, same, unify
-from ..tensor.creation import sequence
+from ..tensor.creation import filled_directly, sequence
 from .promotion import AttributeTypes
 
 _F32 = torch.float32
@@ -49,6 +50,10 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContex
     array([1., 1.], dtype=float32)
     """
     return torch.ones(_known("_npi_ones", shape), dtype=dtype, device=run.device)
+
+
+zeros.fast_path(partial(filled_directly, torch.zeros))
+ones.fast_path(partial(filled_directly, torch.ones))
 
 
 @op("_npi_identity", types="-> @dtype", shape=_by_attribute)

@@ -7,6 +7,7 @@ and comparisons answer in bool, and 0-dim arrays are scalars.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from ..families import (
     ScalarTypes,
     check_same_dtype,
     document,
+    float_kernel,
     in_floating_point,
     number,
     refuse_bool,
@@ -72,6 +74,7 @@ def unary(
     example = shown(name, floats(given), result)
     made = op(name, *aliases, shape=same, pointwise=True)(document(function, name, doc, example))
     made.raw = kernel
+    made.fast_path(partial(float_kernel, kernel))
     if gradient is not None:
         made.gradient(gradient)
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,14 @@ from ..attributes import ArrayCount, Shape
 from ..declare import Op, op
 from ..families import document
 from ..shapes import UNKNOWN, Shapes, TypePattern, given_shapes, is_known
-from ..tensor.joining import _concatenated, _stacked, split_v2, split_v2_shapes
+from ..tensor.joining import (
+    _concatenated,
+    _stacked,
+    concatenation,
+    split_v2,
+    split_v2_shapes,
+    stack_one_dtype,
+)
 from ..tensor.memory import may_share
 from .promotion import PromotedTypes, promote
 
@@ -80,6 +88,12 @@ def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
     return join("_npi_concatenate", data, axis)
 
 
+@concatenate.fast_path
+def _concatenate_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    axis = attrs.get("axis", 0)
+    return None if axis is None else concatenation(axis)
+
+
 @op("_npi_stack", count="num_args", shape=_stacked)
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis.
@@ -96,6 +110,9 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
            [2., 4.]], dtype=float32)
     """
     return torch.stack(_in_common_type("_npi_stack", data), axis)
+
+
+stack.fast_path(stack_one_dtype)
 
 
 def _as_rows(shape: Shape) -> Shape:

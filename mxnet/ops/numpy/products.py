@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -68,6 +69,12 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     if a.ndim == 2 and b.ndim == 2 and a.dtype is b.dtype and a.dtype is not BOOL:
         return torch.mm(a, b)
     return contract("_np_dot", a, b, *_dot_axes(a.ndim, b.ndim))
+
+
+@dot.fast_path
+def _multiply_matrices(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    """Return torch's product of matrices, which raises on other arrays."""
+    return None if dtype is BOOL else torch.mm
 
 
 @dot.infer_outputs

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +16,13 @@ from ..declare import op
 from ..shapes import UNKNOWN, Shapes, same, unify
 from ..tensor.memory import may_share
 from ..tensor.reshape_codes import complete_by_size
-from ..tensor.shape_changing import _squeezed_axes, _transposed, axis_within
+from ..tensor.shape_changing import (
+    _squeezed_axes,
+    _transposed,
+    axis_within,
+    copy_in_shape,
+    permute_directly,
+)
 
 
 @lru_cache(maxsize=4096)
@@ -58,6 +66,11 @@ def reshape(a: Tensor, *, newshape: Shape, order: str = "C") -> Tensor:
     return a.reshape(reshape_target(tuple(a.shape), newshape))
 
 
+@reshape.fast_path
+def _reshape_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    return copy_in_shape(attrs["newshape"])
+
+
 def _np_transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return _transposed(ins, outs, {"axes": attrs["axes"]})
 
@@ -78,6 +91,9 @@ def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
     if axes and len(set(axes)) < len(axes):
         raise InvalidValue(f"_np_transpose: repeated axis in axes={axes}.")
     return a.permute(axes or tuple(range(a.ndim - 1, -1, -1)))
+
+
+transpose.fast_path(permute_directly)
 
 
 @may_share

@@ -6,6 +6,9 @@ Their attribute ``ctx`` says to callers where the array lies; here `run.device` 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,10 +22,10 @@ from ..families import number
 from ..shapes import UNKNOWN, Shapes, same, unify
 from .shape_changing import axis_within
 
-_F32 = torch.float32
+_F32, _CPU = torch.float32, torch.device("cpu")
 
 
-def _told(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def _by_attribute(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """The shape is the attribute; sizes that it leaves open may come from the graph."""
     shape = attrs["shape"]
     shape = shape if shape or (is_np_shape() and shape is not None) else None
@@ -35,7 +38,17 @@ def _known(name: str, shape: Shape | None) -> Shape:
     return shape
 
 
-@op("_zeros", types="-> @dtype", shape=_told)
+def filled_directly(
+    function: Callable[..., Tensor], dtype: torch.dtype | None, attrs: dict[str, Any]
+) -> Callable[[], Tensor] | None:
+    """Return the function that makes a filled array; torch parses numbers faster than a tuple."""
+    shape = attrs.get("shape")
+    if not shape or min(shape) < 0:
+        return None
+    return partial(function, *shape, dtype=attrs.get("dtype", _F32), device=_CPU)
+
+
+@op("_zeros", types="-> @dtype", shape=_by_attribute)
 def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
     """Make an array of zeros.
 
@@ -45,7 +58,7 @@ def zeros(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpConte
     return torch.zeros(_known("_zeros", shape), dtype=dtype, device=run.device)
 
 
-@op("_ones", types="-> @dtype", shape=_told)
+@op("_ones", types="-> @dtype", shape=_by_attribute)
 def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContext) -> Tensor:
     """Make an array of ones.
 
@@ -55,7 +68,11 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContex
     return torch.ones(_known("_ones", shape), dtype=dtype, device=run.device)
 
 
-@op("_full", "_npi_full", types="-> @dtype", shape=_told)
+zeros.fast_path(partial(filled_directly, torch.zeros))
+ones.fast_path(partial(filled_directly, torch.ones))
+
+
+@op("_full", "_npi_full", types="-> @dtype", shape=_by_attribute)
 def full(
     *,
     shape: Shape | None = None,
@@ -86,7 +103,7 @@ def _dtype_of_code(code: int) -> torch.dtype:
     return dtypes.BY_CODE[code].torch
 
 
-@op("_zeros_without_dtype", types="-> T", shape=_told)
+@op("_zeros_without_dtype", types="-> T", shape=_by_attribute)
 def zeros_without_dtype(
     *, shape: Shape | None = None, ctx: str = "", dtype: int = -1, run: OpContext
 ) -> Tensor:

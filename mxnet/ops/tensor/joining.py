@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -84,6 +87,24 @@ def concat(*data: Tensor, dim: int = 1) -> Tensor:
     return _cat("Concat", data, dim)
 
 
+@concat.fast_path
+def _concat_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+    return concatenation(attrs.get("dim", 1))
+
+
+def concatenation(axis: int) -> Callable[..., Tensor]:
+    """Return the function that joins tensors of one dtype; operators explain what does not fit."""
+
+    def join(*data: Tensor) -> Tensor:
+        ndim = data[0].ndim
+        for x in data:
+            if x.ndim != ndim:  # torch lets empty vectors pass
+                raise ShapeError("arrays of different numbers of axes")
+        return torch.cat(data, axis)
+
+    return join
+
+
 def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """Inputs of unknown size share what is left of the output evenly."""
     ins, outs = _concatenated(ins, outs, attrs)
@@ -152,6 +173,13 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
         if other.dtype is not first.dtype:
             check_same_dtype("stack", first, other)
     return torch.stack(data, axis)
+
+
+@stack.fast_path
+def stack_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+    """Return the function that stacks tensors of one dtype."""
+    axis = attrs.get("axis", 0)
+    return lambda *data: torch.stack(data, axis)
 
 
 def _check_even(shape: Shape, at: int, parts: int, squeeze_axis: bool, name: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -55,6 +56,12 @@ def dot(
     left = lhs.flatten(1).t() if transpose_a else lhs.reshape(-1, lhs.shape[-1])
     right = rhs.reshape(-1, rhs.shape[-1]).t() if transpose_b else rhs.reshape(rhs.shape[0], -1)
     return _mm(left, right).reshape(shape)
+
+
+@dot.fast_path
+def _multiply_matrices(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    """Return torch's product of matrices, which raises on other arrays."""
+    return None if attrs.get("transpose_a") or attrs.get("transpose_b") else _mm
 
 
 @dot.infer_outputs

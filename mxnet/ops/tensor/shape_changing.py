@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from ...error import ShapeError
 from ..attributes import Shape
 from ..declare import op
 from ..shapes import UNKNOWN, Shapes, unify
-from .memory import may_share
+from .memory import may_share, own
 from .reshape_codes import complete_by_size, resolve_reshape, resolve_target
 
 
@@ -87,6 +89,20 @@ def reshape(
     return data.reshape(_reshape_target(data.shape, shape, reverse, target_shape, keep_highest))
 
 
+@reshape.fast_path
+def _reshape_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    shape = attrs.get("shape", ())
+    return None if len(attrs) > 1 else copy_in_shape(shape)
+
+
+def copy_in_shape(shape: Shape) -> Callable[[Tensor], Tensor] | None:
+    """Return the function that copies into a shape which means the same to torch."""
+    if not shape or min(shape) < -1 or 0 in shape:
+        return None
+    # Torch parses numbers faster than a tuple.
+    return lambda data: own(data.reshape(*shape))
+
+
 @may_share
 @op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True)
 def flatten(data: Tensor) -> Tensor:
@@ -133,6 +149,15 @@ def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
            [2., 4.]], dtype=float32)
     """
     return data.permute(axes or tuple(range(data.ndim - 1, -1, -1)))
+
+
+@transpose.fast_path
+def permute_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
+    """Return the transposition for fixed axes; torch parses numbers faster than a tuple."""
+    axes = attrs.get("axes")
+    if axes:
+        return lambda data: own(data.permute(*axes))
+    return lambda data: own(data.t())  # which raises beyond two axes
 
 
 def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
