@@ -28,7 +28,27 @@ BatchEndParam.__doc__ = "What batch callbacks get; `locals` are the variables of
 def module_checkpoint(
     mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
 ) -> Callable[..., None]:
-    """Return an epoch callback that saves a module every `period` epochs."""
+    """Return an epoch callback that saves a module every `period` epochs.
+
+    Parameters
+    ----------
+    mod
+        The module to save.
+    prefix
+        What the names of the files begin with.
+    period
+        How many epochs lie between two files.
+    save_optimizer_states
+        Whether to save the states of the optimizer too.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    >>> module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    >>> module.bind([("data", (1, 3))], [("softmax_label", (1,))])
+    >>> module.init_params()
+    >>> mx.callback.module_checkpoint(module, "net")(0)
+    >>> len(mx.model.load_params("net", 1)[0])
+    2
+    """
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
@@ -39,7 +59,20 @@ def module_checkpoint(
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
-    """Return an epoch callback that saves network and parameters every `period` epochs."""
+    """Return an epoch callback that saves network and parameters every `period` epochs.
+
+    Parameters
+    ----------
+    prefix
+        What the names of the files begin with.
+    period
+        How many epochs lie between two files.
+
+    >>> save = mx.callback.do_checkpoint("net", period=2)
+    >>> save(1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
+    >>> mx.model.load_params("net", 2)[0]["w"].shape
+    (2,)
+    """
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
@@ -52,7 +85,19 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
 
 def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], None]:
-    """Return a batch callback that logs the metric every `period` batches."""
+    """Return a batch callback that logs the metric every `period` batches.
+
+    Parameters
+    ----------
+    period
+        How many batches lie between two lines.
+    auto_reset
+        Whether to reset the metric after each line.
+
+    >>> metric = mx.metric.Accuracy()
+    >>> log = mx.callback.log_train_metric(period=10)
+    >>> log(mx.callback.BatchEndParam(epoch=0, nbatch=10, eval_metric=metric, locals=None))
+    """
 
     def log(param: Any) -> None:
         metric = param.eval_metric
@@ -72,10 +117,14 @@ class Speedometer:
     Parameters
     ----------
     batch_size : int
+        Number of samples in a batch.
     frequent : int
         How many batches lie between two lines.
     auto_reset : bool
         Whether each line shows the metric of its own batches, or of all since the beginning.
+
+    >>> speed = mx.callback.Speedometer(batch_size=32, frequent=10)
+    >>> speed(mx.callback.BatchEndParam(epoch=0, nbatch=1, eval_metric=None, locals=None))
     """
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True) -> None:
@@ -123,6 +172,9 @@ class ProgressBar:
         How many batches there are.
     length : int
         How many characters the bar has.
+
+    >>> bar = mx.callback.ProgressBar(total=100)
+    >>> bar(mx.callback.BatchEndParam(epoch=0, nbatch=50, eval_metric=None, locals=None))
     """
 
     def __init__(self, total: int, length: int = 80) -> None:
@@ -138,7 +190,11 @@ class ProgressBar:
 
 
 class LogValidationMetricsCallback:
-    """An evaluation callback that logs the metric at the end of an epoch."""
+    """An evaluation callback that logs the metric at the end of an epoch.
+
+    >>> callable(mx.callback.LogValidationMetricsCallback())
+    True
+    """
 
     def __call__(self, param: Any) -> None:
         """Log the metric, if there is one."""

@@ -31,10 +31,20 @@ class LRScheduler:
 
     Parameters
     ----------
-    base_lr : the rate after warm-up. An optimizer with a rate of its own sets it.
-    warmup_steps : how many updates warm-up takes.
-    warmup_begin_lr : the rate at which warm-up begins, not above `base_lr`.
-    warmup_mode : "linear" or "constant".
+    base_lr
+        The rate after warm-up. An optimizer with a rate of its own sets it.
+    warmup_steps
+        How many updates warm-up takes.
+    warmup_begin_lr
+        The rate at which warm-up begins, not above `base_lr`.
+    warmup_mode
+        "linear" or "constant".
+
+    >>> class Halving(mx.lr_scheduler.LRScheduler):
+    ...     def __call__(self, num_update):
+    ...         return self.base_lr / 2 ** num_update
+    >>> Halving(base_lr=1.0)(3)
+    0.125
     """
 
     def __init__(
@@ -91,6 +101,23 @@ def _check_factor(factor: float) -> None:
 class FactorScheduler(LRScheduler):
     """Multiply the rate by ``factor`` every ``step`` updates, down to ``stop_factor_lr``.
 
+    Parameters
+    ----------
+    step
+        How many updates lie between two steps.
+    factor
+        Factor of the rate at each step.
+    stop_factor_lr
+        Least rate.
+    base_lr
+        The rate after warm-up; an optimizer with a rate of its own sets it.
+    warmup_steps
+        How many updates warm-up takes.
+    warmup_begin_lr
+        The rate at which warm-up begins, not above `base_lr`.
+    warmup_mode
+        ``'linear'``, or ``'constant'`` at the first rate.
+
     >>> schedule = FactorScheduler(step=2, factor=0.5, base_lr=1.0)
     >>> [schedule(n) for n in range(1, 7)]
     [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
@@ -137,6 +164,21 @@ class FactorScheduler(LRScheduler):
 
 class MultiFactorScheduler(LRScheduler):
     """Multiply the rate by ``factor`` after each of the given numbers of updates.
+
+    Parameters
+    ----------
+    step
+        Numbers of updates after which the rate changes, ascending.
+    factor
+        Factor of the rate at each step.
+    base_lr
+        The rate after warm-up; an optimizer with a rate of its own sets it.
+    warmup_steps
+        How many updates warm-up takes.
+    warmup_begin_lr
+        The rate at which warm-up begins, not above `base_lr`.
+    warmup_mode
+        ``'linear'``, or ``'constant'`` at the first rate.
 
     >>> schedule = MultiFactorScheduler(step=[2, 5], factor=0.5, base_lr=1.0)
     >>> [schedule(n) for n in range(1, 7)]
@@ -220,6 +262,23 @@ class _DecreasingScheduler(LRScheduler):
 class PolyScheduler(_DecreasingScheduler):
     """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
 
+    Parameters
+    ----------
+    max_update
+        Number of updates after which the rate is `final_lr`.
+    base_lr
+        The rate after warm-up; an optimizer with a rate of its own sets it.
+    pwr
+        The power.
+    final_lr
+        The last rate.
+    warmup_steps
+        How many updates warm-up takes.
+    warmup_begin_lr
+        The rate at which warm-up begins, not above `base_lr`.
+    warmup_mode
+        ``'linear'``, or ``'constant'`` at the first rate.
+
     >>> schedule = PolyScheduler(max_update=4, base_lr=1.0, pwr=2)
     >>> [schedule(n) for n in range(6)]
     [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
@@ -244,6 +303,21 @@ class PolyScheduler(_DecreasingScheduler):
 
 class CosineScheduler(_DecreasingScheduler):
     """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
+
+    Parameters
+    ----------
+    max_update
+        Number of updates after which the rate is `final_lr`.
+    base_lr
+        The rate after warm-up; an optimizer with a rate of its own sets it.
+    final_lr
+        The last rate.
+    warmup_steps
+        How many updates warm-up takes.
+    warmup_begin_lr
+        The rate at which warm-up begins, not above `base_lr`.
+    warmup_mode
+        ``'linear'``, or ``'constant'`` at the first rate.
 
     >>> schedule = CosineScheduler(max_update=4, base_lr=1.0)
     >>> [round(schedule(n), 4) for n in range(6)]

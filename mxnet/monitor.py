@@ -28,14 +28,23 @@ class Monitor:
     interval : int
         How many batches lie between two that are watched.
     stat_func : callable, optional
-        Makes a statistic, an NDArray or a list of them, from an array; by default
-        ``|x| / sqrt(size)``.
+        Makes a statistic, an NDArray or a list of them, from an array; by default ``|x| /
+        sqrt(size)``.
     pattern : str
         A regular expression that the names of watched arrays begin with.
     sort : bool
         Whether `toc` sorts by name.
     monitor_all : bool
         Whether the inputs of operators are watched as well as their outputs.
+
+    >>> x = mx.sym.var("x")
+    >>> executor = mx.sym.relu(x, name="r").bind(mx.cpu(), {"x": mx.nd.array([-1.0, 2.0])})
+    >>> monitor = mx.mon.Monitor(1, stat_func=lambda x: x.max())
+    >>> monitor.install(executor)
+    >>> monitor.tic()
+    >>> _ = executor.forward()
+    >>> [name for _, name, _ in monitor.toc()]
+    ['r_output', 'x']
     """
 
     def __init__(

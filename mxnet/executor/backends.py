@@ -55,7 +55,19 @@ _backends: dict[str, Backend] = {}
 def register_backend(
     name: str, prepare: Prepare, *, keeps_parameters: bool = True, prepares_quickly: bool = False
 ) -> None:
-    """Make an engine known to ``hybridize(backend=name)``; see `Backend`."""
+    """Make an engine known to ``hybridize(backend=name)``; see `Backend`.
+
+    Parameters
+    ----------
+    name
+        Name of the backend.
+    prepare
+        Function that prepares a graph and returns what runs it.
+    keeps_parameters
+        Whether it copies parameters, so that it must prepare again when they change.
+    prepares_quickly
+        Whether ``backend="auto"`` tries it.
+    """
     _backends[name] = Backend(name, prepare, keeps_parameters, prepares_quickly)
 
 

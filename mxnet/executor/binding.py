@@ -35,7 +35,27 @@ def bind(
     group2ctx: Mapping[str, Context] | None = None,
     shared_exec: Executor | None = None,
 ) -> Executor:
-    """Return an executor on the user's own arrays."""
+    """Return an executor on the user's own arrays.
+
+    Parameters
+    ----------
+    symbol
+        What to compute.
+    ctx
+        Device of the arrays.
+    args
+        Arrays of all arguments: a list in order, or a dict by name.
+    args_grad
+        Arrays that receive gradients: a list in order, or a dict by name.
+    grad_req
+        How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+    aux_states
+        Arrays of the auxiliary states.
+    group2ctx
+        Device of each ``ctx_group``.
+    shared_exec
+        Executor whose memory may be used again.
+    """
     _check_context(ctx)
     names = symbol.list_arguments()
     arrays = _listed("args", args, names, allow_missing=False)
@@ -59,7 +79,29 @@ def simple_bind(
     shared_buffer: dict[str, NDArray] | None = None,
     **shapes: tuple[int, ...],
 ) -> Executor:
-    """Infer all shapes and types, make the arrays, and return an executor on them."""
+    """Infer all shapes and types, make the arrays, and return an executor on them.
+
+    Parameters
+    ----------
+    symbol
+        What to compute.
+    ctx
+        Device of the arrays.
+    grad_req
+        How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+    type_dict
+        Data types by argument; float32 by default.
+    stype_dict
+        Storage types by argument.
+    group2ctx
+        Device of each ``ctx_group``.
+    shared_arg_names
+        Arguments whose arrays may be shared.
+    shared_exec
+        Executor whose memory may be used again.
+    shared_buffer
+        Arrays by name that may be used again.
+    """
     _check_context(ctx)
     group2ctx = dict(group2ctx or {})
     names = symbol.list_arguments()

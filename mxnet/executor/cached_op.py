@@ -37,11 +37,13 @@ class CachedOp:
 
     Parameters
     ----------
-    sym : what to compute.
-    flags : pairs of option and value, such as ``static_alloc``; memory is planned the same way
-        whatever they say.
-
-    Inside `autograd.record()` the whole call is recorded.
+    sym
+        What to compute.
+    flags
+        Pairs of option and value, such as ``static_alloc``; memory is planned the same way whatever
+        they say.
+    thread_safe
+        Accepted for compatibility, without effect.
 
     >>> x = mx.sym.Variable('x')
     >>> double = mx.nd.CachedOp(x + x)

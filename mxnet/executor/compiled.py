@@ -21,6 +21,11 @@ class Compiled:
     Printing it shows nodes, bytes and multiply-adds before and after, how often each rule was
     applied, and every node that runs with its type.
 
+    Parameters
+    ----------
+    program
+        What runs.
+
     >>> x = mx.sym.Variable('x')
     >>> exe = mx.sym.relu(mx.sym.Dropout(x, name='drop'), name='r').bind(
     ...     mx.cpu(), {'x': mx.nd.ones((2, 3))})

@@ -46,6 +46,27 @@ if TYPE_CHECKING:
 class Executor:
     """Runs a symbol on bound arrays. Made by `Symbol.bind` and `Symbol.simple_bind`.
 
+    Parameters
+    ----------
+    symbol
+        What to compute.
+    ctx
+        Device of the arrays.
+    args
+        Arrays of the arguments, in order.
+    grads
+        Arrays that receive gradients, in order; None where there is none.
+    reqs
+        How gradients are stored, in order.
+    aux
+        Arrays of the auxiliary states, in order.
+    group2ctx
+        Device of each ``ctx_group``.
+    owns_grads
+        Whether the gradients were made by the executor itself.
+    data_names
+        Arguments that change with each batch.
+
     >>> x = mx.sym.Variable('x')
     >>> exe = (x * 2).bind(mx.cpu(), {'x': mx.nd.array([3])})
     >>> exe.forward()[0].asnumpy()

@@ -26,9 +26,12 @@ class InitDesc(str):
 
     Parameters
     ----------
-    name : the parameter's name.
-    attrs : its attributes; ``__init__`` names its own initializer.
-    global_init : the initializer of the whole model, for those that pass work on.
+    name
+        The parameter's name.
+    attrs
+        Its attributes; ``__init__`` names its own initializer.
+    global_init
+        The initializer of the whole model, for those that pass work on.
 
     >>> InitDesc("fc_weight", {"__init__": "zeros"}).attrs
     {'__init__': 'zeros'}
@@ -234,9 +237,17 @@ class Load:
 
     Parameters
     ----------
-    param : a file made by `mx.nd.save` or checkpoints, or a dict; "arg:" and "aux:" are dropped.
-    default_init : for parameters that are not there; without it they are an error.
-    verbose : log where every parameter comes from.
+    param
+        A file made by `mx.nd.save` or checkpoints, or a dict; "arg:" and "aux:" are dropped.
+    default_init
+        Initializer of parameters that are not there; without it they are an error.
+    verbose
+        Whether to log where every parameter comes from.
+
+    >>> w = mx.nd.zeros(2)
+    >>> mx.init.Load({"arg:fc_weight": mx.nd.ones(2)})("fc_weight", w)
+    >>> w.asnumpy()
+    array([1., 1.], dtype=float32)
     """
 
     def __init__(
@@ -282,6 +293,13 @@ class Load:
 
 class Mixed:
     """Choose the initializer by the first pattern that matches the beginning of the name.
+
+    Parameters
+    ----------
+    patterns
+        Regular expressions.
+    initializers
+        The initializer of each.
 
     >>> init = mx.init.Mixed(["bias", ".*"], [mx.init.Zero(), mx.init.One()])
     >>> w = mx.nd.array([5])

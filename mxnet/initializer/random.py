@@ -24,6 +24,11 @@ def _fill_normal(arr: NDArray, sigma: float) -> None:
 class Uniform(Initializer):
     """Draw evenly from ``[-scale, scale)``.
 
+    Parameters
+    ----------
+    scale
+        Greatest absolute value.
+
     >>> w = mx.nd.array([[9, 9]])
     >>> mx.init.Uniform(0.1)(mx.init.InitDesc("fc_weight"), w)
     >>> bool(abs(w.asnumpy()).max() <= 0.1)
@@ -40,7 +45,18 @@ class Uniform(Initializer):
 
 @register
 class Normal(Initializer):
-    """Draw from a normal distribution around 0 with standard deviation ``sigma``."""
+    """Draw from a normal distribution around 0 with standard deviation ``sigma``.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation.
+
+    >>> w = mx.nd.zeros((100,))
+    >>> mx.init.Normal(0.1)(mx.init.InitDesc("fc_weight"), w)
+    >>> bool(0 < w.norm().asscalar() < 3)
+    True
+    """
 
     def __init__(self, sigma: float = 0.01) -> None:
         super().__init__(sigma=sigma)
@@ -56,8 +72,15 @@ class Orthogonal(Initializer):
 
     Parameters
     ----------
-    scale : the length of each row or column.
-    rand_type : "uniform" or "normal": what the matrix is drawn from before it is made orthogonal.
+    scale
+        The length of each row or column.
+    rand_type
+        What the matrix is drawn from before it is made orthogonal: ``'uniform'`` or ``'normal'``.
+
+    >>> w = mx.nd.zeros((2, 3))
+    >>> mx.init.Orthogonal(scale=1.0)(mx.init.InitDesc("fc_weight"), w)
+    >>> (mx.nd.dot(w, w.T).asnumpy().round(3) + 0).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     def __init__(
@@ -89,9 +112,17 @@ class Xavier(Initializer):
 
     Parameters
     ----------
-    rnd_type : "uniform" (the bound is the edge) or "gaussian" (it is the standard deviation).
-    factor_type : "avg", "in" or "out".
-    magnitude : 3 is Glorot's choice for "uniform", 2 with "in" is He's for "gaussian".
+    rnd_type
+        ``'uniform'`` (the bound is the edge) or ``'gaussian'`` (it is the standard deviation).
+    factor_type
+        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+    magnitude
+        3 is Glorot's choice for ``'uniform'``, 2 with ``'in'`` is He's for ``'gaussian'``.
+
+    >>> w = mx.nd.zeros((2, 4))
+    >>> mx.init.Xavier()(mx.init.InitDesc("fc_weight"), w)
+    >>> bool(abs(w.asnumpy()).max() <= 1)
+    True
     """
 
     def __init__(
@@ -130,6 +161,13 @@ class Xavier(Initializer):
 @register
 class MSRAPrelu(Xavier):
     """Draw as He et al. for layers before a (leaky) rectifier: ``magnitude = 2 / (1 + slope^2)``.
+
+    Parameters
+    ----------
+    factor_type
+        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+    slope
+        Slope of the rectifier's negative side.
 
     >>> mx.init.MSRAPrelu(slope=0).magnitude
     2.0

@@ -17,7 +17,13 @@ GATES = {"lstm": "ifco", "gru": "rzo", "rnn_relu": None, "rnn_tanh": None}
 @alias("zeros")
 @register
 class Zero(Initializer):
-    """Fill weights with 0."""
+    """Fill weights with 0.
+
+    >>> w = mx.nd.ones(2)
+    >>> mx.init.Zero()(mx.init.InitDesc("fc_weight"), w)
+    >>> w.asnumpy()
+    array([0., 0.], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +35,13 @@ class Zero(Initializer):
 @alias("ones")
 @register
 class One(Initializer):
-    """Fill weights with 1."""
+    """Fill weights with 1.
+
+    >>> w = mx.nd.zeros(2)
+    >>> mx.init.One()(mx.init.InitDesc("fc_weight"), w)
+    >>> w.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,6 +53,11 @@ class One(Initializer):
 @register
 class Constant(Initializer):
     """Fill weights with a number, or with an array that broadcasts to them.
+
+    Parameters
+    ----------
+    value
+        The number, or the array.
 
     >>> w = mx.nd.array([[9, 9]])
     >>> mx.init.Constant(2)(mx.init.InitDesc("fc_weight"), w)
@@ -73,7 +90,13 @@ class Constant(Initializer):
 
 @register
 class Bilinear(Initializer):
-    """Fill a deconvolution's weight so that it enlarges images smoothly."""
+    """Fill a deconvolution's weight so that it enlarges images smoothly.
+
+    >>> w = mx.nd.zeros((1, 1, 4, 4))
+    >>> mx.init.Bilinear()(mx.init.InitDesc("up_weight"), w)
+    >>> w[0, 0, 1].asnumpy()
+    array([0.1875, 0.5625, 0.5625, 0.1875], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,6 +110,17 @@ class LSTMBias(Initializer):
     """Fill an LSTM's bias with 0, but its forget gate's quarter with ``forget_bias``.
 
     Give it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
+
+    Parameters
+    ----------
+    forget_bias
+        First value of the bias of an LSTM's forget gates.
+
+    >>> b = mx.nd.zeros(4)
+    >>> init = mx.init.LSTMBias(1.0)
+    >>> init(mx.init.InitDesc("lstm_i2h_bias", {"__init__": init.dumps()}), b)
+    >>> b.asnumpy()
+    array([0., 1., 0., 0.], dtype=float32)
     """
 
     def __init__(self, forget_bias: float = 1.0) -> None:
@@ -108,9 +142,24 @@ class FusedRNN(Initializer):
 
     Parameters
     ----------
-    init : an initializer, its JSON or name, or None.
-    num_hidden, num_layers, mode, bidirectional : as in the operator.
-    forget_bias : bias of an LSTM's forget gates.
+    init
+        An initializer, its JSON or name, or None.
+    num_hidden
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    mode
+        Kind of cell: ``rnn_relu``, ``rnn_tanh``, ``lstm`` or ``gru``.
+    bidirectional
+        Whether there are two directions.
+    forget_bias
+        Bias of an LSTM's forget gates.
+
+    >>> w = mx.nd.zeros(112)
+    >>> init = mx.init.FusedRNN(mx.init.One(), num_hidden=4, num_layers=1, mode="lstm")
+    >>> init(mx.init.InitDesc("lstm_parameters", {"__init__": init.dumps()}), w)
+    >>> w.asnumpy()[:3]
+    array([1., 1., 1.], dtype=float32)
     """
 
     def __init__(

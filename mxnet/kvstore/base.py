@@ -21,7 +21,11 @@ class UnknownCapability(MXNetError, ValueError):
 
 
 class KVStoreBase:
-    """Base class of stores; a subclass overrides what it supports."""
+    """Base class of stores; a subclass overrides what it supports.
+
+    >>> isinstance(mx.kvstore.create("local"), mx.kvstore.KVStoreBase)
+    True
+    """
 
     OPTIMIZER = "optimizer"  # the capability to update weights by itself
     kv_registry: ClassVar[dict[str, type]] = {}
@@ -133,6 +137,11 @@ def create(name: str = "local") -> KVStoreBase:
     same on one machine. 'dist_sync', 'dist_device_sync' and 'p3' sum over the workers of a job,
     'dist_async' applies every worker's pushes at once; 'horovod' and 'byteps' sum without
     storing. Registered classes go by their own names.
+
+    Parameters
+    ----------
+    name
+        Name of the store.
 
     >>> mx.kvstore.create("device").type
     'device'

@@ -35,6 +35,11 @@ class DistSyncStore(DistributedStore):
     All workers push and pull the same keys in the same order. Without an optimizer the sum over
     devices and workers replaces the stored array; with one, the optimizer applies the sum once.
     `create`, `init`, `set_optimizer` and `barrier` wait for all workers.
+
+    Parameters
+    ----------
+    name
+        Name of the store.
     """
 
     def __init__(self, name: str) -> None:

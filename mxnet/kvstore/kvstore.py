@@ -30,6 +30,11 @@ COLLECTIVE = ("horovod", "byteps")
 def is_distributed(name: str) -> bool:
     """Return whether stores of this name share arrays with other processes.
 
+    Parameters
+    ----------
+    name
+        Name of the store.
+
     >>> is_distributed("dist_sync"), is_distributed("device")
     (True, False)
     """
@@ -41,6 +46,13 @@ class KVStore(KVStoreBase):
 
     Pushed values are summed over devices. Without an updater the sum takes the place of the
     stored array; with one the updater changes the stored array by the sum.
+
+    Parameters
+    ----------
+    handle
+        Accepted for compatibility: the name of the store.
+    names
+        Names that stores of this class have.
 
     >>> kv = mx.kvstore.create("local")
     >>> kv.init("w", mx.nd.zeros(2))

@@ -27,6 +27,8 @@ class KVStoreServer:
     ----------
     kvstore : KVStore
         The store to serve.
+
+    >>> server = mx.kvstore.kvstore_server.KVStoreServer(mx.kvstore.create("local"))
     """
 
     def __init__(self, kvstore: KVStoreBase) -> None:

@@ -52,6 +52,7 @@ class EvalMetric:
     Parameters
     ----------
     name : str
+        Name of the metric, as it is shown.
     output_names, label_names : list of str, optional
         Which outputs and labels `update_dict` takes, in this order; by default all.
 
@@ -170,6 +171,13 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 
     Further arguments go to the metric, or to each one of the list.
 
+    Parameters
+    ----------
+    metric
+        A name, a function, a metric, or a list of these.
+    args
+        Arguments of the metric.
+
     >>> mx.metric.create("top_k_accuracy", top_k=5).name
     'top_k_accuracy_5'
     >>> mx.metric.create(["acc", "mse"]).get()
@@ -188,6 +196,17 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 @alias("composite")
 class CompositeEvalMetric(EvalMetric):
     """Several metrics that are updated together.
+
+    Parameters
+    ----------
+    metrics
+        The metrics, or their names.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> both = mx.metric.CompositeEvalMetric(["acc", mx.metric.F1()])
     >>> both.get_name_value()
@@ -261,6 +280,17 @@ def check_label_shapes(
     """Check that labels and predictions are equally many, or with `shape` of equal shape.
 
     With `wrap` an array by itself is returned as a list of one.
+
+    Parameters
+    ----------
+    labels
+        The labels: an array, or a list.
+    preds
+        The predictions: an array, or a list.
+    wrap
+        Whether an array by itself is returned as a list of one.
+    shape
+        Whether shapes are compared; else the numbers of arrays.
 
     >>> mx.metric.check_label_shapes([1], [1, 2])
     Traceback (most recent call last):

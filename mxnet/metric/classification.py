@@ -37,6 +37,17 @@ def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 class Accuracy(EvalMetric):
     """The share of right predictions: class ids, or scores along `axis`.
 
+    Parameters
+    ----------
+    axis
+        Where the classes are in the predictions.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.Accuracy()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
     >>> round(metric.get()[1], 4)
@@ -143,6 +154,12 @@ class F1(_BinaryMetric):
 
     Parameters
     ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
     average : {'macro', 'micro'}
         The mean of the batches' scores, or the score of all samples together.
 
@@ -165,6 +182,17 @@ class F1(_BinaryMetric):
 @register
 class MCC(_BinaryMetric):
     """Matthews' correlation coefficient of a binary classifier, from -1 to 1.
+
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+    average
+        ``'macro'`` for the mean of the batches' scores, ``'micro'`` for that of all samples.
 
     >>> metric = mx.metric.MCC()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.7, 0.3], [0, 1], [0.6, 0.4]]))
@@ -189,6 +217,17 @@ class PCC(EvalMetric):
     """Pearson's correlation of labels and predicted classes: Matthews' for any number of classes.
 
     It is computed from the confusion matrix of all samples, which grows with the classes seen.
+
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+    has_global_stats
+        Whether values since the beginning are kept too.
 
     >>> metric = mx.metric.PCC()
     >>> metric.update(nd.array([0, 1, 2]), nd.array([[9, 0, 0], [0, 9, 0], [0, 9, 0]]))
@@ -297,6 +336,17 @@ class _LogLoss(EvalMetric):
 class CrossEntropy(_LogLoss):
     """The mean cross entropy: ``-log(p + eps)`` of the probability of the right class.
 
+    Parameters
+    ----------
+    eps
+        Small number added to probabilities, against the logarithm of 0.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.CrossEntropy()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
     >>> round(metric.get()[1], 4)
@@ -317,6 +367,17 @@ class CrossEntropy(_LogLoss):
 @alias("nll_loss")
 class NegativeLogLikelihood(_LogLoss):
     """The mean negative log likelihood: ``-log(p + eps)`` of the right class.
+
+    Parameters
+    ----------
+    eps
+        Small number added to probabilities, against the logarithm of 0.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.NegativeLogLikelihood()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -344,6 +405,12 @@ class Perplexity(EvalMetric):
         The label of samples that do not count, such as padding.
     axis : int
         Where the classes are in the predictions.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.Perplexity(ignore_label=None)
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))

@@ -25,6 +25,15 @@ from .classification import Names
 class Loss(EvalMetric):
     """The mean of all elements of the outputs; labels are ignored.
 
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.Loss()
     >>> metric.update(None, [nd.array([1, 2, 6])])
     >>> metric.get()
@@ -45,7 +54,20 @@ class Loss(EvalMetric):
 
 @register
 class Torch(Loss):
-    """`Loss` under the name 'torch'."""
+    """`Loss` under the name 'torch'.
+
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
+    >>> mx.metric.Torch().name
+    'torch'
+    """
 
     def __init__(
         self, name: str = "torch", output_names: Names = None, label_names: Names = None
@@ -55,7 +77,20 @@ class Torch(Loss):
 
 @register
 class Caffe(Loss):
-    """`Loss` under the name 'caffe'."""
+    """`Loss` under the name 'caffe'.
+
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
+    >>> mx.metric.Caffe().name
+    'caffe'
+    """
 
     def __init__(
         self, name: str = "caffe", output_names: Names = None, label_names: Names = None
@@ -72,10 +107,15 @@ class CustomMetric(EvalMetric):
     Parameters
     ----------
     feval : callable
+        Function of a label and a prediction, both NumPy arrays.
     name : str, optional
         By default the function's own name.
     allow_extra_outputs : bool
         Whether there may be more predictions than labels; the first ones are taken then.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).max(), name="worst")
     >>> metric.update(nd.array([1, 2]), nd.array([1, 5]))
@@ -128,6 +168,15 @@ def np(
     numpy_feval: Feval, name: str | None = None, allow_extra_outputs: bool = False
 ) -> CustomMetric:
     """Create a metric from a function of NumPy arrays ``numpy_feval(label, pred)``.
+
+    Parameters
+    ----------
+    numpy_feval
+        Function of a label and a prediction, both NumPy arrays.
+    name
+        Name of the metric; by default the function's own.
+    allow_extra_outputs
+        Whether there may be more predictions than labels; the first ones are taken then.
 
     >>> def share_of_ones(label, pred):
     ...     return (pred == 1).mean()

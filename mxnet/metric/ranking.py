@@ -16,6 +16,17 @@ from .classification import Names
 class TopKAccuracy(EvalMetric):
     """The share of samples whose class has one of the `top_k` highest scores.
 
+    Parameters
+    ----------
+    top_k
+        How many of the highest scores count.
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.TopKAccuracy(top_k=2)
     >>> metric.update(nd.array([2, 2]), nd.array([[0.1, 0.6, 0.3], [0.5, 0.4, 0.1]]))
     >>> metric.get()

@@ -55,6 +55,15 @@ def _column(values: Tensor) -> Tensor:
 class MAE(_MeanError):
     """The mean absolute error, averaged over batches.
 
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.MAE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
     >>> metric.get()
@@ -75,6 +84,15 @@ class MAE(_MeanError):
 class MSE(_MeanError):
     """The mean squared error, averaged over batches.
 
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
+
     >>> metric = mx.metric.MSE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
     >>> metric.get()
@@ -94,6 +112,15 @@ class MSE(_MeanError):
 @register
 class RMSE(_MeanError):
     """The root of the mean squared error of each batch, averaged over batches.
+
+    Parameters
+    ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.RMSE()
     >>> metric.update(nd.array([3, 5]), nd.array([2, 4]))
@@ -118,6 +145,12 @@ class PearsonCorrelation(EvalMetric):
 
     Parameters
     ----------
+    name
+        Name of the metric, as it is shown.
+    output_names
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names
+        Which labels `update_dict` takes, in this order; by default all.
     average : {'macro', 'micro'}
         The mean of the batches' correlations, or the correlation of all samples together.
 

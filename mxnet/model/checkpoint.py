@@ -32,6 +32,26 @@ def save_checkpoint(
     """Write ``prefix-symbol.json`` and ``prefix-%04d.params``.
 
     Both files are replaced together: after a crash either both are old or both are new.
+
+    Parameters
+    ----------
+    prefix
+        What the names of the files begin with.
+    epoch
+        Number of the epoch, which ends the name of the parameters' file.
+    symbol
+        The network.
+    arg_params
+        Parameters by name.
+    aux_params
+        Auxiliary states by name.
+    remove_amp_cast
+        Whether casts of mixed precision are left out of the saved symbol.
+
+    >>> mx.model.save_checkpoint("net", 3, mx.sym.relu(mx.sym.var("x")), {"w": mx.nd.ones(2)}, {})
+    >>> import os
+    >>> sorted(os.listdir())
+    ['net-0003.params', 'net-symbol.json']
     """
     with one_commit():
         text = None
@@ -46,6 +66,18 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
     """Read what `save_checkpoint` wrote: symbol, arguments and auxiliary states.
 
     A warning says so when the parameters were saved with another symbol than the one beside them.
+
+    Parameters
+    ----------
+    prefix
+        What the names of the files begin with.
+    epoch
+        Number of the epoch, which ends the name of the parameters' file.
+
+    >>> mx.model.save_checkpoint("net", 3, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
+    >>> symbol, arg_params, aux_params = mx.model.load_checkpoint("net", 3)
+    >>> symbol, list(arg_params)
+    (<Symbol x>, ['w'])
     """
     path = existing_file(f"{prefix}-symbol.json")
     symbol = sym.load(str(path))
@@ -62,7 +94,20 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
 
 
 def load_params(prefix: str, epoch: int) -> tuple[Params, Params]:
-    """Read the parameters of a checkpoint: arguments and auxiliary states."""
+    """Read the parameters of a checkpoint: arguments and auxiliary states.
+
+    Parameters
+    ----------
+    prefix
+        What the names of the files begin with.
+    epoch
+        Number of the epoch, which ends the name of the parameters' file.
+
+    >>> mx.model.save_checkpoint("net", 3, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
+    >>> arg_params, aux_params = mx.model.load_params("net", 3)
+    >>> arg_params["w"].shape
+    (2,)
+    """
     return read_params(params_name(prefix, epoch))
 
 

@@ -27,18 +27,35 @@ class FeedForward:
     Parameters
     ----------
     symbol : Symbol, or a callable that gives the symbol of a bucket key
+        The network, or a callable that returns that of a bucket key.
     ctx : Context or list of Context
+        Device, or list of devices.
     num_epoch, epoch_size : int
         How many epochs; how many batches make one, by default all.
     optimizer : str or Optimizer
+        An optimizer, or its name.
     initializer : Initializer
+        Initializer of the parameters.
     numpy_batch_size : int
         Batch size for arrays.
-    arg_params, aux_params : dict of NDArray
+    arg_params : dict of NDArray
+        Values of parameters, by name.
+    aux_params : dict of NDArray
+        Values of auxiliary states, by name.
     allow_extra_params : bool
         Whether parameters that the symbol lacks are ignored, or an error.
     begin_epoch : int
-    kwargs : settings of the optimizer.
+        Number of the first epoch.
+    **kwargs
+        Settings of the optimizer.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", DeprecationWarning)
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> model = mx.model.FeedForward(mx.sym.SoftmaxOutput(net, name="softmax"), num_epoch=1)
+    >>> model.fit(np.ones((8, 3)), np.zeros(8))
+    >>> model.predict(np.ones((8, 3))).shape
+    (8, 2)
     """
 
     def __init__(

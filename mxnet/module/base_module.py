@@ -34,6 +34,9 @@ class BaseModule(Steps):
     ----------
     logger : logging.Logger
         Where `fit` and `score` write.
+
+    >>> issubclass(mx.mod.Module, mx.mod.BaseModule)
+    True
     """
 
     def forward_backward(self, data_batch: Any) -> None:

@@ -33,6 +33,15 @@ class BucketingModule(BaseModule):
         The bucket whose module is bound first and has all parameters; the largest one.
     logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params
         As in `Module`.
+
+    >>> def network(length):
+    ...     words = mx.sym.sum(mx.sym.var("data"), axis=1)
+    ...     net = mx.sym.FullyConnected(words, num_hidden=2, name="fc")
+    ...     return mx.sym.SoftmaxOutput(net, name="softmax"), ["data"], ["softmax_label"]
+    >>> module = mx.mod.BucketingModule(network, default_bucket_key=10)
+    >>> module.bind([("data", (4, 10, 3))], [("softmax_label", (4,))])
+    >>> module.binded
+    True
     """
 
     def __init__(

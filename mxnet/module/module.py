@@ -25,9 +25,11 @@ class Module(SymbolModule):
     Parameters
     ----------
     symbol : Symbol
+        The network, which ends in an output layer such as `SoftmaxOutput`.
     data_names, label_names : list of str
         The arguments that come with each batch.
     logger : logging.Logger
+        Where training writes; by default Python's `logging`.
     context : Context or list of Context
         Where to compute; a batch is spread over several devices.
     work_load_list : list of float, optional

@@ -20,7 +20,12 @@ class PythonModule(BaseModule):
     Parameters
     ----------
     data_names, label_names, output_names : list of str
+        Names of the arguments that come with each batch.
     logger : logging.Logger
+        Where training writes; by default Python's `logging`.
+
+    >>> issubclass(mx.mod.PythonLossModule, mx.mod.PythonModule)
+    True
     """
 
     def __init__(
@@ -146,10 +151,19 @@ class PythonLossModule(PythonModule):
     ----------
     name : str
         Beginning of the output's name.
-    data_names, label_names : list of one str
+    data_names : list of one str
+        Name of the scores, in a list.
+    label_names : list of one str
+        Name of the labels, in a list.
     logger : logging.Logger
+        Where training writes; by default Python's `logging`.
     grad_func : callable, optional
         ``grad_func(scores, labels)`` returns the gradient of the scores, NumPy or NDArray.
+
+    >>> loss = mx.mod.PythonLossModule(grad_func=lambda scores, labels: scores - labels)
+    >>> loss.bind([("data", (4, 2))], [("softmax_label", (4, 2))])
+    >>> loss.output_shapes
+    [('pyloss_output', (4, 2))]
     """
 
     def __init__(

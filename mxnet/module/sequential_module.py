@@ -20,6 +20,15 @@ class SequentialModule(BaseModule):
     Parameters
     ----------
     logger : logging.Logger
+        Where training writes; by default Python's `logging`.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    >>> chain = mx.mod.SequentialModule()
+    >>> _ = chain.add(mx.mod.Module(net, label_names=None))
+    >>> _ = chain.add(mx.mod.PythonLossModule(), take_labels=True, auto_wiring=True)
+    >>> chain.bind([("data", (4, 3))], [("softmax_label", (4, 2))])
+    >>> chain.output_shapes
+    [('pyloss_output', (4, 2))]
     """
 
     META_TAKE_LABELS = "take_labels"

@@ -81,8 +81,16 @@ class Adamax(ListOptimizer):
 
     Parameters
     ----------
+    learning_rate
+        The learning rate ``lr``.
     beta1, beta2 : float
         Decay rates of the running mean and of the largest gradient.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Adamax()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = adamax
@@ -114,12 +122,20 @@ class Nadam(ListOptimizer):
 
     Parameters
     ----------
+    learning_rate
+        The learning rate ``lr``.
     beta1, beta2 : float
         Decay rates of the running mean and of the running square.
     epsilon : float
         Added to the denominator to avoid division by 0.
     schedule_decay : float
         How fast the momentum grows.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Nadam()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = nadam
@@ -163,6 +179,12 @@ class FTML(ListOptimizer):
         Decay rates of the leader and of the running square.
     epsilon : float
         Added to the denominator to avoid division by 0.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.FTML(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = ftml

@@ -67,6 +67,12 @@ class AdaDelta(ListOptimizer):
         Decay rate of both running squares.
     epsilon : float
         Added inside both roots, so that the first steps are not 0.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.AdaDelta()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = adadelta
@@ -90,6 +96,8 @@ class RMSProp(ListOptimizer):
 
     Parameters
     ----------
+    learning_rate
+        The learning rate ``lr``.
     gamma1 : float
         Decay rate of the running square.
     gamma2 : float
@@ -100,6 +108,12 @@ class RMSProp(ListOptimizer):
         Whether to take Graves' form.
     clip_weights : float, optional
         Weights are kept within [-clip_weights, clip_weights].
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.RMSProp()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     def __init__(
@@ -141,6 +155,12 @@ class Ftrl(ListOptimizer):
         The rate.
     beta : float
         Smooths the first steps.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Ftrl(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = ftrl

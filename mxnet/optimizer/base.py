@@ -79,6 +79,14 @@ class Optimizer:
         Keep a 32-bit copy of 16-bit weights and step on it.
     param_dict : dict of int to gluon.Parameter, optional
         Parameters whose ``lr_mult`` and ``wd_mult`` are used; it is not pickled.
+
+    >>> class Descent(mx.optimizer.Optimizer):
+    ...     def update(self, index, weight, grad, state):
+    ...         weight -= self.learning_rate * grad
+    >>> w = mx.nd.array([1.0])
+    >>> Descent(learning_rate=0.5).update(0, w, mx.nd.array([1.0]), None)
+    >>> w.asnumpy()
+    array([0.5], dtype=float32)
     """
 
     opt_registry: ClassVar[dict[str, type]] = {}
@@ -142,6 +150,11 @@ class Optimizer:
     def register(klass: Class) -> Class:
         """Register a class under its name in lower case.
 
+        Parameters
+        ----------
+        klass
+            The class.
+
         >>> @mx.optimizer.Optimizer.register
         ... class Still(mx.optimizer.Optimizer): ...
         >>> type(mx.optimizer.create("still")).__name__
@@ -163,6 +176,11 @@ class Optimizer:
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
         """Create an optimizer by its name, in any case.
+
+        Parameters
+        ----------
+        name
+            Name of the optimizer, in any case.
 
         >>> mx.optimizer.create("sgd", learning_rate=0.5).learning_rate
         0.5

@@ -67,6 +67,12 @@ class AdamW(ListOptimizer):
         Added to the denominator to avoid division by 0.
     correct_bias : bool
         Whether the moments are corrected for their start at 0, in ``lr'``.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.AdamW()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = adamw

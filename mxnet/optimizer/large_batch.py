@@ -38,6 +38,12 @@ class LARS(ListOptimizer):
     momentum_correction : bool
         When a scheduler changes the rate, scale momentum along. In 1.9.1 that reaches only the
         first few parameters of a step; here it reaches all.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.LARS(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule, stateless_rule = sgd_mom, sgd
@@ -123,6 +129,8 @@ class LAMB(ListOptimizer):
 
     Parameters
     ----------
+    learning_rate
+        The learning rate ``lr``.
     beta1, beta2 : float
         Decay rates of the running mean and of the running square.
     epsilon : float
@@ -131,6 +139,12 @@ class LAMB(ListOptimizer):
         Limits of ``|w|``.
     bias_correction : bool
         Whether the moments are corrected for their start at 0.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.LAMB()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = lamb
@@ -169,6 +183,8 @@ class LBSGD(ListOptimizer):
     ----------
     momentum : float
         The fraction of the last update that the next one keeps.
+    multi_precision
+        Whether 16-bit weights are updated through 32-bit copies.
     warmup_strategy : {'linear', 'power2', 'sqrt', 'lars'}
         How the rate grows to `batch_scale` times itself; 'lars' takes ``|w| / |g|`` instead.
     warmup_epochs : int
@@ -181,6 +197,12 @@ class LBSGD(ListOptimizer):
         The epoch at which training begins.
     num_epochs : int
         The number of epochs; kept, not used.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.LBSGD(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule, stateless_rule = sgd_mom, sgd

@@ -48,7 +48,19 @@ class SGD(ListOptimizer):
 
 @register
 class ccSGD(SGD):
-    """Same as `SGD`; an old name."""
+    """Same as `SGD`; an old name.
+
+    Parameters
+    ----------
+    args
+        Arguments of `SGD`.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.ccSGD(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -91,6 +103,8 @@ class Signum(ListOptimizer):
 
     Parameters
     ----------
+    learning_rate
+        The learning rate ``lr``.
     momentum : float
         Decay rate of the momentum.
     wd_lh : float
@@ -130,6 +144,12 @@ class DCASGD(ListOptimizer):
         The fraction of the last update that the next one keeps.
     lamda : float
         Strength of the correction.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.DCASGD(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = dcasgd
@@ -150,6 +170,35 @@ class SGLD(ListOptimizer):
     """Langevin dynamics: half a gradient step, and noise of variance ``lr``.
 
     ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``.
+
+    Parameters
+    ----------
+    rescale_grad
+        Factor of all gradients, often 1 / batch size.
+    param_idx2name
+        Names of the parameters; those that do not end in ``_weight`` or ``_gamma`` get no decay.
+    wd
+        Weight decay: the factor of the weight that is added to its gradient.
+    clip_gradient
+        Each gradient is kept within [-clip_gradient, clip_gradient].
+    learning_rate
+        The learning rate ``lr``.
+    lr_scheduler
+        Gives the learning rate at each update.
+    sym
+        Symbol whose attributes have factors of rates and decays.
+    begin_num_update
+        Number of updates that were done before.
+    multi_precision
+        Whether 16-bit weights are updated through 32-bit copies.
+    param_dict
+        Parameters by index, which have factors of rates and decays.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.SGLD(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
     """
 
     rule = stateless_rule = sgd
@@ -168,7 +217,37 @@ class SGLD(ListOptimizer):
 
 @register
 class Test(Optimizer):
-    """Add the gradient to the weight and store the weight; for tests."""
+    """Add the gradient to the weight and store the weight; for tests.
+
+    Parameters
+    ----------
+    rescale_grad
+        Factor of all gradients, often 1 / batch size.
+    param_idx2name
+        Names of the parameters; those that do not end in ``_weight`` or ``_gamma`` get no decay.
+    wd
+        Weight decay: the factor of the weight that is added to its gradient.
+    clip_gradient
+        Each gradient is kept within [-clip_gradient, clip_gradient].
+    learning_rate
+        The learning rate ``lr``.
+    lr_scheduler
+        Gives the learning rate at each update.
+    sym
+        Symbol whose attributes have factors of rates and decays.
+    begin_num_update
+        Number of updates that were done before.
+    multi_precision
+        Whether 16-bit weights are updated through 32-bit copies.
+    param_dict
+        Parameters by index, which have factors of rates and decays.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Test()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
+    """
 
     __test__ = False  # not a test case
 

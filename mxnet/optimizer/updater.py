@@ -137,5 +137,17 @@ def takes_all(optimizer: Optimizer) -> bool:
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """Return an `Updater` of an optimizer: what a key-value store calls with gradients."""
+    """Return an `Updater` of an optimizer: what a key-value store calls with gradients.
+
+    Parameters
+    ----------
+    optimizer
+        The optimizer.
+
+    >>> update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5))
+    >>> w = mx.nd.array([1.0])
+    >>> update(0, mx.nd.array([1.0]), w)
+    >>> w.asnumpy()
+    array([0.5], dtype=float32)
+    """
     return Updater(optimizer)

@@ -15,6 +15,11 @@ Sequenced = Symbol | list[Symbol]  # one symbol with a time axis, or one for eac
 class RNNParams:
     """Variables by name, made when they are first asked for; cells that share it share weights.
 
+    Parameters
+    ----------
+    prefix
+        What the names of parameters and outputs begin with.
+
     >>> params = mx.rnn.RNNParams("lstm_")
     >>> params.get("i2h_weight") is params.get("i2h_weight")
     True
@@ -41,6 +46,9 @@ class BaseRNNCell:
         Begins the names of parameters and outputs.
     params : RNNParams, optional
         Parameters that are shared with other cells.
+
+    >>> issubclass(mx.rnn.LSTMCell, mx.rnn.BaseRNNCell)
+    True
     """
 
     _num_hidden: int

@@ -31,9 +31,16 @@ class BaseConvRNNCell(BaseRNNCell):
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
         Initializers or their names.
     activation : str or callable
-    prefix : str, by default the kind of cell.
+        Activation function by name, or a function of symbols.
+    prefix : str
+        By default the kind of cell.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
     conv_layout : str
+        Order of the axes.
+
+    >>> issubclass(mx.rnn.ConvLSTMCell, mx.rnn.conv_cells.BaseConvRNNCell)
+    True
     """
 
     _gates: tuple[str, ...] = ("",)
@@ -113,7 +120,48 @@ class BaseConvRNNCell(BaseRNNCell):
 
 
 class ConvRNNCell(BaseConvRNNCell):
-    """``h' = act(conv(x) + conv(h))``. Parameters as in `BaseConvRNNCell`."""
+    """``h' = act(conv(x) + conv(h))``. Parameters as in `BaseConvRNNCell`.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one step's input, with the batch.
+    num_hidden
+        Number of features of the hidden state.
+    h2h_kernel
+        Size of the kernel over the state; odd numbers.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the state.
+    i2h_kernel
+        Size of the kernel over the input.
+    i2h_stride
+        Step of the kernel over the input.
+    i2h_pad
+        Number of zeros at both ends of the input.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the state.
+    activation
+        Activation function by name, or a function of symbols.
+    prefix
+        What the names of parameters and outputs begin with.
+    params
+        Parameters that are shared with other cells.
+    conv_layout
+        Order of the axes.
+
+    >>> cell = mx.rnn.ConvRNNCell((1, 3, 8, 8), num_hidden=4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
+    >>> outputs[1].infer_shape(a=(1, 3, 8, 8), b=(1, 3, 8, 8))[1]
+    [(1, 4, 8, 8)]
+    """
 
     _default_prefix = "ConvRNN_"
 
@@ -126,7 +174,48 @@ class ConvRNNCell(BaseConvRNNCell):
 
 
 class ConvLSTMCell(BaseConvRNNCell):
-    """An LSTM with convolutions. Parameters as in `BaseConvRNNCell`."""
+    """An LSTM with convolutions. Parameters as in `BaseConvRNNCell`.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one step's input, with the batch.
+    num_hidden
+        Number of features of the hidden state.
+    h2h_kernel
+        Size of the kernel over the state; odd numbers.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the state.
+    i2h_kernel
+        Size of the kernel over the input.
+    i2h_stride
+        Step of the kernel over the input.
+    i2h_pad
+        Number of zeros at both ends of the input.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the state.
+    activation
+        Activation function by name, or a function of symbols.
+    prefix
+        What the names of parameters and outputs begin with.
+    params
+        Parameters that are shared with other cells.
+    conv_layout
+        Order of the axes.
+
+    >>> cell = mx.rnn.ConvLSTMCell((1, 3, 8, 8), num_hidden=4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
+    >>> outputs[1].infer_shape(a=(1, 3, 8, 8), b=(1, 3, 8, 8))[1]
+    [(1, 4, 8, 8)]
+    """
 
     _gates = ("_i", "_f", "_c", "_o")
     _states = 2
@@ -141,7 +230,48 @@ class ConvLSTMCell(BaseConvRNNCell):
 
 
 class ConvGRUCell(BaseConvRNNCell):
-    """A GRU with convolutions. Parameters as in `BaseConvRNNCell`."""
+    """A GRU with convolutions. Parameters as in `BaseConvRNNCell`.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one step's input, with the batch.
+    num_hidden
+        Number of features of the hidden state.
+    h2h_kernel
+        Size of the kernel over the state; odd numbers.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the state.
+    i2h_kernel
+        Size of the kernel over the input.
+    i2h_stride
+        Step of the kernel over the input.
+    i2h_pad
+        Number of zeros at both ends of the input.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the state.
+    activation
+        Activation function by name, or a function of symbols.
+    prefix
+        What the names of parameters and outputs begin with.
+    params
+        Parameters that are shared with other cells.
+    conv_layout
+        Order of the axes.
+
+    >>> cell = mx.rnn.ConvGRUCell((1, 3, 8, 8), num_hidden=4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
+    >>> outputs[1].infer_shape(a=(1, 3, 8, 8), b=(1, 3, 8, 8))[1]
+    [(1, 4, 8, 8)]
+    """
 
     _gates = ("_r", "_z", "_o")
     _default_prefix = "ConvGRU_"

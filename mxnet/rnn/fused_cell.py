@@ -28,16 +28,26 @@ class FusedRNNCell(BaseRNNCell):
     Parameters
     ----------
     num_hidden, num_layers : int
+        Number of features of the hidden state.
     mode : {'rnn_relu', 'rnn_tanh', 'lstm', 'gru'}
+        Kind of cell.
     bidirectional : bool
+        Whether a second direction reads the sequence backwards.
     dropout : float
         Between layers.
     get_next_state : bool
         Whether `unroll` returns the last states.
     forget_bias : float
         First value of an LSTM's forget gate's bias.
-    prefix : str, by default the mode.
+    prefix : str
+        By default the mode.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
+
+    >>> cell = mx.rnn.FusedRNNCell(4, num_layers=2, mode="gru")
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), layout="TNC", merge_outputs=True)
+    >>> outputs.infer_shape(data=(2, 1, 5))[1]
+    [(2, 1, 4)]
     """
 
     def __init__(

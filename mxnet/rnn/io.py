@@ -29,6 +29,7 @@ def encode_sentences(
     Parameters
     ----------
     sentences : list of list of words
+        Sentences as lists of words.
     vocab : dict of words to int, optional
         Without it one is made; with it, unknown words are an error.
     invalid_label, invalid_key
@@ -67,15 +68,23 @@ class BucketSentenceIter(DataIter):
     Parameters
     ----------
     sentences : list of list of int
+        Sentences as lists of numbers.
     batch_size : int
+        Number of sentences in a batch.
     buckets : list of int, optional
         The lengths; by default every one that fills a batch. Longer sentences are left out.
     invalid_label : int
         What fills the ends.
     data_name, label_name : str
+        Name of the data.
     dtype : str
+        Data type of the batches.
     layout : {'NT', 'TN'}
         Whether batch or time comes first.
+
+    >>> batches = mx.rnn.BucketSentenceIter([[1, 2], [3, 4]], batch_size=2, buckets=[4])
+    >>> next(batches).data[0].shape
+    (2, 4)
     """
 
     def __init__(

@@ -19,6 +19,10 @@ class ModifierCell(BaseRNNCell):
     Parameters
     ----------
     base_cell : BaseRNNCell
+        The cell that is changed.
+
+    >>> issubclass(mx.rnn.ZoneoutCell, mx.rnn.ModifierCell)
+    True
     """
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
@@ -67,8 +71,14 @@ class ZoneoutCell(ModifierCell):
     Parameters
     ----------
     base_cell : BaseRNNCell
+        The cell that is changed.
     zoneout_outputs, zoneout_states : float
         The probabilities.
+
+    >>> cell = mx.rnn.ZoneoutCell(mx.rnn.RNNCell(4), zoneout_states=0.1)
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(1, 2, 5))[1]
+    [(1, 2, 4)]
     """
 
     def __init__(
@@ -115,6 +125,12 @@ class ResidualCell(ModifierCell):
     Parameters
     ----------
     base_cell : BaseRNNCell
+        The cell that is changed.
+
+    >>> cell = mx.rnn.ResidualCell(mx.rnn.RNNCell(5))
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(1, 2, 5))[1]
+    [(1, 2, 5)]
     """
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:

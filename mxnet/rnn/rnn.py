@@ -28,7 +28,29 @@ def rnn_unroll(
     input_prefix: str = "",
     layout: str = "NTC",
 ) -> tuple:
-    """Return ``cell.unroll(...)``, which took its place; inputs may be left out here."""
+    """Return ``cell.unroll(...)``, which took its place; inputs may be left out here.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    length
+        Number of steps.
+    inputs
+        Inputs of all steps: a symbol, or a list of symbols.
+    begin_state
+        States of the first step; by default zeros.
+    input_prefix
+        What the names of inputs that are made begin with.
+    layout
+        Order of the axes of inputs that are one symbol: ``'NTC'`` or ``'TNC'``.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
+    >>> outputs, states = mx.rnn.rnn.rnn_unroll(mx.rnn.RNNCell(2), 3, input_prefix="t")
+    >>> len(outputs)
+    3
+    """
     warnings.warn("rnn_unroll is deprecated. Please call cell.unroll directly.", stacklevel=2)
     if inputs is None:
         inputs = [Variable(f"{input_prefix}t{i}_data") for i in range(length)]
@@ -43,14 +65,49 @@ def save_rnn_checkpoint(
     arg_params: Mapping[str, NDArray],
     aux_params: Mapping[str, NDArray],
 ) -> None:
-    """Write a checkpoint with the unpacked weights of the cells."""
+    """Write a checkpoint with the unpacked weights of the cells.
+
+    Parameters
+    ----------
+    cells
+        The cell, or list of cells, of the network.
+    prefix
+        What the names of the files begin with.
+    epoch
+        Number of the epoch.
+    symbol
+        The network.
+    arg_params
+        Parameters by name.
+    aux_params
+        Auxiliary states by name.
+
+    >>> cell = mx.rnn.DropoutCell(0.5)
+    >>> mx.rnn.save_rnn_checkpoint(cell, "net", 1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
+    >>> mx.rnn.load_rnn_checkpoint(cell, "net", 1)[0]
+    <Symbol x>
+    """
     for cell in _as_list(cells):
         arg_params = cell.unpack_weights(arg_params)
     save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 
 def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, dict, dict]:
-    """Read a checkpoint, and pack the weights as the cells need them."""
+    """Read a checkpoint, and pack the weights as the cells need them.
+
+    Parameters
+    ----------
+    cells
+        The cell, or list of cells, of the network.
+    prefix
+        What the names of the files begin with.
+    epoch
+        Number of the epoch.
+
+    >>> cell = mx.rnn.DropoutCell(0.5)
+    >>> mx.rnn.save_rnn_checkpoint(cell, "net", 1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
+    >>> symbol, arg_params, aux_params = mx.rnn.load_rnn_checkpoint(cell, "net", 1)
+    """
     symbol, args, auxes = load_checkpoint(prefix, epoch)
     for cell in _as_list(cells):
         args = cell.pack_weights(args)
@@ -58,7 +115,21 @@ def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, 
 
 
 def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
-    """Return an epoch callback that saves every `period` epochs."""
+    """Return an epoch callback that saves every `period` epochs.
+
+    Parameters
+    ----------
+    cells
+        The cell, or list of cells, of the network.
+    prefix
+        What the names of the files begin with.
+    period
+        How many epochs lie between two files.
+
+    >>> save = mx.rnn.do_rnn_checkpoint(mx.rnn.LSTMCell(3), "lstm", period=2)
+    >>> callable(save)
+    True
+    """
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:

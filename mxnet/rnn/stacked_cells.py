@@ -53,6 +53,14 @@ class SequentialRNNCell(_CellsOfCells):
     Parameters
     ----------
     params : RNNParams, optional
+        Parameters that are shared with other cells.
+
+    >>> cell = mx.rnn.SequentialRNNCell()
+    >>> cell.add(mx.rnn.LSTMCell(4, prefix="a_"))
+    >>> cell.add(mx.rnn.LSTMCell(3, prefix="b_"))
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(1, 2, 5))[1]
+    [(1, 2, 3)]
     """
 
     def __init__(self, params: RNNParams | None = None) -> None:
@@ -111,8 +119,16 @@ class DropoutCell(BaseRNNCell):
     Parameters
     ----------
     dropout : float
+        Probability that a value is set to 0.
     prefix : str
+        What the names of parameters and outputs begin with.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
+
+    >>> cell = mx.rnn.DropoutCell(0.5)
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(1, 2, 5))[1]
+    [(1, 2, 5)]
     """
 
     def __init__(
@@ -154,8 +170,16 @@ class BidirectionalCell(_CellsOfCells):
     Parameters
     ----------
     l_cell, r_cell : BaseRNNCell
+        The cell that reads forwards.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
     output_prefix : str
+        What the names of outputs begin with.
+
+    >>> cell = mx.rnn.BidirectionalCell(mx.rnn.LSTMCell(4, "l_"), mx.rnn.LSTMCell(4, "r_"))
+    >>> outputs, states = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(1, 2, 5))[1]
+    [(1, 2, 8)]
     """
 
     def __init__(

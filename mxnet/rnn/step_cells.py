@@ -56,9 +56,18 @@ class RNNCell(_StepCell):
     Parameters
     ----------
     num_hidden : int
+        Number of features of the hidden state.
     activation : str or callable
+        Activation function by name, or a function of symbols.
     prefix : str
+        What the names of parameters and outputs begin with.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
+
+    >>> cell = mx.rnn.RNNCell(4)
+    >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(2, 3, 5))[1]
+    [(2, 3, 4)]
     """
 
     def __init__(
@@ -85,10 +94,18 @@ class LSTMCell(_StepCell):
     Parameters
     ----------
     num_hidden : int
+        Number of features of the hidden state.
     prefix : str
+        What the names of parameters and outputs begin with.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
     forget_bias : float
         First value of the forget gate's bias.
+
+    >>> cell = mx.rnn.LSTMCell(4)
+    >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(2, 3, 5))[1]
+    [(2, 3, 4)]
     """
 
     _gates = ("_i", "_f", "_c", "_o")
@@ -135,8 +152,16 @@ class GRUCell(_StepCell):
     Parameters
     ----------
     num_hidden : int
+        Number of features of the hidden state.
     prefix : str
+        What the names of parameters and outputs begin with.
     params : RNNParams, optional
+        Parameters that are shared with other cells.
+
+    >>> cell = mx.rnn.GRUCell(4)
+    >>> outputs, states = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
+    >>> outputs.infer_shape(data=(2, 3, 5))[1]
+    [(2, 3, 4)]
     """
 
     _gates = ("_r", "_z", "_o")
