@@ -126,9 +126,12 @@ def while_loop(
     cond_input_locs: Shape,
     func_input_locs: Shape,
     func_var_locs: Shape,
+    pad_outputs: bool = True,
     run: OpContext,
 ) -> tuple[Tensor, ...]:
     """Run a body while a condition holds; outputs are stacked and padded with zeros.
+
+    Without `pad_outputs` they have as many rows as there were steps.
 
     >>> out, last = mx.sym.contrib.while_loop(
     ...     lambda i: i < 3, lambda i: (i * 10, [i + 1]), [mx.sym.var("i")], max_iterations=4)
@@ -156,11 +159,13 @@ def _run_while_loop(bodies: list[Body], attrs: dict) -> Callable:
             for place, value in zip(places, made[n_out:], strict=True):
                 values[place] = value
         if steps:
-            outs = [_padded(column, limit) for column in zip(*steps, strict=True)]
+            rows = limit if attrs["pad_outputs"] else len(steps)
+            outs = [_padded(column, rows) for column in zip(*steps, strict=True)]
         else:  # never entered: run the body once, only to learn the shapes
             with torch.no_grad():
                 made = body.run(_picked(values, attrs["func_input_locs"]), run)
-            outs = [m.new_zeros((limit, *m.shape)) for m in made[:n_out]]
+            rows = limit if attrs["pad_outputs"] else 0
+            outs = [m.new_zeros((rows, *m.shape)) for m in made[:n_out]]
         return (*outs, *_picked(values, places))
 
     return kernel

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import fused, linalg, nn, numpy, quantization, random, tensor, training, vision
+from . import fused, interchange, linalg, nn, numpy, quantization, random, tensor, training, vision
 
 from . import sparse  # isort: skip (its rules are about the operators above)

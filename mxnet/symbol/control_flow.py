@@ -74,10 +74,13 @@ def while_loop(
     loop_vars: Any,
     max_iterations: int | None = None,
     name: str = "while_loop",
+    *,
+    pad_outputs: bool = True,
 ) -> tuple[Any, Any]:
     """Run ``func(*loop_vars) -> (outputs, loop_vars)`` while ``cond(*loop_vars)`` holds.
 
-    Outputs are stacked along a new axis 0 of size `max_iterations`.
+    Outputs are stacked along a new axis 0 of size `max_iterations`; without `pad_outputs`, of as
+    many rows as there were steps.
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -111,6 +114,8 @@ def while_loop(
         "num_out_data": len(out_list),
         "num_outputs": len(func_heads),
     }
+    if not pad_outputs:
+        attrs["pad_outputs"] = False
     made = _node("_while_loop", cuts, inputs, attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
     return results, _nested_like(loop_vars, iter(made[len(out_list) :]))

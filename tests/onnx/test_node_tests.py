@@ -25,9 +25,10 @@ def _imported(case: Any, feed: dict[str, np.ndarray]) -> tuple:
             importer = Importer(case.model, constants)
             return importer, *importer.run()
         except NeedsConstant as error:
-            if error.name not in feed or error.name in constants:
+            wanted = {n: feed[n] for n in error.roots if n in feed and n not in constants}
+            if not wanted:
                 raise
-            constants[error.name] = feed[error.name]
+            constants.update(wanted)
     raise AssertionError("too many inputs must be constants")
 
 

@@ -82,7 +82,8 @@ def infer_while_loop(
     ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
     ins, heads = _run(body, attrs["func_input_locs"], ins, solve, merge)
     n_out = attrs["num_out_data"]
-    stacked = [axis.stack(s, attrs["max_iterations"]) for s in heads[:n_out]]
+    steps = attrs["max_iterations"] if attrs["pad_outputs"] else -1
+    stacked = [axis.stack(s, steps) for s in heads[:n_out]]
     return tuple(ins), (*stacked, *heads[n_out:])
 
 

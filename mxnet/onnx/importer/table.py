@@ -21,6 +21,10 @@ FAMILIES = (
     "recurrent",
     "vision",
     "quantization",
+    "control_flow",
+    "sequences",
+    "signal",
+    "losses",
 )
 _rows: dict[str, Build] = {}
 

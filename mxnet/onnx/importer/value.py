@@ -21,11 +21,15 @@ class UnsupportedImport(MXNetError, NotImplementedError):
 
 
 class NeedsConstant(UnsupportedImport):
-    """A node needs a value at import that is an input of the model."""
+    """A node needs a value at import that follows from inputs of the model.
 
-    def __init__(self, message: str, name: str) -> None:
+    `roots` are these inputs.
+    """
+
+    def __init__(self, message: str, name: str, roots: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.name = name
+        self.roots = list(roots) or [name]
 
 
 @dataclass
@@ -79,6 +83,14 @@ class Value:
         return self.dtype is not None and self.dtype.kind == "b"
 
 
+@dataclass
+class SequenceValue:
+    """A sequence of tensors whose length is known at import."""
+
+    name: str
+    items: list[Any]
+
+
 class OnnxNode:
     """One node of an ONNX graph, with its attributes as Python values."""
 
@@ -103,10 +115,12 @@ class OnnxNode:
     def constant(self, value: Value, what: str) -> np.ndarray:
         """Return an input that must be known at import."""
         if value.constant is None:
+            roots = self.importer.depends_on(value.symbol)
             raise NeedsConstant(
                 f"ONNX import: {self.op_type} (node {self.name!r}) needs its {what} "
                 f"({value.name!r}) as a constant of the file.",
                 value.name,
+                roots,
             )
         return value.constant
 

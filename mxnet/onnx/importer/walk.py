@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 
 from ... import ndarray, symbol
 from ...error import MXNetError
+from ...graph.subgraph import MARK
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
+from .expansion import expand_functions
 from .folding import fold
 from .reading import tensor_to_numpy
 from .table import importers
-from .value import OnnxNode, UnsupportedImport, Value
+from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value
 
 __all__ = ["Importer"]
 
@@ -31,14 +34,14 @@ class Importer:
     ----------
     model : ModelProto
     constants : dict of str to ndarray, optional
-        Values of inputs of the model that become constants.
+        Values of inputs of the model that become constants; a list is a sequence.
     """
 
-    def __init__(self, model: Any, constants: Mapping[str, np.ndarray] | None = None) -> None:
-        self.model = model
+    def __init__(self, model: Any, constants: Mapping[str, Any] | None = None) -> None:
+        self.model = model = expand_functions(model)
         self.opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), 0)
         self.params: dict[str, np.ndarray] = {}
-        self.values: dict[str, Value] = {}
+        self.values: ChainMap[str, Any] = ChainMap()
         self.shapes: dict[str, tuple] = {}
         self.dtypes: dict[str, np.dtype] = {}
         self.inputs: list[str] = []
@@ -53,9 +56,15 @@ class Importer:
             inferred = onnx.shape_inference.infer_shapes(self.model, data_prop=True)
         except Exception:  # its own failures must not be ours: rows say what they need
             inferred = self.model
-        graph = inferred.graph
+        self._note_all(inferred.graph)
+
+    def _note_all(self, graph: Any) -> None:
         for info in (*graph.value_info, *graph.input, *graph.output):
             self._note(info)
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    self._note_all(attribute.g)
 
     def _note(self, info: Any) -> None:
         kind = info.type.tensor_type
@@ -76,23 +85,55 @@ class Importer:
         for tensor in graph.initializer:
             self._define(tensor.name, constant=tensor_to_numpy(tensor))
         for info in graph.input:
-            if info.name in self.values:
-                continue
-            if info.name in self._constants:
-                self._define(info.name, constant=np.asarray(self._constants[info.name]))
-                continue
-            if not info.type.HasField("tensor_type"):
-                raise UnsupportedImport(
-                    f"ONNX import: input {info.name!r} is not a tensor (sequences and optional "
-                    "values are not supported)."
-                )
-            self.inputs.append(info.name)
-            self._define(info.name, made=self._input(info.name))
+            if info.name not in self.values:
+                self._define_input(info)
         for node in graph.node:
             self._node(node)
-        heads = [self.values[o.name].symbol for o in graph.output]
+        heads: list[Symbol] = []
+        for info in graph.output:
+            found = self.values[info.name]
+            parts = found.items if isinstance(found, SequenceValue) else [found]
+            heads += [p.symbol for p in parts]
+        if not heads:
+            raise UnsupportedImport("ONNX import: the model returns an empty sequence only.")
         made = heads[0] if len(heads) == 1 else symbol.Group(heads)
         return (made, *self._parameters(made))
+
+    def run_body(self, graph: Any, values: Mapping[str, Any]) -> list[Any]:
+        """Build the nodes of a loop's or branch's body and return its outputs."""
+        self.values = self.values.new_child(dict(values))
+        try:
+            for tensor in graph.initializer:
+                self._define(tensor.name, constant=tensor_to_numpy(tensor))
+            for node in graph.node:
+                self._node(node)
+            return [self.values[o.name] for o in graph.output]
+        finally:
+            self.values = self.values.parents
+
+    def _define_input(self, info: Any) -> None:
+        given = self._constants.get(info.name)
+        if isinstance(given, list | tuple):
+            items = [Value(f"{info.name}_{i}", constant=np.asarray(a)) for i, a in enumerate(given)]
+            self.values[info.name] = SequenceValue(info.name, [self.completed(v) for v in items])
+        elif info.name in self._constants:
+            if given is None:
+                self.values[info.name] = None
+            else:
+                self._define(info.name, constant=np.asarray(given))
+        elif not info.type.HasField("tensor_type"):
+            raise NeedsConstant(
+                f"ONNX import: input {info.name!r} is not a tensor: its value is needed at import.",
+                info.name,
+            )
+        else:
+            self.inputs.append(info.name)
+            self._define(info.name, made=self._input(info.name))
+
+    def completed(self, value: Value) -> Value:
+        """Return a new value with what its symbol or constant says about it."""
+        self._define(value.name, value.symbol_or_none, value.constant)
+        return self.values[value.name]
 
     def _input(self, name: str) -> Symbol:
         dtype = self.dtypes.get(name)
@@ -111,6 +152,11 @@ class Importer:
             if made is not None and (shape is None or None in shape or dtype is None):
                 shape, dtype = self._inferred(made, shape, dtype)
         self.values[name] = Value(name, made, constant, shape, dtype, self)
+
+    def depends_on(self, made: Symbol) -> list[str]:
+        """Return the inputs of the model that a symbol is computed from."""
+        used = set(made.list_inputs())
+        return [name for name in self.inputs if name in used]
 
     def _inferred(self, made: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
         """Ask our own inference where ONNX's knows nothing."""
@@ -134,11 +180,12 @@ class Importer:
         if proto.domain not in DOMAINS:
             raise node.unsupported(f"is of the domain {proto.domain!r}, which is not known.")
         inputs = [self.values[n] if n else None for n in proto.input]
-        known = fold(proto, inputs, self.opset)
-        if known is not None:
-            for name, array in zip((n for n in proto.output if n), known, strict=True):
-                self._define(name, constant=array)
-            return
+        if not any(isinstance(v, SequenceValue) for v in inputs):
+            known = fold(proto, inputs, self.opset)
+            if known is not None:
+                for name, array in zip((n for n in proto.output if n), known, strict=True):
+                    self._define(name, constant=array)
+                return
         build = importers().get(proto.op_type)
         if build is None:
             raise node.unsupported("has no row: this ONNX operator cannot be imported.")
@@ -154,10 +201,18 @@ class Importer:
         for name, result in zip(proto.output, results, strict=False):
             if not name:
                 continue
-            if isinstance(result, np.ndarray):
-                self._define(name, constant=result)
-            else:
-                self._define(name, made=result)
+            self._bind(name, result)
+
+    def _bind(self, name: str, result: Any) -> None:
+        """Give a result its name: a constant, a symbol, a value, a sequence, or nothing."""
+        if result is None or isinstance(result, SequenceValue):
+            self.values[name] = result
+        elif isinstance(result, np.ndarray):
+            self._define(name, constant=result)
+        elif isinstance(result, Value):
+            self._define(name, result.symbol_or_none, result.constant)
+        else:
+            self._define(name, made=result)
 
     def parameter(self, name: str, array: np.ndarray) -> Symbol:
         """Make a constant a parameter and return its variable."""
@@ -167,7 +222,9 @@ class Importer:
             unique = f"{name}_{number}"
         self._taken.add(unique)
         self.params[unique] = array
-        return symbol.Variable(unique, shape=array.shape or None)
+        made = symbol.Variable(unique, shape=array.shape or None)
+        made._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
+        return made
 
     def constant(self, array: Any, hint: str) -> Symbol:
         """Return a new constant as a symbol."""

@@ -124,7 +124,9 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
         outputs=[g.unique(f"{g.scope}_loop") for _ in range(len(states) + len(outs))],
         body=loop,
     )
-    stacked = [_padded(g, call, name, i) for i, name in enumerate(found[len(states) :])]
+    stacked = found[len(states) :]
+    if a["pad_outputs"]:
+        stacked = [_padded(g, call, name, i) for i, name in enumerate(stacked)]
     return [*stacked, *found[: len(states)]]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
-from .axes import with_rank
 
 BINARY = {
     "Add": F.broadcast_add,
@@ -72,12 +71,8 @@ def power(node: OnnxNode, a: Value, b: Value) -> Any:
 @imports("Mod")
 def modulo(node: OnnxNode, a: Value, b: Value) -> Any:
     """Remainder with the sign of the divisor, or with ``fmod`` of the dividend."""
-    if not node.get("fmod", 0):
-        return F.broadcast_mod(a.symbol, b.symbol, name=node.name)
-    left = F.cast(a.symbol, dtype="float64") if not a.is_float else a.symbol
-    right = F.cast(b.symbol, dtype="float64") if not b.is_float else b.symbol
-    rest = F.broadcast_mul(F.sign(left), F.broadcast_mod(F.abs(left), F.abs(right)))
-    return rest if a.is_float else F.cast(rest, dtype=a.dtype.name, name=node.name)
+    function = F._internal._onnx_fmod if node.get("fmod", 0) else F._internal._onnx_mod
+    return function(a.symbol, b.symbol, name=node.name)
 
 
 def _folded(op_type: str, function: Any) -> None:
@@ -106,34 +101,24 @@ def mean(node: OnnxNode, *values: Value) -> Any:
 @imports("Where")
 def where(node: OnnxNode, condition: Value, x: Value, y: Value) -> Any:
     """Choose by a condition; all three are broadcast."""
-    dtype = node.output_dtype() or np.dtype("float32")
-    chosen = F.cast(condition.symbol, dtype=dtype.name if dtype.kind != "b" else "int32")
-    shapes = [v.shape for v in (condition, x, y)]
-    if None not in shapes and all(None not in s for s in shapes):
-        wanted = np.broadcast_shapes(*shapes)
-        parts = [
-            p if s == wanted else F.broadcast_to(with_rank(p, len(s), len(wanted)), shape=wanted)
-            for p, s in zip((chosen, x.symbol, y.symbol), shapes, strict=True)
-        ]
-        return F.where(*parts, name=node.name)
-    like = F.broadcast_add(F.broadcast_add(chosen, _zero(x, dtype)), _zero(y, dtype))
-    parts = [F.broadcast_like(v, like) for v in (chosen, x.symbol, y.symbol)]
-    return F.where(*parts, name=node.name)
-
-
-def _zero(value: Value, dtype: np.dtype) -> Any:
-    made = F.zeros_like(value.symbol)
-    return F.cast(made, dtype="int32") if dtype.kind == "b" else made
+    symbols = [v.symbol for v in (condition, x, y)]
+    if condition.shape == x.shape == y.shape and x.shape is not None and not x.is_bool:
+        return F.where(*symbols, name=node.name)
+    return F._internal._npi_where(*symbols, name=node.name)
 
 
 def _bitwise(op_type: str, function: Any) -> None:
     @imports(op_type)
     def build(node: OnnxNode, a: Value, b: Value) -> Any:
-        if not a.is_bool:
-            raise node.unsupported("of whole numbers has no operator.")
-        pair = (F.cast(x.symbol, dtype="int32") for x in (a, b))
-        return F.cast(function(*pair), dtype="bool", name=node.name)
+        return function(a.symbol, b.symbol, name=node.name)
 
 
-for _op_type in ("And", "Or", "Xor"):
-    _bitwise(f"Bitwise{_op_type}", COMPARISONS[_op_type])
+_bitwise("BitwiseAnd", F._internal._npi_bitwise_and)
+_bitwise("BitwiseOr", F._internal._npi_bitwise_or)
+_bitwise("BitwiseXor", F._internal._npi_bitwise_xor)
+
+
+@imports("BitwiseNot")
+def bitwise_not(node: OnnxNode, x: Value) -> Any:
+    """Invert all bits."""
+    return F._internal._npi_bitwise_not(x.symbol, name=node.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....shape_mode import is_np_shape
 from ..functions import F
 from ..value import Value
 
@@ -15,6 +16,11 @@ def with_rank(x: Any, have: int, wanted: int) -> Any:
     for _ in range(wanted - have):
         x = F.expand_dims(x, axis=0)
     return x
+
+
+def as_scalar(x: Any) -> Any:
+    """Return one element without axes; outside NumPy's shapes it keeps one."""
+    return F.reshape(x, shape=() if is_np_shape() else (1,))
 
 
 def wide(value: Value, rank: int) -> Any:

@@ -95,15 +95,17 @@ def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) ->
     if is_even and min(before) >= 0:
         adj = tuple(extra) if any(extra) else ()
         return F.Deconvolution(*inputs, pad=tuple(before), adj=adj, name=node.name, **options)
-    if b is not None:
-        raise node.unsupported("with uneven pads and a bias has no row.")
-    made = F.Deconvolution(*inputs, **options)
+    # A bias is added at the end: what is cut off has it too, what is added has not.
+    options["no_bias"] = True
+    made = F.Deconvolution(*inputs[:2], **options)
     grown = [max(e - a, 0) for e, a in zip(extra, after, strict=True)]
     made = padded(made, [0] * len(kernel), grown)
     for axis, (low, high, e) in enumerate(zip(before, after, extra, strict=True), 2):
         end = -(high - e) if high > e else None
         made = F.slice_axis(made, axis=axis, begin=low, end=end)
-    return made
+    if b is None:
+        return made
+    return F.broadcast_add(made, F.reshape(b.symbol, shape=(1, -1) + (1,) * len(kernel)))
 
 
 def _transposed_pads(
@@ -145,16 +147,49 @@ def _pooled_sizes(node: OnnxNode, x: Value, kernel: list[int], where: dict) -> l
     return after
 
 
+def _window_attrs(kernel: list[int], where: dict, after: list[int]) -> dict[str, tuple[int, ...]]:
+    return {
+        "kernel": tuple(kernel),
+        "stride": tuple(where["stride"]),
+        "dilate": tuple(where["dilate"]),
+        "pads": (*where["before"], *after),
+    }
+
+
+@imports("MaxUnpool")
+def max_unpool(node: OnnxNode, x: Value, indices: Value, shape: Value | None = None) -> Any:
+    """Put elements back where a pooling took them from."""
+    kernel = list(node.get("kernel_shape"))
+    where = window(node, x, kernel)
+    sizes = [
+        (n - 1) * s + k - b - a
+        for n, s, k, b, a in zip(
+            x.sizes[2:], where["stride"], kernel, where["before"], where["after"], strict=True
+        )
+    ]
+    small = (*x.sizes[:2], *sizes)
+    whole = small if shape is None else tuple(int(n) for n in node.constant(shape, "shape"))
+    made = F._internal._onnx_max_unpool(x.symbol, indices.symbol, shape=small, name=node.name)
+    pads = [n for a, b in zip(small, whole, strict=True) for n in (0, b - a)]
+    if not any(pads):
+        return made
+    return F.pad(made, mode="constant", pad_width=tuple(pads), constant_value=0)
+
+
 @imports("MaxPool")
 def max_pool(node: OnnxNode, x: Value) -> Any:
     """Maximum over windows."""
     kernel = list(node.get("kernel_shape"))
     where = window(node, x, kernel)
-    if len([n for n in node.output_names if n]) > 1:
-        raise node.unsupported("with indices as second output has no row.")
-    if any(d != 1 for d in where["dilate"]):
-        raise node.unsupported("with dilations has no row.")
     after = _pooled_sizes(node, x, kernel, where)
+    if len([n for n in node.output_names if n]) > 1 or any(d != 1 for d in where["dilate"]):
+        both = F._internal._onnx_max_pool(
+            x.symbol,
+            **_window_attrs(kernel, where, after),
+            storage_order=node.get("storage_order", 0),
+            name=node.name,
+        )
+        return [both[0], both[1]]
     symbol, pad = x.symbol, where["before"]
     if not x.is_float:
         symbol = F.cast(symbol, dtype="float32")
@@ -177,9 +212,15 @@ def average_pool(node: OnnxNode, x: Value) -> Any:
     kernel = list(node.get("kernel_shape"))
     where = window(node, x, kernel)
     with_pad = bool(node.get("count_include_pad", 0))
-    if any(d != 1 for d in where["dilate"]):
-        raise node.unsupported("with dilations has no row.")
     after = _pooled_sizes(node, x, kernel, where)
+    if any(d != 1 for d in where["dilate"]):
+        return F._internal._onnx_reduce_pool(
+            x.symbol,
+            **_window_attrs(kernel, where, where["after"]),
+            extra=tuple(a - b for a, b in zip(after, where["after"], strict=True)),
+            count_include_pad=with_pad,
+            name=node.name,
+        )
     options = {"kernel": tuple(kernel), "stride": tuple(where["stride"])}
     if where["before"] == after:
         return F.Pooling(
@@ -218,9 +259,11 @@ def lp_pool(node: OnnxNode, x: Value) -> Any:
     """p-norm over windows."""
     kernel, p = list(node.get("kernel_shape")), node.get("p", 2)
     where = window(node, x, kernel)
-    if any(d != 1 for d in where["dilate"]):
-        raise node.unsupported("with dilations has no row.")
     after = _pooled_sizes(node, x, kernel, where)
+    if any(d != 1 for d in where["dilate"]):
+        return F._internal._onnx_reduce_pool(
+            x.symbol, **_window_attrs(kernel, where, after), kind="lp", p=p, name=node.name
+        )
     power = F.abs(x.symbol) if p == 1 else F.abs(x.symbol) ** p
     total = F.Pooling(
         padded(power, where["before"], after),

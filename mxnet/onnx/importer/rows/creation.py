@@ -35,6 +35,8 @@ def constant(node: OnnxNode) -> Any:
 @imports("ConstantOfShape")
 def constant_of_shape(node: OnnxNode, shape: Value) -> Any:
     """One number everywhere."""
+    if shape.constant is None:
+        return _of_runtime_shape(node, shape)
     sizes = tuple(int(n) for n in node.constant(shape, "shape"))
     if math.prod(sizes) > MAX_ELEMENTS:
         raise node.unsupported(f"makes {sizes}, more than {MAX_ELEMENTS} elements.")
@@ -48,9 +50,23 @@ def constant_of_shape(node: OnnxNode, shape: Value) -> Any:
     return F.full(sizes, fill.item(), dtype=fill.dtype.name, name=node.name)
 
 
+def _of_runtime_shape(node: OnnxNode, shape: Value) -> Any:
+    value = node.get("value")
+    fill = np.zeros(1, np.float32) if value is None else tensor_to_numpy(value)
+    return F._internal._onnx_constant_of_shape(
+        F.cast(shape.symbol, dtype="int64"),
+        value=float(fill.item()),
+        dtype=fill.dtype.name,
+        name=node.name,
+    )
+
+
 @imports("Range")
 def arange(node: OnnxNode, start: Value, limit: Value, delta: Value) -> Any:
     """Numbers at equal distances."""
+    if any(v.constant is None for v in (start, limit, delta)):
+        ends = [F.reshape(v.symbol, shape=(1,)) for v in (start, limit, delta)]
+        return F._internal._onnx_range(*ends, name=node.name)
     first, last, step = (
         node.constant(v, k).item()
         for v, k in ((start, "start"), (limit, "limit"), (delta, "delta"))

@@ -50,6 +50,8 @@ def fully_connected(node: OnnxNode, x: Value, w: Value, b: Value) -> Any:
 @imports("MatMul")
 def matmul(node: OnnxNode, a: Value, b: Value) -> Any:
     """Matrix product as NumPy defines it."""
+    if a.shape is None or b.shape is None:
+        return F._internal._npi_matmul(a.symbol, b.symbol, name=node.name)
     return multiply(a.symbol, b.symbol, a.shape, b.shape, node.name)
 
 
@@ -70,7 +72,7 @@ def multiply(a: Any, b: Any, left: Any, right: Any, name: str | None = None) -> 
     if left[:-2] == right[:-2] and None not in left[1:-2]:
         return F.batch_dot(a, b, name=name)
     if None in left[:-2] or None in right[:-2]:
-        raise ValueError(f"shapes {left} and {right} must be known to be broadcast")
+        return F._internal._npi_matmul(a, b, name=name)
     rank = max(len(left), len(right))
     front = np.broadcast_shapes(left[:-2], right[:-2])
     wide = [
@@ -89,20 +91,25 @@ def det(node: OnnxNode, x: Value) -> Any:
 
 @imports("Einsum")
 def einsum(node: OnnxNode, *values: Value) -> Any:
-    """Sums of products by letters, for one or two operands without repeated letters."""
+    """Sums of products by letters; one or two operands become matrix products."""
     equation = node.get("equation").replace(" ", "")
     if "." in equation:
-        raise node.unsupported(f"with the equation {equation!r} (an ellipsis) has no operator.")
+        return _general_einsum(node, equation, values)
     terms, _, out = equation.partition("->")
     parts = terms.split(",")
     if "->" not in equation:
         joined = "".join(parts)
         out = "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
     if any(len(set(p)) != len(p) for p in parts) or len(parts) > 2:
-        raise node.unsupported(f"with the equation {equation!r} has no operator.")
+        return _general_einsum(node, equation, values)
     if len(parts) == 1:
         return _reduced_to(values[0].symbol, parts[0], out)
     return _pair(values, parts, out)
+
+
+def _general_einsum(node: OnnxNode, equation: str, values: tuple[Value, ...]) -> Any:
+    symbols = [v.symbol for v in values]
+    return F._internal._npi_einsum(*symbols, subscripts=equation, name=node.name)
 
 
 def _reduced_to(x: Any, letters: str, out: str) -> Any:
@@ -143,56 +150,31 @@ def _pair(values: tuple[Value, ...], parts: list[str], out: str) -> Any:
     return F.transpose(split, axes=[letters.index(c) for c in out])
 
 
-ATTENTION = {"is_causal", "scale", "softcap", "q_num_heads", "kv_num_heads"}
+SOFTMAX_TYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 
 
 @imports("Attention")
 def attention(node: OnnxNode, q: Value, k: Value, v: Value, *rest: Value | None) -> Any:
-    """Scaled dot-product attention, without caches and masks of padding."""
-    mask = rest[0] if rest else None
-    unknown = set(node.attrs) - ATTENTION
-    if unknown:
-        raise node.unsupported(f"with the attributes {sorted(unknown)} has no row.")
-    if any(r is not None for r in rest[1:]) or len([n for n in node.output_names if n]) > 1:
-        raise node.unsupported("with a cache or more than one output has no row.")
-    if q.dtype != np.float32:
-        raise node.unsupported("of other types than float32 has no row.")
-    heads = [_heads(node, x, key) for x, key in zip((q, k, v), ("q", "kv", "kv"), strict=True)]
-    (qs, q_shape), (ks, k_shape), (vs, _) = heads
-    if q_shape[1] != k_shape[1]:
-        group = q_shape[1] // k_shape[1]
-        ks, vs = (F.repeat(x, repeats=group, axis=1) for x in (ks, vs))
-    scale = node.get("scale") or q_shape[-1] ** -0.5
-    scores = F.batch_dot(qs * scale, ks, transpose_b=True)
-    cap = node.get("softcap", 0.0)
-    if mask is not None:
-        scores = F.broadcast_add(scores, _mask(node, mask))
-    if node.get("is_causal", 0):
-        size = (q_shape[2], k_shape[2])
-        triangle = np.where(np.tri(*size) > 0, 0, -np.inf).astype(np.float32)
-        hidden = node.importer.constant(triangle[None, None], f"{node.name}_causal")
-        scores = F.broadcast_add(scores, hidden)
-    if cap:
-        raise node.unsupported("with softcap has no row.")
-    made = F.batch_dot(F.softmax(scores, axis=-1), vs)
-    if q.rank == 4:
-        return made
-    joined = F.transpose(made, axes=(0, 2, 1, 3))
-    return F.reshape(joined, shape=(0, 0, -3), name=node.name)
-
-
-def _heads(node: OnnxNode, x: Value, kind: str) -> tuple[Any, tuple]:
-    """Return ``(batch, heads, length, size)`` and its shape."""
-    if x.rank == 4:
-        return x.symbol, x.sizes
-    batch, length, width = x.sizes
-    heads = node.get(f"{kind}_num_heads")
-    split = F.reshape(x.symbol, shape=(batch, length, heads, width // heads))
-    return F.transpose(split, axes=(0, 2, 1, 3)), (batch, heads, length, width // heads)
-
-
-def _mask(node: OnnxNode, mask: Value) -> Any:
-    symbol = mask.symbol
-    if mask.is_bool:
-        symbol = F.log(F.cast(symbol, dtype="float32"))
-    return with_rank(symbol, mask.rank, 4)
+    """Scaled dot-product attention, with masks, caches, windows and groups of heads."""
+    mask, past_key, past_value, lengths = [*rest, *[None] * 4][:4]
+    optional = {"mask": mask, "past": past_key, "": past_value, "lengths": lengths}
+    used = {name: value for name, value in optional.items() if value is not None}
+    wanted = max(i for i, name in enumerate(node.output_names, 1) if name)
+    precision = node.get("softmax_precision")
+    mode = node.get("qk_matmul_output_mode", 0)
+    made = F._internal._onnx_attention(
+        *(x.symbol for x in (q, k, v, *used.values())),
+        given=",".join(name for name in used if name),
+        num_outputs=wanted,
+        q_num_heads=node.get("q_num_heads", 0),
+        kv_num_heads=node.get("kv_num_heads", 0),
+        scale=node.get("scale"),
+        is_causal=bool(node.get("is_causal", 0)),
+        softcap=node.get("softcap", 0.0),
+        softmax_dtype=SOFTMAX_TYPES.get(precision),
+        scores_mode=mode,
+        left_window=node.get("left_window_size", -1),
+        right_window=node.get("right_window_size", -1),
+        name=node.name,
+    )
+    return made if wanted == 1 else [made[i] for i in range(wanted)]

@@ -11,6 +11,8 @@ from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 
+internal: Any = F._internal
+
 
 @imports("Gather")
 def gather(node: OnnxNode, x: Value, indices: Value) -> Any:
@@ -26,10 +28,10 @@ def gather(node: OnnxNode, x: Value, indices: Value) -> Any:
             return F.reshape(made, shape=_without(x, axis), name=node.name)
         chosen = node.importer.constant(places, f"{node.name}_indices")
         return F.take(x.symbol, chosen, axis=axis, name=node.name)
-    places = indices.symbol
-    if x.shape[axis] is not None:
-        places = F.where(places < 0, places + x.shape[axis], places)
-    return F.take(x.symbol, places, axis=axis, name=node.name)
+    made = internal._onnx_gather(x.symbol, indices.symbol, axis=axis, name=node.name)
+    if indices.shape == () and not is_np_shape():  # numbers without axes have one here
+        return F.squeeze(made, axis=axis) if x.rank > 1 else made
+    return made
 
 
 def _without(x: Value, axis: int) -> tuple[int, ...]:
@@ -46,74 +48,41 @@ def _without(x: Value, axis: int) -> tuple[int, ...]:
     return tuple(codes)
 
 
-def _coordinates(node: OnnxNode, indices: Value, axis: int, size: int | None) -> Any:
-    """Return for each index the coordinates of its element: ``(axes, ...)``."""
-    shape = indices.sizes
-    places = F.cast(indices.symbol, dtype="int64")
-    if size is not None:
-        places = F.where(places < 0, places + size, places)
-    rows = []
-    for each, line in enumerate(np.indices(shape)):
-        if each == axis:
-            rows.append(F.expand_dims(places, axis=0))
-        else:
-            grid = line[None].astype(np.int64)
-            rows.append(node.importer.constant(grid, f"{node.name}_grid{each}"))
-    return rows[0] if len(rows) == 1 else F.concat(*rows, dim=0)
-
-
 @imports("GatherElements")
 def gather_elements(node: OnnxNode, x: Value, indices: Value) -> Any:
     """Take elements whose place along one axis is given."""
-    axis = node.get("axis", 0) % x.rank
-    places = _coordinates(node, indices, axis, x.shape[axis])
-    return F.gather_nd(x.symbol, places, name=node.name)
+    axis = node.get("axis", 0)
+    return internal._onnx_gather_elements(x.symbol, indices.symbol, axis=axis, name=node.name)
 
 
 @imports("GatherND")
 def gather_nd(node: OnnxNode, x: Value, indices: Value) -> Any:
     """Take elements or slices at full or partial coordinates."""
-    batch, rank = node.get("batch_dims", 0), indices.rank
-    if indices.constant is not None and (indices.constant < 0).any():
-        depth = indices.shape[-1]
-        sizes = np.array(x.sizes[batch : batch + depth])
-        fixed = np.where(indices.constant < 0, indices.constant + sizes, indices.constant)
-        symbol = node.importer.constant(fixed, f"{node.name}_indices")
-    else:
-        symbol = indices.symbol
-    places = F.transpose(symbol, axes=(rank - 1, *range(rank - 1)))
-    if batch:
-        shape = indices.sizes[:-1]
-        grids = [
-            node.importer.constant(line[None].astype(np.int64), f"{node.name}_grid{i}")
-            for i, line in enumerate(np.indices(shape)[:batch])
-        ]
-        places = F.concat(*grids, F.cast(places, dtype="int64"), dim=0)
-    return F.gather_nd(x.symbol, places, name=node.name)
-
-
-def _scattered(node: OnnxNode, x: Value, places: Any, updates: Any) -> Any:
-    """Write or combine updates at coordinates ``(axes, ...)``."""
-    how = node.get("reduction", "none")
-    if how == "none":
-        return F._internal._scatter_set_nd(x.symbol, updates, places, shape=x.sizes)
-    raise node.unsupported(f"with reduction={how!r} has no operator.")
+    return internal._onnx_gather_nd(
+        x.symbol, indices.symbol, batch_dims=node.get("batch_dims", 0), name=node.name
+    )
 
 
 @imports("ScatterElements", "Scatter")
 def scatter_elements(node: OnnxNode, x: Value, indices: Value, updates: Value) -> Any:
-    """Write elements whose place along one axis is given."""
-    axis = node.get("axis", 0) % x.rank
-    places = _coordinates(node, indices, axis, x.shape[axis])
-    return _scattered(node, x, places, updates.symbol)
+    """Write or combine elements whose place along one axis is given."""
+    return internal._onnx_scatter_elements(
+        x.symbol,
+        indices.symbol,
+        updates.symbol,
+        axis=node.get("axis", 0),
+        reduction=node.get("reduction", "none"),
+        name=node.name,
+    )
 
 
 @imports("ScatterND")
 def scatter_nd(node: OnnxNode, x: Value, indices: Value, updates: Value) -> Any:
-    """Write elements or slices at coordinates."""
-    rank = indices.rank
-    places = F.transpose(indices.symbol, axes=(rank - 1, *range(rank - 1)))
-    return _scattered(node, x, places, updates.symbol)
+    """Write or combine elements or slices at coordinates."""
+    how = node.get("reduction", "none")
+    return internal._onnx_scatter_nd(
+        x.symbol, indices.symbol, updates.symbol, reduction=how, name=node.name
+    )
 
 
 @imports("OneHot")
@@ -134,11 +103,24 @@ def one_hot(node: OnnxNode, indices: Value, depth: Value, values: Value) -> Any:
 @imports("Compress")
 def compress(node: OnnxNode, x: Value, condition: Value) -> Any:
     """Keep slices whose condition holds."""
-    chosen = np.flatnonzero(node.constant(condition, "condition"))
-    axis = node.get("axis")
-    symbol = x.symbol if axis is not None else F.reshape(x.symbol, shape=(-1,))
-    places = node.importer.constant(chosen.astype(np.int64), f"{node.name}_indices")
-    return F.take(symbol, places, axis=axis or 0, name=node.name)
+    return internal._onnx_compress(
+        x.symbol, condition.symbol, axis=node.get("axis"), name=node.name
+    )
+
+
+@imports("NonZero")
+def nonzero(node: OnnxNode, x: Value) -> Any:
+    """Coordinates of elements that are not 0."""
+    return internal._onnx_nonzero(x.symbol, name=node.name)
+
+
+@imports("Unique")
+def unique(node: OnnxNode, x: Value) -> Any:
+    """Distinct elements, their first places, the place of each, and counts."""
+    made = internal._onnx_unique(
+        x.symbol, axis=node.get("axis"), is_sorted=bool(node.get("sorted", 1)), name=node.name
+    )
+    return [made[i] for i in range(len(node.output_names))]
 
 
 @imports("ReverseSequence")

@@ -1,4 +1,4 @@
-"""Import rows of quantization: values are computed in floats, as files with QDQ pairs mean it."""
+"""Import rows of quantization: QDQ pairs, products of 8-bit numbers, dynamic quantization."""
 
 from __future__ import annotations
 
@@ -9,31 +9,37 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
-from .elementwise import round_even
+from .convolution import window
 
+internal: Any = F._internal
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
-def _shaped(node: OnnxNode, value: Value, x: Value) -> Any:
-    """Return a scale or zero point with the axes to meet the data, as float32."""
-    array = node.constant(value, "scale and zero point").astype(np.float32)
-    shape = [1] * max(x.rank, 1)
-    if array.size > 1:
-        if node.get("block_size", 0):
-            raise node.unsupported("in blocks has no row.")
-        shape[node.get("axis", 1) % x.rank] = array.size
-    return node.importer.constant(array.reshape(shape), f"{node.name}_{value.name}")
+def _meeting(node: OnnxNode, value: Value, x: Value) -> Any:
+    """Return a scale or zero point with the axes to meet the data."""
+    block = node.get("block_size", 0)
+    if value.shape is None or len(value.shape) == 0 or x.rank == 0:
+        return F.reshape(value.symbol, shape=(1,) * max(x.rank, 1))
+    axis = node.get("axis", 1) % x.rank
+    if block and len(value.shape) == x.rank:
+        wide = F.repeat(value.symbol, repeats=block, axis=axis)
+        return F.slice_axis(wide, axis=axis, begin=0, end=x.sizes[axis])
+    if len(value.shape) == x.rank and x.rank > 1:
+        return value.symbol
+    shape = [1] * x.rank
+    if value.sizes[0] > 1:
+        shape[axis] = -1
+    return F.reshape(value.symbol, shape=tuple(shape))
 
 
 @imports("DequantizeLinear")
 def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
     """``(x - zero) scale``."""
-    if scale.dtype != np.float32:
-        raise node.unsupported(f"with a scale of {scale.dtype} has no row.")
-    made = F.cast(x.symbol, dtype="float32")
+    dtype = scale.dtype.name
+    made = F.cast(x.symbol, dtype=dtype)
     if zero is not None:
-        made = F.broadcast_sub(made, _shaped(node, zero, x))
-    return F.broadcast_mul(made, _shaped(node, scale, x), name=node.name)
+        made = F.broadcast_sub(made, F.cast(_meeting(node, zero, x), dtype=dtype))
+    return F.broadcast_mul(made, _meeting(node, scale, x), name=node.name)
 
 
 @imports("QuantizeLinear")
@@ -41,11 +47,101 @@ def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) 
     """``round(x / scale) + zero``, limited to the type."""
     dtype = node.output_dtype()
     name = dtype.name if dtype is not None else "uint8"
-    if name not in LIMITS or scale.dtype != np.float32:
+    if name not in LIMITS:
         raise node.unsupported(f"to {name} has no row.")
-    ratio = F.broadcast_div(x.symbol, _shaped(node, scale, x))
-    made = round_even(node, Value("ratio", ratio, shape=x.shape, dtype=np.dtype("float32")))
+    ratio = F.broadcast_div(x.symbol, F.cast(_meeting(node, scale, x), dtype=x.dtype.name))
+    made = internal._npi_around(ratio)
     if zero is not None:
-        made = F.broadcast_add(made, _shaped(node, zero, x))
+        made = F.broadcast_add(made, F.cast(_meeting(node, zero, x), dtype=x.dtype.name))
     low, high = LIMITS[name]
-    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name)
+    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+
+
+@imports("DynamicQuantizeLinear")
+def dynamic_quantize(node: OnnxNode, x: Value) -> Any:
+    """8-bit numbers by the range of the data."""
+    made = internal._onnx_dynamic_quantize(x.symbol, name=node.name)
+    return [made[i] for i in range(3)]
+
+
+def _zero_point(node: OnnxNode, value: Value | None, dtype: Any) -> Any:
+    if value is None:
+        return node.importer.constant(np.zeros(1, dtype), f"{node.name}_zero")
+    return F.reshape(value.symbol, shape=(1,)) if value.shape == () else value.symbol
+
+
+@imports("MatMulInteger")
+def matmul_integer(
+    node: OnnxNode, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None
+) -> Any:
+    """Matrix product of 8-bit numbers."""
+    zeros = _zero_point(node, a_zero, a.dtype), _zero_point(node, b_zero, b.dtype)
+    return internal._onnx_matmul_integer(a.symbol, b.symbol, *zeros, name=node.name)
+
+
+@imports("ConvInteger")
+def conv_integer(
+    node: OnnxNode, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None
+) -> Any:
+    """Convolution of 8-bit numbers."""
+    zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
+    where = window(node, x, list(w.sizes[2:]))
+    return internal._onnx_conv_integer(
+        x.symbol, w.symbol, *zeros, **_conv_attrs(node, where), name=node.name
+    )
+
+
+def _conv_attrs(node: OnnxNode, where: dict) -> dict[str, Any]:
+    return {
+        "stride": tuple(where["stride"]),
+        "dilate": tuple(where["dilate"]),
+        "pads": (*where["before"], *where["after"]),
+        "num_group": node.get("group", 1),
+    }
+
+
+def _requantized(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
+    """Return 8-bit numbers from 32-bit sums."""
+    name = zero.dtype.name
+    if name not in LIMITS:
+        raise node.unsupported(f"to {name} has no row.")
+    scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)
+    shift = F.reshape(F.cast(zero.symbol, dtype="float32"), shape=(1,) * max(rank, 1))
+    made = F.broadcast_add(internal._npi_around(scaled), shift)
+    low, high = LIMITS[name]
+    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+
+
+def _as_float(value: Value, shape: tuple[int, ...]) -> Any:
+    return F.reshape(F.cast(value.symbol, dtype="float32"), shape=shape)
+
+
+@imports("QLinearMatMul")
+def qlinear_matmul(node: OnnxNode, *values: Value) -> Any:
+    """Matrix product of quantized matrices, quantized again."""
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = values
+    zeros = _zero_point(node, a_zero, a.dtype), _zero_point(node, b_zero, b.dtype)
+    total = internal._onnx_matmul_integer(a.symbol, b.symbol, *zeros)
+    rank = max(a.rank, b.rank)
+    one = (1,) * rank
+    rows = (*one[:-2], -1, 1) if a_scale.shape and a_scale.shape[0] != 1 else one
+    columns = (*one[:-1], -1) if b_scale.shape and b_scale.shape[0] != 1 else one
+    factor = F.broadcast_mul(_as_float(a_scale, rows), _as_float(b_scale, columns))
+    factor = F.broadcast_div(factor, _as_float(scale, one))
+    return _requantized(node, total, factor, zero, rank)
+
+
+@imports("QLinearConv")
+def qlinear_conv(node: OnnxNode, *values: Value) -> Any:
+    """Convolution of quantized arrays, quantized again."""
+    x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, *rest = values
+    zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
+    where = window(node, x, list(w.sizes[2:]))
+    total = internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **_conv_attrs(node, where))
+    one = (1,) * x.rank
+    channels = (1, -1, *one[2:])
+    if rest and rest[0] is not None:
+        total = F.broadcast_add(total, F.reshape(rest[0].symbol, shape=channels))
+    factor = F.broadcast_mul(_as_float(x_scale, one), _as_float(w_scale, channels))
+    factor = F.broadcast_div(factor, _as_float(scale, one))
+    return _requantized(node, total, factor, zero, x.rank)

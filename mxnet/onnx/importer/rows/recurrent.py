@@ -20,8 +20,8 @@ def _reordered(weight: np.ndarray, kind: str, size: int) -> np.ndarray:
     return weight.reshape(len(order), size, -1)[list(order)].reshape(len(order) * size, -1)
 
 
-def _mode(node: OnnxNode, directions: int) -> str:
-    """Return MXNet's name of the layer, if it has these functions."""
+def _mode(node: OnnxNode, directions: int) -> str | None:
+    """Return MXNet's name of the layer, None if it has no such functions."""
     kind = node.op_type
     functions = node.get("activations") or DEFAULTS[kind] * directions
     per_direction = len(DEFAULTS[kind])
@@ -29,24 +29,67 @@ def _mode(node: OnnxNode, directions: int) -> str:
         tuple(functions[i : i + per_direction]) for i in range(0, len(functions), per_direction)
     }
     if len(sets) != 1:
-        raise node.unsupported("has different functions in both directions.")
+        return None
     chosen = list(sets.pop())
     if kind == "RNN" and chosen in (["Tanh"], ["Relu"]):
         return f"rnn_{chosen[0].lower()}"
     if kind != "RNN" and chosen == DEFAULTS[kind]:
         return kind.lower()
-    raise node.unsupported(f"with the functions {chosen} has no operator.")
+    return None
 
 
-def _check(node: OnnxNode, rest: tuple[Value | None, ...]) -> None:
-    if node.get("clip"):
-        raise node.unsupported("with clip has no operator.")
-    if node.op_type == "LSTM" and len(rest) > 4 and rest[4] is not None:
-        raise node.unsupported("with peepholes has no operator.")
-    if node.op_type == "GRU" and not node.get("linear_before_reset", 0):
-        raise node.unsupported("with linear_before_reset=0 has no operator.")
-    if node.get("input_forget", 0):
-        raise node.unsupported("with input_forget=1 has no operator.")
+def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value | None) -> bool:
+    """Whether `RNN` has no such layer, so that it runs step by step."""
+    kind, direction = node.op_type, node.get("direction", "forward")
+    lengths = rest[1] if len(rest) > 1 else None
+    directions = 2 if direction == "bidirectional" else 1
+    return (
+        bool(node.get("clip"))
+        or (kind == "LSTM" and len(rest) > 4 and rest[4] is not None)
+        or (kind == "GRU" and not node.get("linear_before_reset", 0))
+        or bool(node.get("input_forget", 0))
+        or (direction == "reverse" and lengths is not None)
+        or any(v is not None and v.constant is None for v in weights)
+        or _mode(node, directions) is None
+    )
+
+
+def _stepped(node: OnnxNode, values: tuple[Value | None, ...]) -> Any:
+    """Return a layer that runs step by step."""
+    kind, is_batch_first = node.op_type, bool(node.get("layout", 0))
+    directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
+    x, w, r, *rest = values
+    names = ("bias", "lengths", "state", "cell", "peepholes")
+    given = {n: v for n, v in zip(names, rest, strict=False) if v is not None}
+    symbols = {n: v.symbol for n, v in given.items()}
+    data = x.symbol
+    if is_batch_first:
+        data = F.swapaxes(data, dim1=0, dim2=1)
+        symbols |= {
+            n: F.swapaxes(symbols[n], dim1=0, dim2=1) for n in ("state", "cell") if n in symbols
+        }
+    functions = node.get("activations") or DEFAULTS[kind] * directions
+    made = F._internal._onnx_rnn(
+        data,
+        w.symbol,
+        r.symbol,
+        **symbols,
+        kind=kind.lower(),
+        given=",".join(given),
+        activations=",".join(f.lower() for f in functions),
+        direction=node.get("direction", "forward"),
+        alphas=tuple(node.get("activation_alpha") or ()),
+        betas=tuple(node.get("activation_beta") or ()),
+        clip=node.get("clip", 0.0),
+        linear_before_reset=bool(node.get("linear_before_reset", 0)),
+        input_forget=bool(node.get("input_forget", 0)),
+        name=node.name,
+    )
+    outs = [made[i] for i in range(3 if kind == "LSTM" else 2)]
+    if not is_batch_first:
+        return outs
+    whole = F.transpose(outs[0], axes=(2, 0, 1, 3))
+    return [whole, *(F.swapaxes(s, dim1=0, dim2=1) for s in outs[1:])]
 
 
 def _packed(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
@@ -74,7 +117,8 @@ def _zeros(x: Any, directions: int, size: int) -> Any:
 def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
     """A recurrent layer in one or both directions."""
     bias, lengths, state, cell = [*rest, *[None] * 4][:4]
-    _check(node, rest)
+    if _needs_steps(node, rest, bias, w, r):
+        return _stepped(node, (x, w, r, *rest))
     direction, size = node.get("direction", "forward"), node.get("hidden_size")
     directions = 2 if direction == "bidirectional" else 1
     biases = None if bias is None else node.constant(bias, "B")

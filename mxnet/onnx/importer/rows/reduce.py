@@ -53,6 +53,19 @@ def _reduction(op_type: str, before: Any, function: Any, after: Any) -> None:
         return F.cast(made, dtype="bool") if x.is_bool else F.identity(made, name=node.name)
 
 
+@imports("CumProd")
+def cumprod(node: OnnxNode, x: Value, axis: Value) -> Any:
+    """Running products, forward or backward, with or without the element itself."""
+    at = int(node.constant(axis, "axis").item()) % x.rank
+    return F._internal._onnx_cumprod(
+        x.symbol,
+        axis=at,
+        is_exclusive=bool(node.get("exclusive", 0)),
+        is_reverse=bool(node.get("reverse", 0)),
+        name=node.name,
+    )
+
+
 def _axis(axes: list[int] | None) -> Any:
     return None if axes is None else tuple(axes)
 
@@ -146,6 +159,15 @@ def cumsum(node: OnnxNode, x: Value, axis: Value) -> Any:
 @imports("TopK")
 def topk(node: OnnxNode, x: Value, k: Value | None = None) -> Any:
     """The largest or smallest elements and their places."""
+    if k is not None and k.constant is None:
+        made = F._internal._onnx_topk(
+            x.symbol,
+            k.symbol,
+            axis=node.get("axis", -1),
+            largest=bool(node.get("largest", 1)),
+            name=node.name,
+        )
+        return [made[0], made[1]]
     count = int(node.constant(k, "k").item()) if k is not None else node.get("k")
     both = F.topk(
         x.symbol,

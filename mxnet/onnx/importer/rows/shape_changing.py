@@ -13,13 +13,20 @@ from ..table import imports
 from ..value import OnnxNode, Value
 from .axes import wide
 
+internal: Any = F._internal
+
 
 @imports("Reshape")
 def reshape(node: OnnxNode, x: Value, shape: Value | None = None) -> Any:
     """Reshape; 0 copies a size and -1 is the rest, as in MXNet."""
+    if shape is not None and shape.constant is None:
+        return internal._onnx_reshape(
+            x.symbol, shape.symbol, allowzero=bool(node.get("allowzero", 0)), name=node.name
+        )
     sizes = node.required_ints("shape", shape)
     if node.get("allowzero", 0) and 0 in sizes:
-        raise node.unsupported("makes an empty array (allowzero=1).")
+        target = node.importer.constant(np.array(sizes), f"{node.name}_shape")
+        return internal._onnx_reshape(x.symbol, target, allowzero=True, name=node.name)
     if not sizes:
         return F.reshape(x.symbol, shape=() if is_np_shape() else (1,), name=node.name)
     return F.reshape(x.symbol, shape=tuple(sizes), name=node.name)
@@ -81,9 +88,20 @@ def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
         parts = [each] * (count - 1) + [total - each * (count - 1)]
     ends = np.cumsum(parts).tolist()
     starts = [0, *ends[:-1]]
+    if 0 in parts:
+        return [_empty_or_part(node, x, axis, b, e) for b, e in zip(starts, ends, strict=True)]
     return [
         F.slice_axis(x.symbol, axis=axis, begin=b, end=e) for b, e in zip(starts, ends, strict=True)
     ]
+
+
+def _empty_or_part(node: OnnxNode, x: Value, axis: int, begin: int, end: int) -> Any:
+    """Return a range of an axis that may have no elements."""
+    bounds = [
+        node.importer.constant(np.array([n], np.int64), f"{node.name}_range")
+        for n in (begin, end, axis, 1)
+    ]
+    return internal._onnx_slice(x.symbol, *bounds)
 
 
 @imports("Slice")
@@ -96,6 +114,8 @@ def slice_ranges(
     steps: Value | None = None,
 ) -> Any:
     """Ranges of some axes."""
+    if any(v is not None and v.constant is None for v in (starts, ends, axes, steps)):
+        return _dynamic_slice(node, x, starts, ends, axes, steps)
     begin, end = node.required_ints("starts", starts), node.required_ints("ends", ends)
     chosen = node.ints("axes", axes) or list(range(len(begin)))
     by = node.ints("steps", steps) or [1] * len(begin)
@@ -108,8 +128,31 @@ def slice_ranges(
         size = x.shape[at]
         step[at] = s
         low[at], high[at] = _bounds(b, e, s, size)
+    if any(a is not None and a == b for a, b in zip(low, high, strict=True)):  # an empty result
+        given = [node.importer.constant(np.array(v), f"{node.name}_range") for v in (begin, end)]
+        rest = [node.importer.constant(np.array(v), f"{node.name}_range") for v in (chosen, by)]
+        return internal._onnx_slice(x.symbol, *given, *rest, name=node.name)
     bounds = {"begin": tuple(low), "end": tuple(high), "step": tuple(step)}
     return F.slice(x.symbol, name=node.name, **bounds)
+
+
+def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
+    """Ranges that are known only when the model runs."""
+    count = starts.sizes[0] if starts.shape and starts.shape[0] else ends.sizes[0]
+
+    def given(value: Value | None, default: Any, what: str) -> Any:
+        if value is not None:
+            return F.cast(value.symbol, dtype="int64")
+        return node.importer.constant(np.array(default, np.int64), f"{node.name}_{what}")
+
+    return internal._onnx_slice(
+        x.symbol,
+        given(starts, None, "starts"),
+        given(ends, None, "ends"),
+        given(axes, range(count), "axes"),
+        given(steps, [1] * count, "steps"),
+        name=node.name,
+    )
 
 
 def _bounds(begin: int, end: int, step: int, size: int | None) -> tuple[int | None, int | None]:
@@ -126,11 +169,15 @@ def _bounds(begin: int, end: int, step: int, size: int | None) -> tuple[int | No
 @imports("Expand")
 def expand(node: OnnxNode, x: Value, shape: Value) -> Any:
     """Broadcast with a shape."""
+    if shape.constant is None:
+        return internal._onnx_expand(x.symbol, shape.symbol, name=node.name)
     wanted = [int(n) for n in node.constant(shape, "shape")]
     rank = max(x.rank, len(wanted))
     made = wide(x, rank)
     sizes = [1] * (rank - len(wanted)) + wanted
     have = [1] * (rank - x.rank) + list(x.shape)
+    if None in have or 0 in sizes:
+        return internal._onnx_expand(x.symbol, shape.symbol, name=node.name)
     axes = [i for i, (n, h) in enumerate(zip(sizes, have, strict=True)) if h == 1 and n != 1]
     if not axes:
         return F.identity(made, name=node.name)
@@ -140,6 +187,8 @@ def expand(node: OnnxNode, x: Value, shape: Value) -> Any:
 @imports("Tile")
 def tile(node: OnnxNode, x: Value, repeats: Value) -> Any:
     """Repeat the array along axes."""
+    if repeats.constant is None:
+        return internal._onnx_tile(x.symbol, repeats.symbol, name=node.name)
     reps = [int(n) for n in node.constant(repeats, "repeats")]
     return F.tile(x.symbol, reps=tuple(reps), name=node.name)
 
@@ -181,9 +230,14 @@ def depth_to_space(node: OnnxNode, x: Value) -> Any:
 @imports("SpaceToDepth")
 def space_to_depth(node: OnnxNode, x: Value) -> Any:
     """Move blocks of height and width into channels."""
-    if node.get("mode", "DCR") != "DCR":
-        raise node.unsupported("with mode='CRD' has no operator.")
-    return F.space_to_depth(x.symbol, block_size=node.get("blocksize"), name=node.name)
+    block = node.get("blocksize")
+    if node.get("mode", "DCR") == "DCR":
+        return F.space_to_depth(x.symbol, block_size=block, name=node.name)
+    n, c, h, w = x.sizes
+    split_up = F.reshape(x.symbol, shape=(n, c, h // block, block, w // block, block))
+    moved = F.transpose(split_up, axes=(0, 1, 3, 5, 2, 4))
+    shape = (n, c * block * block, h // block, w // block)
+    return F.reshape(moved, shape=shape, name=node.name)
 
 
 @imports("Pad")
@@ -195,6 +249,8 @@ def pad(
     axes: Value | None = None,
 ) -> Any:
     """Pad with a constant, the edge, a reflection, or around."""
+    if any(v is not None and v.constant is None for v in (pads, value)):
+        return _dynamic_pad(node, x, pads, value, axes)
     widths = node.required_ints("pads", pads)
     chosen = node.ints("axes", axes)
     rank = x.rank
@@ -213,6 +269,23 @@ def pad(
         if b or a:
             made = _padded(node, x, made, axis, b, a, mode, fill)
     return F.identity(made, name=node.name)
+
+
+def _dynamic_pad(node: OnnxNode, x: Value, pads: Any, value: Any, axes: Value | None) -> Any:
+    """Widths or a number that are known only when the model runs."""
+    widths = pads.symbol
+    if axes is not None:
+        chosen = [a % x.rank for a in node.required_ints("axes", axes)]
+        places = np.array(chosen + [x.rank + a for a in chosen], np.int64)
+        zeros = node.importer.constant(np.zeros(2 * x.rank, np.int64), f"{node.name}_zeros")
+        at = node.importer.constant(places, f"{node.name}_places")
+        widths = internal._onnx_scatter_elements(zeros, at, widths)
+    if value is not None:
+        fill = F.reshape(value.symbol, shape=(1,))
+    else:
+        fill = node.importer.constant(np.zeros(1, x.dtype), f"{node.name}_value")
+    mode = node.get("mode", "constant")
+    return internal._onnx_pad(x.symbol, widths, fill, mode=mode, name=node.name)
 
 
 def _cropped(x: Value, before: list[int], after: list[int]) -> Any:

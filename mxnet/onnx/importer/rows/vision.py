@@ -10,6 +10,7 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
+from .convolution import padded
 
 
 def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
@@ -58,7 +59,7 @@ def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.nd
         made[rows, _round(node, place).clip(0, old - 1).astype(int)] = 1
         return made
     if node.get("antialias", 0) and scale < 1:
-        raise node.unsupported("with antialias=1 has no row.")
+        return _smoothed(node, mode, place, old, scale)
     reach = 1 if mode == "linear" else 2
     base = np.floor(place).astype(int)
     excluded = bool(node.get("exclude_outside", 0))
@@ -70,6 +71,19 @@ def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.nd
         np.add.at(made, (rows, at.clip(0, old - 1)), share)
     if excluded:
         made /= made.sum(1, keepdims=True)
+    return made
+
+
+def _smoothed(node: OnnxNode, mode: str, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+    """Return shares of a kernel that is as wide as the pixels that one new pixel covers."""
+    sources = np.arange(-old, 2 * old)
+    shares = _kernel(node, mode, (place[:, None] - sources) * scale)
+    if node.get("exclude_outside", 0):
+        shares = np.where((sources < 0) | (sources >= old), 0, shares)
+    shares /= shares.sum(1, keepdims=True)
+    made = np.zeros((len(place), old))
+    for source, column in zip(sources.clip(0, old - 1), shares.T, strict=True):
+        made[:, source] += column
     return made
 
 
@@ -185,10 +199,19 @@ def _outside(node: OnnxNode, made: Any, place: Any, old: int, axis: int, rank: i
 @imports("RoiAlign")
 def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
     """Mean of bilinear samples over bins of regions."""
-    if node.get("mode", "avg") != "avg":
-        raise node.unsupported("with mode='max' has no operator.")
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     aligned = node.get("coordinate_transformation_mode", default) == "half_pixel"
+    if node.get("mode", "avg") == "max":
+        return F._internal._onnx_roi_align_max(
+            x.symbol,
+            rois.symbol,
+            images.symbol,
+            pooled_size=(node.get("output_height", 1), node.get("output_width", 1)),
+            spatial_scale=node.get("spatial_scale", 1.0),
+            sample_ratio=node.get("sampling_ratio", 0),
+            aligned=aligned,
+            name=node.name,
+        )
     index = F.expand_dims(F.cast(images.symbol, dtype="float32"), axis=1)
     return F.contrib.ROIAlign(
         x.symbol,
@@ -203,34 +226,104 @@ def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
 
 @imports("GridSample")
 def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
-    """Sample at places of a grid: bilinear, with zeros outside and aligned corners."""
+    """Sample images or volumes at places of a grid."""
     mode = node.get("mode", "linear")
-    is_plain = mode in ("linear", "bilinear") and node.get("padding_mode", "zeros") == "zeros"
-    if not is_plain or x.rank != 4:
-        raise node.unsupported("is supported for images, bilinear, with zeros outside.")
-    places = F.transpose(grid.symbol, axes=(0, 3, 1, 2))
-    if not node.get("align_corners", 0):
-        height, width = x.sizes[2:]
-        if min(height, width) < 2:
-            raise node.unsupported("of a single row or column has no operator.")
-        scale = np.array([width / (width - 1), height / (height - 1)], np.float32)
-        factor = node.importer.constant(scale.reshape(1, 2, 1, 1), f"{node.name}_scale")
-        places = F.broadcast_mul(places, factor)
-    return F.BilinearSampler(x.symbol, places, name=node.name)
+    kinds = {"linear": "bilinear", "cubic": "bicubic"}
+    return F._internal._onnx_grid_sample(
+        x.symbol,
+        grid.symbol,
+        mode=kinds.get(mode, mode),
+        padding_mode=node.get("padding_mode", "zeros"),
+        align_corners=bool(node.get("align_corners", 0)),
+        name=node.name,
+    )
 
 
 @imports("AffineGrid")
 def affine_grid(node: OnnxNode, theta: Value, size: Value) -> Any:
-    """Sampling places of 2x3 matrices."""
-    sizes = [int(n) for n in node.constant(size, "size")]
-    if len(sizes) != 4 or not node.get("align_corners", 0):
-        raise node.unsupported("is supported for images with align_corners=1.")
-    grid = F.GridGenerator(
-        F.reshape(theta.symbol, shape=(-1, 6)),
-        transform_type="affine",
-        target_shape=tuple(sizes[2:]),
+    """Sampling places of affine maps."""
+    sizes = tuple(int(n) for n in node.constant(size, "size"))
+    return F._internal._onnx_affine_grid(
+        theta.symbol,
+        size=sizes,
+        align_corners=bool(node.get("align_corners", 0)),
+        name=node.name,
     )
-    return F.transpose(grid, axes=(0, 2, 3, 1), name=node.name)
+
+
+@imports("NonMaxSuppression")
+def non_max_suppression(
+    node: OnnxNode,
+    boxes: Value,
+    scores: Value,
+    limit: Value | None = None,
+    overlap: Value | None = None,
+    least: Value | None = None,
+) -> Any:
+    """Keep boxes that no better one covers."""
+    defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
+    given = [
+        F.reshape(v.symbol, shape=(1,))
+        if v is not None
+        else node.importer.constant(default, f"{node.name}_default")
+        for v, default in zip((limit, overlap, least), defaults, strict=True)
+    ]
+    return F._internal._onnx_non_max_suppression(
+        boxes.symbol,
+        scores.symbol,
+        *given,
+        center_point_box=bool(node.get("center_point_box", 0)),
+        name=node.name,
+    )
+
+
+@imports("DeformConv")
+def deform_conv(
+    node: OnnxNode,
+    x: Value,
+    w: Value,
+    offset: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+) -> Any:
+    """Convolution whose samples are moved by offsets."""
+    kernel, groups = w.sizes[2:], node.get("offset_group", 1)
+    rank = len(kernel)
+    pads = node.get("pads") or [0] * 2 * rank
+    data = padded(x.symbol, pads[:rank], pads[rank:])
+    inputs = [data, offset.symbol]
+    if mask is not None:
+        inputs.append(mask.symbol)
+    inputs += [w.symbol] + ([bias.symbol] if bias is not None else [])
+    function = F.contrib.DeformableConvolution
+    if mask is not None:
+        function = F.contrib.ModulatedDeformableConvolution
+    return function(
+        *inputs,
+        kernel=kernel,
+        stride=tuple(node.get("strides") or [1] * rank),
+        dilate=tuple(node.get("dilations") or [1] * rank),
+        pad=(0,) * rank,
+        num_filter=w.sizes[0],
+        num_group=node.get("group", 1),
+        num_deformable_group=groups,
+        no_bias=bias is None,
+        name=node.name,
+    )
+
+
+@imports("Col2Im")
+def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
+    """Add columns of patches back into images."""
+    return F._internal._onnx_col2im(
+        x.symbol,
+        image=tuple(int(n) for n in node.constant(image, "image_shape")),
+        kernel=tuple(int(n) for n in node.constant(block, "block_shape")),
+        stride=tuple(node.get("strides") or ()),
+        dilate=tuple(node.get("dilations") or ()),
+        pads=tuple(node.get("pads") or ()),
+        name=node.name,
+    )
 
 
 @imports("CenterCropPad")

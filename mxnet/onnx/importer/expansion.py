@@ -1,0 +1,184 @@
+"""Replaces nodes that are defined by other nodes: functions of a file, and of ONNX itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...error import FormatError
+from ..library import load_onnx
+from .table import importers
+
+__all__ = ["expand_functions"]
+
+DOMAINS = ("", "ai.onnx")
+# Nested functions, and nodes in all: a small file may define an enormous model.
+MAX_DEPTH, MAX_NODES = 32, 200_000
+
+
+def expand_functions(model: Any) -> Any:
+    """Return a model without functions: all nodes are operators that have rows, where possible."""
+    local = {(f.domain, f.name): f for f in model.functions}
+    opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), 0)
+    if not local and not _has_functions(model.graph):
+        return model
+    made = load_onnx().ModelProto()
+    made.CopyFrom(model)
+    _Expansion(made, local, opset).run()
+    del made.functions[:]
+    return made
+
+
+def _has_functions(graph: Any) -> bool:
+    known = importers()
+    return any(
+        n.op_type not in known or any(a.HasField("g") and _has_functions(a.g) for a in n.attribute)
+        for n in graph.node
+    )
+
+
+class _Expansion:
+    """Rewrites the graphs of one model."""
+
+    def __init__(self, model: Any, local: Mapping[tuple[str, str], Any], opset: int) -> None:
+        self.model = model
+        self.local = local
+        self.opset = opset
+        self.count = 0
+        self.types: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Expand until nothing changes; types of values are needed by some definitions."""
+        for _ in range(MAX_DEPTH):
+            self._infer()
+            if not self._graph(self.model.graph):
+                return
+        raise FormatError(f"ONNX import: functions are nested deeper than {MAX_DEPTH}.")
+
+    def _infer(self) -> None:
+        onnx = load_onnx()
+        try:
+            graph = onnx.shape_inference.infer_shapes(self.model, data_prop=True).graph
+        except Exception:  # what cannot be inferred may not be needed
+            graph = self.model.graph
+        self.types = {i.name: i.type for i in (*graph.value_info, *graph.input, *graph.output)}
+        for tensor in graph.initializer:
+            kind = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+            self.types.setdefault(tensor.name, kind)
+
+    def _graph(self, graph: Any) -> bool:
+        is_changed, nodes = False, []
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    is_changed |= self._graph(attribute.g)
+            body = self._definition(node)
+            if body is None:
+                nodes.append(node)
+                continue
+            nodes.extend(self._inlined(node, body))
+            is_changed = True
+            if self.count > MAX_NODES:
+                raise FormatError(f"ONNX import: functions define more than {MAX_NODES} nodes.")
+        if is_changed:
+            kept = [_copied(n) for n in nodes]
+            del graph.node[:]
+            graph.node.extend(kept)
+        return is_changed
+
+    def _definition(self, node: Any) -> Any:
+        """Return the function that defines a node, if there is one and it has no row."""
+        found = self.local.get((node.domain, node.op_type))
+        if found is not None:
+            return found
+        if node.domain not in DOMAINS or node.op_type in importers():
+            return None
+        onnx = load_onnx()
+        try:
+            schema = onnx.defs.get_schema(node.op_type, self.opset, "")
+        except onnx.defs.SchemaError:
+            return None
+        body = onnx.FunctionProto()
+        if schema.has_function:
+            body.ParseFromString(_newest(schema, schema.function_opset_versions, self.opset))
+            return body
+        if not schema.has_context_dependent_function:
+            return None
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= self.opset]
+        kinds = [self.types.get(n, onnx.TypeProto()).SerializeToString() for n in node.input]
+        try:
+            text = schema.get_context_dependent_function_with_opset_version(
+                max(versions), node.SerializeToString(), kinds
+            )
+        except Exception:  # without types ONNX has no definition
+            return None
+        body.ParseFromString(text)
+        return body if body.node else None
+
+    def _inlined(self, node: Any, body: Any) -> list[Any]:
+        """Return the nodes of a function with names of their own."""
+        self.count += len(body.node)
+        prefix = f"{node.name or node.output[0]}_{self.count}_"
+        names = {"": ""}
+        names.update(zip(body.output, node.output, strict=False))
+        for i, name in enumerate(body.input):
+            names[name] = node.input[i] if i < len(node.input) else ""
+        attrs = {a.name: a for a in body.attribute_proto}
+        attrs.update({a.name: a for a in node.attribute})
+        made = [_renamed(n, names, prefix, attrs) for n in body.node]
+        made += self._passed_on(node, body, names)
+        return made
+
+    def _passed_on(self, node: Any, body: Any, names: Mapping[str, str]) -> list[Any]:
+        """Return nodes for outputs that are inputs of the function."""
+        produced = {o for n in body.node for o in n.output}
+        helper = load_onnx().helper
+        return [
+            helper.make_node("Identity", [node.input[list(body.input).index(inner)]], [outer])
+            for inner, outer in zip(body.output, node.output, strict=False)
+            if inner not in produced and outer
+        ]
+
+
+def _newest(schema: Any, versions: Sequence[int], opset: int) -> bytes:
+    return schema.get_function_with_opset_version(max(v for v in versions if v <= opset))
+
+
+def _copied(node: Any) -> Any:
+    made = load_onnx().NodeProto()
+    made.CopyFrom(node)
+    return made
+
+
+def _renamed(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> Any:
+    """Return a copy of a node with outer names and with the attributes of the call."""
+    made = _copied(node)
+    made.name = f"{prefix}{node.name or node.op_type}"
+    for i, name in enumerate(node.input):
+        made.input[i] = names.get(name, name)
+    for i, name in enumerate(node.output):
+        made.output[i] = names.setdefault(name, f"{prefix}{name}")
+    del made.attribute[:]
+    for attribute in node.attribute:
+        source = attribute
+        if attribute.ref_attr_name:
+            if attribute.ref_attr_name not in attrs:
+                continue  # the operator's own default holds
+            source = attrs[attribute.ref_attr_name]
+        copy = made.attribute.add()
+        copy.CopyFrom(source)
+        copy.name = attribute.name
+        if copy.HasField("g"):
+            _rename_body(copy.g, dict(names), prefix, attrs)
+    return made
+
+
+def _rename_body(graph: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> None:
+    for info in (*graph.input, *graph.initializer):
+        names[info.name] = info.name = f"{prefix}{info.name}"
+    nodes = [_renamed(n, names, prefix, attrs) for n in graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    for info in graph.output:
+        info.name = names.get(info.name, info.name)
+    del graph.value_info[:]

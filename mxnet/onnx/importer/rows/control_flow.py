@@ -1,0 +1,258 @@
+"""Import rows of loops and branches: their bodies become graphs inside nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....shape_mode import is_np_shape
+from ..functions import F
+from ..table import imports
+from ..value import OnnxNode, SequenceValue, Value
+from .axes import as_scalar
+
+MAX_STEPS = 2**31 - 1
+
+
+def _inner(node: OnnxNode, name: str, made: Any, like: Value, shape: Any) -> Value:
+    """Return an input of a body; `shape` is None where steps may change it."""
+    return Value(name, made, None, shape, like.dtype, node.importer)
+
+
+def _check_tensors(node: OnnxNode, values: Any) -> None:
+    if any(v is None or isinstance(v, SequenceValue) for v in values):
+        raise node.unsupported("carries sequences or optional values, which has no operator.")
+
+
+@imports("If")
+def branch(node: OnnxNode, condition: Value) -> Any:
+    """Run one of two bodies; a constant condition leaves the other out."""
+    importer, attrs = node.importer, node.attrs
+    if condition.constant is not None:
+        chosen = attrs["then_branch" if condition.constant.all() else "else_branch"]
+        return importer.run_body(chosen, {})
+
+    def part(graph: Any) -> Any:
+        found = importer.run_body(graph, {})
+        _check_tensors(node, found)
+        return [F.identity(v.symbol) for v in found]
+
+    return F.contrib.cond(
+        F.identity(condition.symbol),
+        lambda: part(attrs["then_branch"]),
+        lambda: part(attrs["else_branch"]),
+        name=node.name,
+    )
+
+
+def _always_true(graph: Any) -> bool:
+    """Whether the body of a Loop never stops it: it passes its condition on."""
+    source = graph.output[0].name
+    makers = {n.output[0]: n for n in graph.node if n.output}
+    while source in makers and makers[source].op_type == "Identity":
+        source = makers[source].input[0]
+    if source == graph.input[1].name:
+        return True
+    maker = makers.get(source)
+    if maker is None or maker.op_type != "Constant":
+        return any(t.name == source and any(t.raw_data) for t in graph.initializer)
+    tensor = next((a.t for a in maker.attribute if a.name == "value"), None)
+    return tensor is not None and any((*tensor.raw_data, *tensor.int32_data))
+
+
+@imports("Loop")
+def loop(node: OnnxNode, trips: Value | None, condition: Value | None, *states: Value) -> Any:
+    """A loop with a count, a condition, or both; scan outputs are stacked."""
+    _check_tensors(node, states)
+    graph = node.attrs["body"]
+    starts_true = condition is None or (
+        condition.constant is not None and bool(condition.constant.all())
+    )
+    if trips is not None and trips.constant is not None and starts_true and _always_true(graph):
+        count = int(trips.constant.item())
+        if 0 < count <= MAX_STEPS:
+            return _counted(node, graph, count, states)
+    return _while(node, graph, trips, condition, states)
+
+
+def _counted(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) -> list[Any]:
+    importer = node.importer
+    steps = importer.constant(np.arange(count, dtype=np.int64), f"{node.name}_steps")
+    yes = importer.constant(np.array([True]), f"{node.name}_condition")
+
+    def body(step: Any, held: Any) -> tuple[list, list]:
+        _, made = _step(node, graph, as_scalar(step), yes, states, held)
+        return made[len(states) :] + _keep(step, held), made[: len(states)]
+
+    outs, last = F.contrib.foreach(body, steps, [s.symbol for s in states], name=node.name)
+    wanted = len(graph.output) - 1 - len(states)
+    return [*last, *(_stacked(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states)))]
+
+
+def _step(
+    node: OnnxNode, graph: Any, step: Any, going: Any, states: tuple[Value, ...], held: Any
+) -> tuple[Any, list[Any]]:
+    """Build one step; returns whether to go on, and the new states with what is stacked."""
+    importer = node.importer
+    names = [i.name for i in graph.input]
+    shape = () if is_np_shape() else (1,)
+    feed = {
+        names[0]: Value(names[0], step, None, shape, np.dtype(np.int64), importer),
+        names[1]: Value(names[1], as_scalar(going), None, shape, np.dtype(bool), importer),
+    }
+    for name, like, one in zip(names[2:], states, held, strict=True):
+        known = importer.shapes.get(name) or _stable_shape(importer, graph, name, like)
+        feed[name] = _inner(node, name, one, like, known)
+    found = importer.run_body(graph, feed)
+    _check_tensors(node, found)
+    return found[0].symbol, [F.identity(v.symbol) for v in found[1:]]
+
+
+def _stable_shape(importer: Any, graph: Any, name: str, like: Value) -> Any:
+    """Return the shape of a state if no step changes it as far as ONNX infers."""
+    at = [i.name for i in graph.input].index(name) - 1
+    after = importer.shapes.get(graph.output[at].name)
+    if like.shape is None:
+        return None
+    if after is not None and len(after) == len(like.shape):
+        return tuple(a if a == b else None for a, b in zip(like.shape, after, strict=True))
+    return like.shape
+
+
+def _keep(step: Any, held: Any) -> list[Any]:
+    """Return the loop's variables as further outputs: MXNet wants all of them used."""
+    return [F.identity(x) for x in (step, *held)]
+
+
+def _stacked(node: OnnxNode, graph: Any, made: Any, output: int) -> Any:
+    """Drop the axis that numbers without axes have outside NumPy's shapes."""
+    name = graph.output[output + 1].name
+    is_scalar = node.importer.shapes.get(name) == ()
+    return F.reshape(made, shape=(-1,)) if is_scalar and not is_np_shape() else made
+
+
+def _while(
+    node: OnnxNode,
+    graph: Any,
+    trips: Value | None,
+    condition: Value | None,
+    states: tuple[Value, ...],
+) -> list[Any]:
+    importer = node.importer
+    zero = importer.constant(np.zeros(1, np.int64), f"{node.name}_start")
+    first = (
+        F.reshape(condition.symbol, shape=(1,))
+        if condition is not None
+        else importer.constant(np.ones(1, bool), f"{node.name}_condition")
+    )
+    limit = None if trips is None else F.reshape(trips.symbol, shape=(1,))
+
+    def holds(step: Any, going: Any, *held: Any) -> Any:
+        going = F.cast(going, dtype="int64")
+        return going if limit is None else going * (step < limit)
+
+    def body(step: Any, going: Any, *held: Any) -> tuple[list, list]:
+        more, made = _step(node, graph, as_scalar(step), going, states, held)
+        on = F.reshape(more, shape=(1,))
+        outs = made[len(states) :] + _keep(going, held)
+        return outs, [step + 1, on, *made[: len(states)]]
+
+    variables = [F.identity(zero), F.identity(first), *(s.symbol for s in states)]
+    known = None if trips is None or trips.constant is None else int(trips.constant.item())
+    outs, last = F.contrib.while_loop(
+        holds,
+        body,
+        variables,
+        max_iterations=MAX_STEPS if known is None else min(known, MAX_STEPS),
+        name=node.name,
+        pad_outputs=False,
+    )
+    wanted = len(graph.output) - 1 - len(states)
+    stacked = [_stacked(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))]
+    return [*last[2:], *stacked]
+
+
+@imports("Scan")
+def scan(node: OnnxNode, *values: Value) -> Any:
+    """Run a body over slices of arrays, in any direction and along any axis."""
+    graph, count = node.attrs["body"], node.attrs["num_scan_inputs"]
+    if node.opset < 9:
+        return _batched_scan(node, graph, count, values[1:])
+    _check_tensors(node, values)
+    states, datas = values[: len(values) - count], values[len(values) - count :]
+    n_outs = len(graph.output) - len(states)
+    axes = node.get("scan_input_axes") or [0] * count
+    reverse = node.get("scan_input_directions") or [0] * count
+    prepared = [
+        _to_front(d, a % d.rank, bool(r)) for d, a, r in zip(datas, axes, reverse, strict=True)
+    ]
+    outs, last = _scanned(node, graph, states, datas, prepared, axes)
+    out_axes = node.get("scan_output_axes") or [0] * n_outs
+    out_reverse = node.get("scan_output_directions") or [0] * n_outs
+    made = []
+    for i, (out, axis, back) in enumerate(zip(outs, out_axes, out_reverse, strict=True)):
+        stacked = _stacked(node, graph, out, len(states) + i - 1)
+        stacked = F.reverse(stacked, axis=0) if back else stacked
+        if axis:
+            name = graph.output[len(states) + i].name
+            rank = len(node.importer.shapes[name]) + 1
+            at = axis % rank
+            stacked = F.transpose(stacked, axes=(*range(1, at + 1), 0, *range(at + 1, rank)))
+        made.append(stacked)
+    return [*last, *made]
+
+
+def _to_front(value: Value, axis: int, is_reverse: bool) -> Any:
+    made = value.symbol
+    if axis:
+        rest = [i for i in range(value.rank) if i != axis]
+        made = F.transpose(made, axes=(axis, *rest))
+    return F.reverse(made, axis=0) if is_reverse else F.identity(made)
+
+
+def _scanned(
+    node: OnnxNode, graph: Any, states: Any, datas: Any, prepared: Any, axes: Any
+) -> tuple[list, list]:
+    importer = node.importer
+    names = [i.name for i in graph.input]
+    n_outs = len(graph.output) - len(states)
+
+    def body(slices: Any, held: Any) -> tuple[list, list]:
+        feed = {}
+        for name, like, one in zip(names, states, held, strict=False):
+            feed[name] = _inner(node, name, one, like, like.shape)
+        for name, like, one, axis in zip(names[len(states) :], datas, slices, axes, strict=True):
+            shape = None
+            if like.shape is not None:
+                at = axis % like.rank
+                shape = (*like.shape[:at], *like.shape[at + 1 :])
+            made = as_scalar(one) if shape == () else one
+            feed[name] = _inner(node, name, made, like, shape)
+        found = importer.run_body(graph, feed)
+        _check_tensors(node, found)
+        results = [F.identity(v.symbol) for v in found]
+        kept = [F.identity(x) for x in (*slices, *held)]
+        return results[len(states) :] + kept, results[: len(states)]
+
+    outs, last = F.contrib.foreach(body, prepared, [s.symbol for s in states], name=node.name)
+    return outs[:n_outs], last
+
+
+def _batched_scan(node: OnnxNode, graph: Any, count: int, values: tuple[Value, ...]) -> Any:
+    """The first form of Scan, which runs for every sample of a batch by itself."""
+    _check_tensors(node, values)
+    batch = values[0].sizes[0]
+    n_states = len(values) - count
+    columns = []
+    for sample in range(batch):
+        parts = []
+        for v in values:
+            one = F.slice_axis(v.symbol, axis=0, begin=sample, end=sample + 1)
+            made = F.reshape(one, shape=v.sizes[1:] or (1,))
+            parts.append(Value(v.name, made, None, v.sizes[1:], v.dtype, node.importer))
+        states, datas = parts[:n_states], parts[n_states:]
+        prepared = [F.identity(d.symbol) for d in datas]
+        outs, last = _scanned(node, graph, states, datas, prepared, [0] * count)
+        columns.append([*last, *outs])
+    return [F.stack(*column, axis=0) for column in zip(*columns, strict=True)]

@@ -1,0 +1,226 @@
+"""Operators whose output shape is an input: exporters compute shapes while a model runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...error import ShapeError
+from ..attributes import DType
+from ..declare import op
+from ..shapes import UNKNOWN, Shape
+
+# A file that cannot be trusted must not fill the memory with one number.
+MAX_ELEMENTS = 1 << 31
+
+
+def _unknown(rank: int) -> Shape:
+    return (UNKNOWN,) * rank
+
+
+def _checked(name: str, sizes: list[int]) -> list[int]:
+    total = 1
+    for size in sizes:
+        total *= size
+    if total > MAX_ELEMENTS or any(size < 0 for size in sizes):
+        raise ShapeError(f"{name}: cannot make an array of shape {sizes}.")
+    return sizes
+
+
+@op("_onnx_reshape", types="T I -> T", value_dependent=True)
+def reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
+    """Reshape to sizes given by an array: 0 copies a size, -1 is the rest.
+
+    >>> x, shape = mx.nd.ones((2, 3)), mx.nd.array([3, -1], dtype="int64")
+    >>> mx.nd._internal._onnx_reshape(x, shape).shape
+    (3, 2)
+    """
+    sizes = shape.tolist()
+    if not allowzero:
+        if any(n == 0 and i >= data.ndim for i, n in enumerate(sizes)):
+            raise ShapeError(f"_onnx_reshape: {sizes} copies a size that {list(data.shape)} lacks.")
+        sizes = [data.shape[i] if n == 0 else n for i, n in enumerate(sizes)]
+    return data.reshape(sizes)
+
+
+@reshape.infer_outputs
+def reshape_shape(data: Shape | None, shape: Shape | None, **_: object) -> Shape | None:
+    """Only the rank is known before it runs."""
+    return None if not shape or shape[0] < 0 else _unknown(shape[0])
+
+
+@op("_onnx_expand", types="T I -> T", value_dependent=True)
+def expand(data: Tensor, shape: Tensor) -> Tensor:
+    """Broadcast with a shape given by an array.
+
+    >>> shape = mx.nd.array([2, 1], dtype="int64")
+    >>> mx.nd._internal._onnx_expand(mx.nd.ones((1, 3)), shape).shape
+    (2, 3)
+    """
+    target = torch.broadcast_shapes(data.shape, shape.tolist())
+    return data.expand(_checked("_onnx_expand", list(target))).clone()
+
+
+@expand.infer_outputs
+def expand_shape(data: Shape | None, shape: Shape | None) -> Shape | None:
+    """Only the rank is known before it runs."""
+    if data is None or not shape or shape[0] < 0:
+        return None
+    return _unknown(max(len(data), shape[0]))
+
+
+@op("_onnx_slice", types="T I -> T", value_dependent=True)
+def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps: Tensor) -> Tensor:
+    """Take ranges of axes; everything about them is given by arrays.
+
+    >>> ints = lambda *n: mx.nd.array(n, dtype="int64")
+    >>> x = mx.nd.array([1, 2, 3, 4])
+    >>> mx.nd._internal._onnx_slice(x, ints(3), ints(-10), ints(0), ints(-2)).asnumpy()
+    array([4., 2.], dtype=float32)
+    """
+    ranges = zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True)
+    for start, end, axis, step in ranges:
+        first, last, by = slice(start, end, step).indices(data.shape[axis])
+        if by > 0:
+            data = data.narrow(axis, first, max(last - first, 0))
+            data = data[(slice(None),) * (axis % data.ndim) + (slice(None, None, by),)]
+        else:
+            places = torch.arange(first, last, by, device=data.device)
+            data = data.index_select(axis, places)
+    return data.clone()
+
+
+@slice_ranges.infer_outputs
+def slice_shape(data: Shape | None, *_: Shape | None) -> Shape | None:
+    """Only the rank is known before it runs."""
+    return None if data is None else _unknown(len(data))
+
+
+@op("_onnx_range", value_dependent=True)
+def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+    """Return numbers at equal distances, whose ends are arrays.
+
+    >>> number = lambda n: mx.nd.array([n], dtype="int64")
+    >>> mx.nd._internal._onnx_range(number(0), number(5), number(2)).asnumpy()
+    array([0, 2, 4])
+    """
+    first, last, step = (x.item() for x in (start, limit, delta))
+    count = 0 if step == 0 else -(-(last - first) // step)
+    _checked("_onnx_range", [max(int(count), 0)])
+    if step == 0 or count <= 0:
+        return start.new_zeros((0,))
+    return torch.arange(first, last, step, dtype=start.dtype, device=start.device)
+
+
+@arange.infer_outputs
+def arange_shape(*_: Shape | None) -> Shape:
+    """Return that there is one axis."""
+    return (UNKNOWN,)
+
+
+@op("_onnx_constant_of_shape", types="I -> @dtype", value_dependent=True)
+def constant_of_shape(shape: Tensor, *, value: float = 0.0, dtype: DType = torch.float32) -> Tensor:
+    """Return one number everywhere in an array whose shape is an array.
+
+    >>> shape = mx.nd.array([2, 1], dtype="int64")
+    >>> mx.nd._internal._onnx_constant_of_shape(shape, value=3).asnumpy()
+    array([[3.],
+           [3.]], dtype=float32)
+    """
+    sizes = _checked("_onnx_constant_of_shape", shape.tolist())
+    return torch.full(sizes, value, dtype=dtype, device=shape.device)
+
+
+@constant_of_shape.infer_outputs
+def constant_shape(shape: Shape | None, **_: object) -> Shape | None:
+    """Only the rank is known before it runs."""
+    return None if not shape or shape[0] < 0 else _unknown(shape[0])
+
+
+@op("_onnx_pad", types="T I T -> T", value_dependent=True)
+def pad(
+    data: Tensor,
+    pads: Tensor,
+    value: Tensor,
+    *,
+    mode: Literal["constant", "edge", "reflect", "wrap"] = "constant",
+) -> Tensor:
+    """Pad all axes by widths given by an array: those before, then those after.
+
+    >>> pads = mx.nd.array([1, 0], dtype="int64")
+    >>> mx.nd._internal._onnx_pad(mx.nd.ones((2,)), pads, mx.nd.zeros((1,))).asnumpy()
+    array([0., 1., 1.], dtype=float32)
+    """
+    widths = pads.tolist()
+    before, after = widths[: data.ndim], widths[data.ndim :]
+    _checked("_onnx_pad", [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)])
+    if mode == "constant":
+        pairs = [n for pair in zip(before[::-1], after[::-1], strict=True) for n in pair]
+        return functional.pad(data, pairs, value=value.item())
+    for axis, (b, a) in enumerate(zip(before, after, strict=True)):
+        data = data.index_select(axis, _sources(data.shape[axis], b, a, mode, data.device))
+    return data
+
+
+def _sources(size: int, before: int, after: int, mode: str, device: torch.device) -> Tensor:
+    places = torch.arange(-before, size + after, device=device)
+    if mode == "edge":
+        return places.clamp(0, size - 1)
+    if mode == "wrap":
+        return places % size
+    period = max(2 * (size - 1), 1)
+    folded = places % period
+    return torch.where(folded >= size, period - folded, folded)
+
+
+@pad.infer_outputs
+def pad_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
+    """Only the rank is known before it runs."""
+    return None if data is None else _unknown(len(data))
+
+
+@op("_onnx_tile", types="T I -> T", value_dependent=True)
+def tile(data: Tensor, repeats: Tensor) -> Tensor:
+    """Repeat an array along each axis as often as an array says.
+
+    >>> repeats = mx.nd.array([2], dtype="int64")
+    >>> mx.nd._internal._onnx_tile(mx.nd.array([1, 2]), repeats).asnumpy()
+    array([1., 2., 1., 2.], dtype=float32)
+    """
+    counts = repeats.tolist()
+    _checked("_onnx_tile", [n * c for n, c in zip(data.shape, counts, strict=True)])
+    return data.repeat(counts)
+
+
+@tile.infer_outputs
+def tile_shape(data: Shape | None, repeats: Shape | None) -> Shape | None:
+    """Only the rank is known before it runs."""
+    return None if data is None else _unknown(len(data))
+
+
+@op("_onnx_topk", types="T I -> T int64", outputs=2, value_dependent=True)
+def topk(data: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the `k` largest or smallest elements and their places; `k` is an array.
+
+    >>> k = mx.nd.array([2], dtype="int64")
+    >>> mx.nd._internal._onnx_topk(mx.nd.array([1, 3, 2]), k)[1].asnumpy()
+    array([1, 2])
+    """
+    values, places = torch.sort(data, dim=axis, descending=largest, stable=True)
+    count = min(int(k.item()), data.shape[axis])
+    return values.narrow(axis, 0, count).clone(), places.narrow(axis, 0, count).clone()
+
+
+@topk.infer_outputs
+def topk_shapes(
+    data: Shape | None, k: Shape | None, *, axis: int, **_: object
+) -> list[Shape] | None:
+    """All axes but one are known before it runs."""
+    if data is None:
+        return None
+    at = axis % len(data)
+    shape = (*data[:at], UNKNOWN, *data[at + 1 :])
+    return [shape, shape]
