@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import warnings
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import mxnet as mx
@@ -14,6 +16,20 @@ from mxnet.onnx.importer.value import NeedsConstant
 from mxnet.onnx.importer.walk import Importer
 
 LIST = pathlib.Path(__file__).parent / "passing_node_tests.txt"
+# Cases that are not imported, by what is in their name or their message, and why.
+EXCLUDED = {
+    r"(?i)float8|int4|int2\b|int2_|float4|e4m3|e5m2|e8m0": "MXNet has no type of this kind",
+    r"(?i)u?int16|uint32|uint64|ui64|_i16_|ui?n?t?16": "MXNet has no such integers",
+    r"bitwise_not_3d|quantizelinear_blocked_symmetric": "MXNet has no such integers",
+    r"string|strnorm|label_encoder|regex|tfidf|equal_string": "text is not data of a network",
+    r"ai_onnx_ml|adagrad|adam|momentum": "classic models and optimizers are other domains",
+    r"image_decoder": "image files are read by mx.image",
+    r"bernoulli|training_dropout": "random numbers differ",
+    r"attention.*(bf16|fp16)": "sums of half precision round in another order",
+    r"optional|melweightmatrix": "nothing is left to compute after import",
+    r"if_seq|if_opt|loop13_seq|loop16": "sequences whose length depends on values",
+    r"affine_grid.*expanded": "a rank that depends on values",
+}
 MOST_CONSTANTS = 8
 
 
@@ -29,11 +45,32 @@ def _imported(case: Any, feed: dict[str, np.ndarray]) -> tuple:
             if not wanted:
                 raise
             constants.update(wanted)
+            tensors = [n for n in feed if not isinstance(feed[n], list)]
+            assert not tensors or set(tensors) - set(constants), "nothing is left to compute"
     raise AssertionError("too many inputs must be constants")
 
 
+def _arrays(side: Any) -> list[Any]:
+    """Return what a case gives as arrays and lists of arrays; some give protocol buffers."""
+    proto, to_array = onnx.TensorProto, onnx.numpy_helper.to_array
+    return [to_array(a) if isinstance(a, proto) else a for a in side]
+
+
+def _to_ndarray(array: np.ndarray) -> mx.nd.NDArray:
+    if array.dtype.name == "bfloat16":
+        return mx.nd.array(array.astype("float32")).astype("bfloat16")
+    return mx.nd.array(array, dtype=array.dtype)
+
+
+def _to_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    if np.dtype(array.dtype).names:
+        wide = array.astype("float32").asnumpy()
+        return wide.astype(onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))
+    return np.asarray(array.asnumpy())
+
+
 def _run(case: Any) -> None:
-    inputs, wanted = case.data_sets[0]
+    inputs, wanted = (_arrays(side) for side in case.data_sets[0])
     names = [i.name for i in case.model.graph.input]
     feed = dict(zip(names, inputs, strict=True))
     with mx.util.np_shape(True):
@@ -42,10 +79,11 @@ def _run(case: Any) -> None:
         for name in importer.inputs:
             if name in used:
                 target = aux if name in states else args
-                target[name] = mx.nd.array(feed[name], dtype=feed[name].dtype)
+                target[name] = _to_ndarray(feed[name])
         executor = symbol.bind(mx.cpu(), args, aux_states=aux, grad_req="null")
-        found = [np.asarray(o.asnumpy()) for o in executor.forward(is_train=False)]
-    for a, b in zip(found, wanted, strict=True):
+        found = [_to_numpy(o) for o in executor.forward(is_train=False)]
+    flat = [b for side in wanted for b in (side if isinstance(side, list) else [side])]
+    for a, b in zip(found, flat, strict=True):
         assert a.shape == np.shape(b)
         assert a.dtype == np.asarray(b).dtype
         np.testing.assert_allclose(a, b, rtol=case.rtol, atol=max(case.atol, 1e-6))
@@ -53,7 +91,7 @@ def _run(case: Any) -> None:
 
 @pytest.mark.slow
 def test_recorded_node_tests_pass() -> None:
-    """Every node test on the list gives the recorded outputs: values, shapes, dtypes."""
+    """Every case on the list gives its outputs: values, shapes, dtypes; others say why not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the ONNX library's own cases divide by zero
         from onnx.backend.test.case.node import collect_testcases
@@ -65,9 +103,11 @@ def test_recorded_node_tests_pass() -> None:
                 _run(cases[name])
             except Exception as error:
                 failed.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
+        others = set(cases) - set(LIST.read_text().split())
+    failed += [n for n in others if not any(re.search(p, n) for p in EXCLUDED)]
     assert not failed, "\n".join(failed)
 
 
 def test_the_list_is_long() -> None:
     """The list grows; this number is what it had when last looked at."""
-    assert len(LIST.read_text().split()) >= 1050
+    assert len(LIST.read_text().split()) >= 1550

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...error import FormatError
@@ -32,7 +32,9 @@ def expand_functions(model: Any) -> Any:
 def _has_functions(graph: Any) -> bool:
     known = importers()
     return any(
-        n.op_type not in known or any(a.HasField("g") and _has_functions(a.g) for a in n.attribute)
+        n.op_type not in known
+        or n.domain not in DOMAINS
+        or any(a.HasField("g") and _has_functions(a.g) for a in n.attribute)
         for n in graph.node
     )
 
@@ -91,16 +93,17 @@ class _Expansion:
         found = self.local.get((node.domain, node.op_type))
         if found is not None:
             return found
-        if node.domain not in DOMAINS or node.op_type in importers():
+        if node.domain in DOMAINS and node.op_type in importers():
             return None
-        onnx = load_onnx()
+        onnx, opset = load_onnx(), self._version(node.domain)
         try:
-            schema = onnx.defs.get_schema(node.op_type, self.opset, "")
+            schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
         except onnx.defs.SchemaError:
             return None
         body = onnx.FunctionProto()
         if schema.has_function:
-            body.ParseFromString(_newest(schema, schema.function_opset_versions, self.opset))
+            versions = [v for v in schema.function_opset_versions if v <= self.opset]
+            body.ParseFromString(schema.get_function_with_opset_version(max(versions)))
             return body
         if not schema.has_context_dependent_function:
             return None
@@ -123,11 +126,25 @@ class _Expansion:
         names.update(zip(body.output, node.output, strict=False))
         for i, name in enumerate(body.input):
             names[name] = node.input[i] if i < len(node.input) else ""
-        attrs = {a.name: a for a in body.attribute_proto}
+        attrs = dict(self._defaults(node))
+        attrs.update({a.name: a for a in body.attribute_proto})
         attrs.update({a.name: a for a in node.attribute})
         made = [_renamed(n, names, prefix, attrs) for n in body.node]
         made += self._passed_on(node, body, names)
         return made
+
+    def _defaults(self, node: Any) -> dict[str, Any]:
+        """Return the default attributes of an operator of ONNX."""
+        onnx = load_onnx()
+        try:
+            schema = onnx.defs.get_schema(node.op_type, self._version(node.domain), node.domain)
+        except onnx.defs.SchemaError:
+            return {}
+        return {n: a.default_value for n, a in schema.attributes.items() if a.default_value.name}
+
+    def _version(self, domain: str) -> int:
+        versions = (o.version for o in self.model.opset_import if o.domain == domain)
+        return self.opset if domain in DOMAINS else next(versions, 1)
 
     def _passed_on(self, node: Any, body: Any, names: Mapping[str, str]) -> list[Any]:
         """Return nodes for outputs that are inputs of the function."""
@@ -138,10 +155,6 @@ class _Expansion:
             for inner, outer in zip(body.output, node.output, strict=False)
             if inner not in produced and outer
         ]
-
-
-def _newest(schema: Any, versions: Sequence[int], opset: int) -> bytes:
-    return schema.get_function_with_opset_version(max(v for v in versions if v <= opset))
 
 
 def _copied(node: Any) -> Any:

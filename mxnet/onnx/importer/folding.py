@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarr
         return None
     if node.op_type not in SHRINKING and _output_size(node, given) > MAX_OUTPUT:
         return None
-    return _evaluate(node, given, opset)
+    by_name = {n: np.asarray(v.constant) for n, v in zip(node.input, inputs, strict=True) if v}
+    return _evaluate(node, by_name, opset)
 
 
 def _output_size(node: Any, given: Sequence[Value]) -> float:
@@ -57,14 +58,11 @@ def _output_size(node: Any, given: Sequence[Value]) -> float:
     return math.inf
 
 
-def _evaluate(node: Any, given: Sequence[Value], opset: int) -> list[np.ndarray] | None:
+def _evaluate(node: Any, feed: Mapping[str, np.ndarray], opset: int) -> list[np.ndarray] | None:
     onnx = load_onnx()
     from onnx.reference import ReferenceEvaluator
 
     helper = onnx.helper
-    names = list(dict.fromkeys(n for n in node.input if n))
-    by_name = {v.name: np.asarray(v.constant) for v in given}
-    feed = {n: by_name[n] for n in names}
     infos = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in feed.items()
@@ -73,6 +71,6 @@ def _evaluate(node: Any, given: Sequence[Value], opset: int) -> list[np.ndarray]
     graph = helper.make_graph([node], "constant", infos, results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
-        return [np.asarray(a) for a in ReferenceEvaluator(model).run(None, feed)]
+        return [np.asarray(a) for a in ReferenceEvaluator(model).run(None, dict(feed))]
     except Exception:  # whatever the evaluator lacks, the node is built as symbols instead
         return None

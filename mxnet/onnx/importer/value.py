@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,35 @@ class NeedsConstant(UnsupportedImport):
         self.roots = list(roots) or [name]
 
 
+class Sizes(Sequence[int]):
+    """A shape of which single sizes, ranges or all are read; those must be known."""
+
+    def __init__(self, name: str, shape: tuple[int | None, ...] | None) -> None:
+        self.name = name
+        self.shape = shape
+
+    def __getitem__(self, key: Any) -> Any:
+        found = None if self.shape is None else self.shape[key]
+        if found is None or (isinstance(found, tuple) and None in found):
+            raise UnsupportedImport(
+                f"ONNX import: the shape of {self.name!r} must be known, it is {self.shape}. "
+                "Give numbers for the sizes of the model's inputs."
+            )
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self[:])
+
+    def __len__(self) -> int:
+        return len(self.shape or ())
+
+
 @dataclass
 class Value:
     """A tensor of the ONNX graph: a symbol, a constant, or both.
 
     `shape` is a tuple with None for sizes that are not known; it is None if not even the rank is.
-    `dtype` is NumPy's, or None.
+    `dtype` is NumPy's, or None. `elements` is what is known of a small vector's numbers.
     """
 
     name: str
@@ -46,6 +69,7 @@ class Value:
     shape: Any = None
     dtype: Any = None
     importer: Any = field(default=None, repr=False)
+    elements: Any = None
 
     @property
     def symbol(self) -> Symbol:
@@ -63,19 +87,14 @@ class Value:
         return len(self.shape)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The shape, where all of it is known."""
-        if self.shape is None or None in self.shape:
-            raise UnsupportedImport(
-                f"ONNX import: the shape of {self.name!r} must be known, it is {self.shape}. "
-                "Give numbers for the sizes of the model's inputs."
-            )
-        return self.shape
+    def sizes(self) -> Sizes:
+        """The shape; reading a size that is not known is an error."""
+        return Sizes(self.name, self.shape)
 
     @property
     def is_float(self) -> bool:
         """Whether the elements are floating-point numbers."""
-        return self.dtype is not None and self.dtype.kind == "f"
+        return self.dtype is not None and (self.dtype.kind == "f" or self.dtype.name == "bfloat16")
 
     @property
     def is_bool(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
+from .elements import infer_elements
 from .expansion import expand_functions
 from .folding import fold
 from .reading import tensor_to_numpy
@@ -43,8 +44,10 @@ class Importer:
         self.params: dict[str, np.ndarray] = {}
         self.values: ChainMap[str, Any] = ChainMap()
         self.shapes: dict[str, tuple] = {}
+        self.dims: dict[str, tuple] = {}  # the same with the names of dynamic sizes
         self.dtypes: dict[str, np.dtype] = {}
         self.inputs: list[str] = []
+        self.stand_ins: dict[str, Value] = {}
         self._taken: set[str] = set()
         self._constants = dict(constants or {})
         self._infer()
@@ -77,6 +80,10 @@ class Importer:
         if kind.HasField("shape"):
             self.shapes[info.name] = tuple(
                 d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim
+            )
+            self.dims[info.name] = tuple(
+                d.dim_value if d.HasField("dim_value") else d.dim_param or None
+                for d in kind.shape.dim
             )
 
     def run(self) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
@@ -163,16 +170,22 @@ class Importer:
         used = set(made.list_inputs())
         known = {n: self.shapes.get(n) for n in self.inputs if n in used}
         known.update({n: a.shape for n, a in self.params.items() if n in used})
-        if any(s is None or None in s for s in known.values()):
+        known.update({n: v.shape for n, v in self.stand_ins.items() if n in used})
+        if any(s is None for s in known.values()):
             return shape, dtype
+        known = {
+            n: tuple(-1 if d is None else d for d in s) for n, s in known.items() if s is not None
+        }
         types = {n: self.dtypes[n] for n in self.inputs if n in used}
         types.update({n: a.dtype for n, a in self.params.items() if n in used})
+        types.update({n: v.dtype for n, v in self.stand_ins.items() if n in used})
+        types = {n: t.name for n, t in types.items() if t is not None}
         with contextlib.suppress(MXNetError, TypeError):
             with np_shape(True):
                 found = made.infer_shape_partial(**known)[1]
-            if found and found[0] is not None and -1 not in found[0]:
-                shape = tuple(found[0])
-            dtype = dtype or np.dtype(made.infer_type(**types)[1][0])
+            if found and found[0] is not None:
+                shape = _refined(shape, found[0])
+            dtype = dtype or _numpy_dtype(made.infer_type(**types)[1][0])
         return shape, dtype
 
     def _node(self, proto: Any) -> None:
@@ -186,6 +199,10 @@ class Importer:
                 for name, array in zip((n for n in proto.output if n), known, strict=True):
                     self._define(name, constant=array)
                 return
+        elements = infer_elements(node, inputs)
+        if elements is not None and all(isinstance(e, int) for e in elements):
+            self._define_elements(proto.output[0], elements, inputs)
+            return
         build = importers().get(proto.op_type)
         if build is None:
             raise node.unsupported("has no row: this ONNX operator cannot be imported.")
@@ -202,6 +219,15 @@ class Importer:
             if not name:
                 continue
             self._bind(name, result)
+        if elements is not None:
+            self.values[proto.output[0]].elements = elements
+
+    def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
+        """Define a constant of which all elements turned out to be known."""
+        shape = self.shapes.get(name)
+        array = np.array(elements, dtype=self.dtypes.get(name) or np.int64)
+        is_scalar = shape == () or (shape is None and len(elements) == 1 and inputs[0].shape == ())
+        self._define(name, constant=array.reshape(()) if is_scalar else array)
 
     def _bind(self, name: str, result: Any) -> None:
         """Give a result its name: a constant, a symbol, a value, a sequence, or nothing."""
@@ -241,9 +267,25 @@ class Importer:
         return arg_params, aux_params
 
 
+def _refined(shape: Any, found: Any) -> Any:
+    """Return a shape with the sizes that our own inference adds."""
+    ours = tuple(None if n == -1 else n for n in found)
+    if shape is None or len(shape) != len(ours):
+        return ours if shape is None else shape
+    return tuple(b if a is None else a for a, b in zip(shape, ours, strict=True))
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype:
+    """Return NumPy's dtype of an inferred type; bfloat16 is ONNX's, not MXNet's pair."""
+    if np.dtype(dtype).names:
+        onnx = load_onnx()
+        return onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
+    return np.dtype(dtype)
+
+
 def _to_ndarray(array: np.ndarray) -> NDArray:
     if array.dtype.kind in "OSU":
         raise UnsupportedImport("ONNX import: tensors of text are not supported.")
     if array.dtype.name == "bfloat16":
-        return ndarray.array(array.astype(np.float32), dtype="float32")
+        return ndarray.array(array.astype(np.float32), dtype="float32").astype("bfloat16")
     return ndarray.array(np.array(array), dtype=array.dtype)  # files are read-only

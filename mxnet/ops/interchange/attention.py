@@ -78,8 +78,8 @@ def _has(kind: str):
     types="T T T M P P I -> T",
     optional={
         "mask": _has("mask"),
-        "past_key": _has("past"),
-        "past_value": _has("past"),
+        "past_key": _has("past_key"),
+        "past_value": _has("past_value"),
         "lengths": _has("lengths"),
     },
     outputs=_outputs,

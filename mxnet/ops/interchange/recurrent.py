@@ -163,7 +163,7 @@ def rnn(
     """
     directions, size = weight.shape[0], recurrence.shape[-1]
     zeros = data.new_zeros((directions, data.shape[1], size))
-    state, cell = (zeros if s is None else s for s in (state, cell))
+    start_h, start_c = zeros if state is None else state, zeros if cell is None else cell
     if bias is None:
         bias = data.new_zeros((directions, 2 * GATES[kind] * size))
     functions = _functions(activations, alphas, betas, clip)
@@ -178,7 +178,7 @@ def rnn(
             data,
             lengths,
             (weight[d], recurrence[d], bias[d], None if peepholes is None else peepholes[d]),
-            (state[d], cell[d]),
+            (start_h[d], start_c[d]),
             functions[d * each : (d + 1) * each],
             options,
             direction == "reverse" or d == 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +10,94 @@ from torch.nn import functional
 
 from ..attributes import Shape
 from ..declare import op
+from ..shapes import UNKNOWN
+from ..shapes import Shape as KnownShape
+
+
+def _sources(new: int, old: int, scale: float, transform: str, device: torch.device) -> Tensor:
+    """Return for each new place the place in the old axis."""
+    place = torch.arange(new, dtype=torch.float64, device=device)
+    if transform == "asymmetric":
+        return place / scale
+    if transform == "align_corners":
+        length = old * scale  # not rounded where scales are given
+        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
+    if transform == "pytorch_half_pixel" and new == 1:
+        return place * 0
+    return (place + 0.5) / scale - 0.5
+
+
+ROUNDINGS = {
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round_prefer_ceil": lambda x: torch.floor(x + 0.5),
+    "round_prefer_floor": lambda x: torch.ceil(x - 0.5),
+}
+
+
+def _shares(distance: Tensor, mode: str, a: float) -> Tensor:
+    """Return the weight of a pixel at a distance."""
+    x = distance.abs()
+    if mode == "linear":
+        return (1 - x).clamp(min=0)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = a * (((x - 5) * x + 8) * x - 4)
+    return torch.where(x <= 1, near, torch.where(x < 2, far, 0))
+
+
+@op("_onnx_resize", types="T U -> T", value_dependent=True)
+def resize(
+    data: Tensor,
+    target: Tensor,
+    *,
+    mode: Literal["nearest", "linear", "cubic"] = "nearest",
+    transform: Literal[
+        "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"
+    ] = "half_pixel",
+    rounding: Literal[
+        "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"
+    ] = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+) -> Tensor:
+    """Resize every axis to sizes (whole numbers) or by scales (floats) that are an array.
+
+    >>> x, twice = mx.nd.array([[1, 2]]), mx.nd.array([1, 2])
+    >>> mx.nd._internal._onnx_resize(x, twice, transform="asymmetric", rounding="floor").asnumpy()
+    array([[1., 1., 2., 2.]], dtype=float32)
+    """
+    is_scale = target.is_floating_point()
+    for axis, wanted in enumerate(target.tolist()):
+        old = data.shape[axis]
+        new = int(old * wanted) if is_scale else int(wanted)
+        if new == old:
+            continue
+        scale = wanted if is_scale else new / old
+        place = _sources(new, old, scale, transform, data.device)
+        if mode == "nearest":
+            at = ROUNDINGS[rounding](place).clamp(0, old - 1).long()
+            data = data.index_select(axis, at)
+        else:
+            data = _weighted(data, axis, place, mode, cubic_coeff_a)
+    return data.clone()
+
+
+def _weighted(data: Tensor, axis: int, place: Tensor, mode: str, a: float) -> Tensor:
+    reach = 1 if mode == "linear" else 2
+    base = place.floor()
+    shape = [-1 if i == axis else 1 for i in range(data.ndim)]
+    total = torch.zeros((), dtype=data.dtype, device=data.device)
+    for offset in range(1 - reach, reach + 1):
+        at = base + offset
+        share = _shares(place - at, mode, a).to(data.dtype).reshape(shape)
+        pixels = data.index_select(axis, at.clamp(0, data.shape[axis] - 1).long())
+        total = total + pixels * share
+    return total
+
+
+@resize.infer_outputs
+def resize_shape(data: KnownShape | None, target: KnownShape | None, **_: object) -> Any:
+    """Only the rank is known before it runs."""
+    return None if data is None else (UNKNOWN,) * len(data)
 
 
 @op("_onnx_grid_sample")
@@ -72,6 +160,16 @@ def roi_align_max(
         ]
         made.append(_largest(data[image], *lines))
     return torch.stack(made) if made else data.new_zeros((0, data.shape[1], *pooled_size))
+
+
+@roi_align_max.infer_outputs
+def roi_align_max_shape(
+    data: KnownShape | None, rois: KnownShape | None, *_: object, pooled_size: Shape, **__: object
+) -> KnownShape | None:
+    """Return one image of bins for each region."""
+    if data is None or rois is None:
+        return None
+    return (rois[0], data[1], *pooled_size)
 
 
 def _bin_places(start: Tensor, size: Tensor, count: int, ratio: int) -> Tensor:

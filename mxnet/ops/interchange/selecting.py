@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..declare import op
-from ..shapes import UNKNOWN, Shape
+from ..shapes import UNKNOWN, Shape, same
 
 
 def _corners(boxes: Tensor, is_center: bool) -> Tensor:
@@ -146,3 +146,14 @@ def nonzero(data: Tensor) -> Tensor:
 def nonzero_shape(data: Shape | None) -> Shape | None:
     """How many are not 0 is known only when it runs."""
     return None if data is None else (len(data), UNKNOWN)
+
+
+@op("_onnx_trilu", shape=same)
+def trilu(data: Tensor, *, k: int = 0, upper: bool = True) -> Tensor:
+    """Return the upper or lower triangles of matrices, with 0 elsewhere.
+
+    >>> mx.nd._internal._onnx_trilu(mx.nd.ones((2, 2))).asnumpy()
+    array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    return torch.triu(data, k) if upper else torch.tril(data, k)

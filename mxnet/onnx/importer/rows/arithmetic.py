@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value

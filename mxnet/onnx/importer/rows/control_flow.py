@@ -13,11 +13,15 @@ from ..value import OnnxNode, SequenceValue, Value
 from .axes import as_scalar
 
 MAX_STEPS = 2**31 - 1
+MAX_UNROLLED = 1024
 
 
 def _inner(node: OnnxNode, name: str, made: Any, like: Value, shape: Any) -> Value:
     """Return an input of a body; `shape` is None where steps may change it."""
-    return Value(name, made, None, shape, like.dtype, node.importer)
+    value = Value(name, made, None, shape, like.dtype, node.importer)
+    for variable in made.list_inputs():
+        node.importer.stand_ins.setdefault(variable, value)
+    return value
 
 
 def _check_tensors(node: OnnxNode, values: Any) -> None:
@@ -64,19 +68,42 @@ def _always_true(graph: Any) -> bool:
 @imports("Loop")
 def loop(node: OnnxNode, trips: Value | None, condition: Value | None, *states: Value) -> Any:
     """A loop with a count, a condition, or both; scan outputs are stacked."""
-    _check_tensors(node, states)
     graph = node.attrs["body"]
     starts_true = condition is None or (
         condition.constant is not None and bool(condition.constant.all())
     )
     if trips is not None and trips.constant is not None and starts_true and _always_true(graph):
         count = int(trips.constant.item())
+        if any(isinstance(s, SequenceValue) for s in states) and count <= MAX_UNROLLED:
+            return _unrolled(node, graph, count, states)
         if 0 < count <= MAX_STEPS:
             return _counted(node, graph, count, states)
+    _check_tensors(node, states)
     return _while(node, graph, trips, condition, states)
 
 
+def _unrolled(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
+    """Run the body at import for every step: sequences exist there only."""
+    importer, names = node.importer, [i.name for i in graph.input]
+    held, columns = list(states), []
+    for step in range(count):
+        values = [np.array(step), np.array(True)]
+        numbers = [
+            Value(n, None, v, (), v.dtype, importer) for n, v in zip(names, values, strict=False)
+        ]
+        found = importer.run_body(graph, dict(zip(names, [*numbers, *held], strict=True)))
+        held, outs = found[1 : 1 + len(states)], found[1 + len(states) :]
+        columns.append(outs)
+    if graph.output[1 + len(states) :] and not columns:
+        raise node.unsupported("stacks the results of no steps.")
+    stacked = [
+        F.stack(*(v.symbol for v in column), axis=0) for column in zip(*columns, strict=True)
+    ]
+    return [*held, *stacked]
+
+
 def _counted(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) -> list[Any]:
+    _check_tensors(node, states)
     importer = node.importer
     steps = importer.constant(np.arange(count, dtype=np.int64), f"{node.name}_steps")
     yes = importer.constant(np.array([True]), f"{node.name}_condition")

@@ -157,14 +157,15 @@ SOFTMAX_TYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 def attention(node: OnnxNode, q: Value, k: Value, v: Value, *rest: Value | None) -> Any:
     """Scaled dot-product attention, with masks, caches, windows and groups of heads."""
     mask, past_key, past_value, lengths = [*rest, *[None] * 4][:4]
-    optional = {"mask": mask, "past": past_key, "": past_value, "lengths": lengths}
-    used = {name: value for name, value in optional.items() if value is not None}
+    optional = {"mask": mask, "past_key": past_key, "past_value": past_value, "lengths": lengths}
+    used = {name: value.symbol for name, value in optional.items() if value is not None}
     wanted = max(i for i, name in enumerate(node.output_names, 1) if name)
     precision = node.get("softmax_precision")
     mode = node.get("qk_matmul_output_mode", 0)
     made = F._internal._onnx_attention(
-        *(x.symbol for x in (q, k, v, *used.values())),
-        given=",".join(name for name in used if name),
+        *(x.symbol for x in (q, k, v)),
+        **used,
+        given=",".join(used),
         num_outputs=wanted,
         q_num_heads=node.get("q_num_heads", 0),
         kv_num_heads=node.get("kv_num_heads", 0),

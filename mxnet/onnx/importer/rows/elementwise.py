@@ -26,7 +26,6 @@ SAME: dict[str, Any] = {
     "Erf": F.erf,
     "Exp": F.exp,
     "Floor": F.floor,
-    "Identity": F.identity,
     "Log": F.log,
     "Neg": F.negative,
     "Reciprocal": F.reciprocal,
@@ -52,6 +51,12 @@ for _op_type, _function in SAME.items():
     _same(_op_type, _function)
 
 
+@imports("Identity")
+def identity(node: OnnxNode, x: Any) -> Any:
+    """The value itself, a sequence too."""
+    return F.identity(x.symbol, name=node.name) if isinstance(x, Value) else x
+
+
 def cast_to(x: Any, dtype: Any) -> Any:
     """Convert a symbol to a NumPy dtype."""
     return F.cast(x, dtype=np.dtype(dtype).name)
@@ -69,6 +74,7 @@ def cast(node: OnnxNode, x: Value, like: Value | None = None) -> Any:
     if target is None:
         target = load_onnx().helper.tensor_dtype_to_np_dtype(node.get("to"))
     if target.name not in (
+        "bfloat16",
         "float16",
         "float32",
         "float64",

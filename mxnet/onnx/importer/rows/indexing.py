@@ -137,14 +137,6 @@ def reverse_sequence(node: OnnxNode, x: Value, lengths: Value) -> Any:
 def trilu(node: OnnxNode, x: Value, k: Value | None = None) -> Any:
     """The upper or lower triangle."""
     offset = 0 if k is None else int(node.constant(k, "k").item())
-    rows, columns = x.sizes[-2:]
-    mask = np.tri(rows, columns, offset if not node.get("upper", 1) else offset - 1)
-    mask = mask if not node.get("upper", 1) else 1 - mask
-    dtype = "int32" if x.is_bool else x.dtype.name
-    kept = node.importer.constant(mask.astype(dtype), f"{node.name}_mask")
-    kept = F.reshape(kept, shape=(1,) * (x.rank - 2) + (rows, columns))
-    if not x.is_float:
-        symbol = F.cast(x.symbol, dtype=dtype)
-        return F.cast(F.broadcast_mul(symbol, kept), dtype=x.dtype.name, name=node.name)
-    wide = F.broadcast_to(kept, shape=x.sizes)
-    return F.where(wide, x.symbol, F.zeros_like(x.symbol), name=node.name)
+    return internal._onnx_trilu(
+        x.symbol, k=offset, upper=bool(node.get("upper", 1)), name=node.name
+    )

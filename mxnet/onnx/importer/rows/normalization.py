@@ -14,7 +14,7 @@ from .axes import wide
 def batch_norm(node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value, var: Value) -> Any:
     """Normalize by stored statistics."""
     if node.get("training_mode", 0):
-        raise node.unsupported("is in training mode.")
+        return _batch_norm_training(node, x, gamma, beta, mean, var)
     return F.BatchNorm(
         x.symbol,
         gamma.symbol,
@@ -27,6 +27,28 @@ def batch_norm(node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value,
         use_global_stats=False,
         name=node.name,
     )
+
+
+def _batch_norm_training(
+    node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value, var: Value
+) -> list[Any]:
+    """Normalize by the batch's own statistics and return the moved ones beside it."""
+    eps, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
+    axes = (0, *range(2, x.rank))
+    now = F.mean(x.symbol, axis=axes, keepdims=True)
+    distance = F.broadcast_sub(x.symbol, now)
+    spread = F.mean(F.square(distance), axis=axes, keepdims=True)
+    shape = (1, -1) + (1,) * (x.rank - 2)
+    made = F.broadcast_mul(F.broadcast_mul(distance, F.rsqrt(spread + eps)), _like(gamma, shape))
+    moved = [
+        old.symbol * momentum + F.reshape(new, shape=(-1,)) * (1 - momentum)
+        for old, new in ((mean, now), (var, spread))
+    ]
+    return [F.broadcast_add(made, _like(beta, shape)), *moved]
+
+
+def _like(value: Value, shape: tuple[int, ...]) -> Any:
+    return F.reshape(value.symbol, shape=shape)
 
 
 @imports("InstanceNormalization")

@@ -54,11 +54,10 @@ def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value
     )
 
 
-def _stepped(node: OnnxNode, values: tuple[Value | None, ...]) -> Any:
+def _stepped(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
     """Return a layer that runs step by step."""
     kind, is_batch_first = node.op_type, bool(node.get("layout", 0))
     directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
-    x, w, r, *rest = values
     names = ("bias", "lengths", "state", "cell", "peepholes")
     given = {n: v for n, v in zip(names, rest, strict=False) if v is not None}
     symbols = {n: v.symbol for n, v in given.items()}
@@ -118,7 +117,7 @@ def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None)
     """A recurrent layer in one or both directions."""
     bias, lengths, state, cell = [*rest, *[None] * 4][:4]
     if _needs_steps(node, rest, bias, w, r):
-        return _stepped(node, (x, w, r, *rest))
+        return _stepped(node, x, w, r, *rest)
     direction, size = node.get("direction", "forward"), node.get("hidden_size")
     directions = 2 if direction == "bidirectional" else 1
     biases = None if bias is None else node.constant(bias, "B")

@@ -9,6 +9,7 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
+from .axes import as_scalar
 
 
 def _square(x: Any) -> Any:
@@ -33,6 +34,22 @@ REDUCTIONS = {
 }
 
 
+# What the largest and the smallest of nothing is.
+EMPTY = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
+
+
+def _of_nothing(node: OnnxNode, x: Value, op_type: str, axes: list[int] | None, kept: bool) -> Any:
+    gone = range(x.rank) if axes is None else axes
+    shape = [(1 if i in gone else n) for i, n in enumerate(x.sizes) if kept or i not in gone]
+    value = EMPTY[op_type]
+    if x.is_bool:
+        value = value > 0
+    elif not x.is_float:
+        limits = np.iinfo(x.dtype)
+        value = limits.min if value < 0 else limits.max
+    return np.full(shape, value, x.dtype)
+
+
 def reduced(node: OnnxNode, x: Value, axes: Value | None) -> tuple[list[int] | None, bool, bool]:
     """Return the axes (None is all), whether they are kept, and whether nothing happens."""
     chosen = node.ints("axes", axes)
@@ -49,7 +66,11 @@ def _reduction(op_type: str, before: Any, function: Any, after: Any) -> None:
         symbol = F.cast(x.symbol, dtype="int32") if x.is_bool else x.symbol
         if is_identity:
             return after(before(symbol)) if op_type != "ReduceMean" else F.identity(symbol)
+        if op_type in EMPTY and x.shape is not None and 0 in x.shape:
+            return _of_nothing(node, x, op_type, chosen, kept)
         made = after(function(before(symbol), axis=_axis(chosen), keepdims=kept))
+        if not kept and (chosen is None or len(chosen) == x.rank):
+            made = as_scalar(made)
         return F.cast(made, dtype="bool") if x.is_bool else F.identity(made, name=node.name)
 
 
@@ -81,6 +102,8 @@ def log_sum_exp(node: OnnxNode, x: Value, axes: Value | None = None) -> Any:
     if is_identity:
         return F.identity(x.symbol, name=node.name)
     axis = _axis(chosen)
+    if x.shape is not None and 0 in x.shape:
+        return _of_nothing(node, x, "ReduceMax", chosen, kept)
     top = F.max(x.symbol, axis=axis, keepdims=True)
     total = F.sum(F.exp(F.broadcast_sub(x.symbol, top)), axis=axis, keepdims=True)
     made = F.log(total) + top

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....shape_mode import is_np_shape
+from ..elements import elements_of
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
@@ -20,6 +21,9 @@ internal: Any = F._internal
 def reshape(node: OnnxNode, x: Value, shape: Value | None = None) -> Any:
     """Reshape; 0 copies a size and -1 is the rest, as in MXNet."""
     if shape is not None and shape.constant is None:
+        codes = _codes(node, x, shape)
+        if codes is not None:
+            return F.reshape(x.symbol, shape=codes, name=node.name)
         return internal._onnx_reshape(
             x.symbol, shape.symbol, allowzero=bool(node.get("allowzero", 0)), name=node.name
         )
@@ -30,6 +34,23 @@ def reshape(node: OnnxNode, x: Value, shape: Value | None = None) -> Any:
     if not sizes:
         return F.reshape(x.symbol, shape=() if is_np_shape() else (1,), name=node.name)
     return F.reshape(x.symbol, shape=tuple(sizes), name=node.name)
+
+
+def _codes(node: OnnxNode, x: Value, shape: Value) -> tuple[int, ...] | None:
+    """Return a shape in MXNet's codes if at most one of its sizes has to be computed."""
+    elements = elements_of(shape)
+    if elements is None:
+        return None
+    names = node.importer.dims.get(x.name) or ()
+    codes: list[int] = []
+    for i, element in enumerate(elements):
+        if isinstance(element, int):
+            codes.append(element)
+        elif element is not None and i < len(names) and names[i] == element:
+            codes.append(0)
+        else:
+            codes.append(-1)
+    return tuple(codes) if codes.count(-1) <= 1 and min(codes) >= -1 else None
 
 
 @imports("Flatten")
@@ -97,6 +118,8 @@ def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
 
 def _empty_or_part(node: OnnxNode, x: Value, axis: int, begin: int, end: int) -> Any:
     """Return a range of an axis that may have no elements."""
+    if begin < end:
+        return F.slice_axis(x.symbol, axis=axis, begin=begin, end=end)
     bounds = [
         node.importer.constant(np.array([n], np.int64), f"{node.name}_range")
         for n in (begin, end, axis, 1)
@@ -129,9 +152,11 @@ def slice_ranges(
         step[at] = s
         low[at], high[at] = _bounds(b, e, s, size)
     if any(a is not None and a == b for a, b in zip(low, high, strict=True)):  # an empty result
-        given = [node.importer.constant(np.array(v), f"{node.name}_range") for v in (begin, end)]
-        rest = [node.importer.constant(np.array(v), f"{node.name}_range") for v in (chosen, by)]
-        return internal._onnx_slice(x.symbol, *given, *rest, name=node.name)
+        given = [
+            node.importer.constant(np.array(v, np.int64), f"{node.name}_range")
+            for v in (begin, end, chosen, by)
+        ]
+        return internal._onnx_slice(x.symbol, *given, name=node.name)
     bounds = {"begin": tuple(low), "end": tuple(high), "step": tuple(step)}
     return F.slice(x.symbol, name=node.name, **bounds)
 

@@ -100,9 +100,11 @@ def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
 @imports("Resize", "Upsample")
 def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     """Resize axes by any of ONNX's modes: each axis is a product with a matrix."""
-    roi, scales, sizes = _resize_inputs(node, rest)
     axes = node.ints("axes") or list(range(x.rank))
     axes = [a % x.rank for a in axes]
+    if _is_dynamic(node, x, axes, rest):
+        return _resize_at_run_time(node, x, rest)
+    roi, scales, sizes = _resize_inputs(node, rest)
     old = [x.shape[a] for a in axes]
     if scales is not None:
         factors = [float(s) for s in scales]
@@ -125,6 +127,55 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
         if _crops(node):
             made = _outside(node, made, place, known[i], axis, x.rank)
     return F.identity(made, name=node.name)
+
+
+def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: tuple) -> bool:
+    """Whether sizes of images are known only when the model runs, and the operator can do it."""
+    if not _can_run_time(node):
+        return False
+    targets = [v for v in rest[0 if len(rest) == 1 else 1 :] if v is not None and v.shape != (0,)]
+    if any(v.constant is None for v in targets):
+        return True
+    is_image = x.shape is not None and len(axes) == x.rank
+    return is_image and None in x.shape[2:] and not _repeats(node, targets)
+
+
+def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
+    """Whether constant scales only repeat pixels, which needs no sizes."""
+    if len(targets) != 1 or targets[0].dtype.kind != "f":
+        return False
+    factors = [float(s) for s in targets[0].constant]
+    return len(factors) == 4 and _is_plain_nearest(node, factors)
+
+
+def _can_run_time(node: OnnxNode) -> bool:
+    """Whether sizes may be computed: not for the rare options."""
+    rare = ("axes", "antialias", "exclude_outside")
+    policy = node.get("keep_aspect_ratio_policy", "stretch")
+    return (
+        policy == "stretch"
+        and node.get("coordinate_transformation_mode", "half_pixel") in TRANSFORMS
+        and not any(node.get(key) for key in rare)
+    )
+
+
+TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+
+
+def _resize_at_run_time(node: OnnxNode, x: Value, rest: tuple) -> Any:
+    """Resize the spatial axes of a batch of images to sizes that are computed."""
+    default = "half_pixel" if node.opset > 10 else "asymmetric"
+    transform = node.get("coordinate_transformation_mode", default)
+    given = rest[-1] if len(rest) > 1 else rest[0]
+    return F._internal._onnx_resize(
+        x.symbol,
+        given.symbol,
+        mode=node.get("mode", "nearest"),
+        transform=transform,
+        rounding=node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor"),
+        cubic_coeff_a=node.get("cubic_coeff_a", -0.75),
+        name=node.name,
+    )
 
 
 def _crops(node: OnnxNode) -> bool:
@@ -163,7 +214,11 @@ def _targets(
 
 def _is_repetition(node: OnnxNode, x: Value, axes: list[int], factors: list[float]) -> bool:
     """Whether each pixel becomes a square of equal pixels."""
-    is_image = x.rank == 4 and len(axes) == 4 and factors[:2] == [1.0, 1.0]
+    return x.rank == 4 and len(axes) == 4 and _is_plain_nearest(node, factors)
+
+
+def _is_plain_nearest(node: OnnxNode, factors: list[float]) -> bool:
+    is_image = factors[:2] == [1.0, 1.0]
     factor = factors[-1]
     mode = node.get("coordinate_transformation_mode", "half_pixel")
     is_plain = mode == "asymmetric" and node.get("nearest_mode", "round_prefer_floor") == "floor"

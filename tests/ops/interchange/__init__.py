@@ -1,0 +1,1 @@
+"""Tests of the operators that files of other frameworks need."""

@@ -1,0 +1,57 @@
+"""Attention with caches and masks, compared with torch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+import mxnet as mx
+
+RNG = np.random.RandomState(0)
+attention = mx.nd._internal._onnx_attention
+
+
+def _normal(*shape: int) -> mx.nd.NDArray:
+    return mx.nd.array(RNG.standard_normal(shape))
+
+
+def _torch(x: mx.nd.NDArray) -> torch.Tensor:
+    return torch.from_numpy(x.asnumpy())
+
+
+def test_groups_of_heads_equal_torch() -> None:
+    """Four heads of queries share two of keys; a query sees its past."""
+    q, k, v = _normal(2, 4, 5, 8), _normal(2, 2, 5, 8), _normal(2, 2, 5, 8)
+    wanted = functional.scaled_dot_product_attention(
+        _torch(q), _torch(k), _torch(v), is_causal=True, enable_gqa=True
+    )
+    found = attention(q, k, v, is_causal=True)
+    np.testing.assert_allclose(found.asnumpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_cache_gives_what_the_whole_sequence_gives() -> None:
+    """Two steps with a cache equal the last step without one."""
+    q, k, v = _normal(1, 2, 3, 4), _normal(1, 2, 3, 4), _normal(1, 2, 3, 4)
+    whole = attention(q, k, v, is_causal=True)
+    last = [x.slice_axis(axis=2, begin=2, end=3) for x in (q, k, v)]
+    past = [x.slice_axis(axis=2, begin=0, end=2) for x in (k, v)]
+    found = attention(
+        *last,
+        past_key=past[0],
+        past_value=past[1],
+        given="past_key,past_value",
+        num_outputs=3,
+        is_causal=True,
+    )
+    np.testing.assert_allclose(found[0].asnumpy(), whole.asnumpy()[:, :, 2:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[1].asnumpy(), k.asnumpy())
+
+
+def test_a_query_that_sees_nothing_gives_zeros() -> None:
+    """A row of masks that are all off has no shares."""
+    x = _normal(1, 1, 2, 4)
+    mask = mx.nd.array([[0, 0], [1, 1]], dtype="bool")
+    found = attention(x, x, x, mask=mask, given="mask").asnumpy()
+    assert not found[0, 0, 0].any()
+    assert found[0, 0, 1].any()
