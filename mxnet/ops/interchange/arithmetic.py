@@ -18,6 +18,13 @@ def bit_shift(
 ) -> Tensor:
     """Shift the bits of whole numbers.
 
+    Parameters
+    ----------
+    count
+        Number of places to shift by.
+    direction
+        Which way to go.
+
     >>> x, n = mx.nd.array([1, 4], dtype="int32"), mx.nd.array([2, 1], dtype="int32")
     >>> mx.nd._internal._onnx_bit_shift(x, n).asnumpy()
     array([4, 8], dtype=int32)
@@ -41,6 +48,11 @@ def bit_cast(data: Tensor, *, dtype: DType) -> Tensor:
 def mod(data: Tensor, divisor: Tensor) -> Tensor:
     """Remainder with the sign of the divisor; that of a division by 0 is NaN.
 
+    Parameters
+    ----------
+    divisor
+        What to divide by.
+
     >>> x, y = mx.nd.array([-7, 7]), mx.nd.array([3, -3])
     >>> mx.nd._internal._onnx_mod(x, y).asnumpy()
     array([ 2., -2.], dtype=float32)
@@ -51,6 +63,11 @@ def mod(data: Tensor, divisor: Tensor) -> Tensor:
 @op("_onnx_fmod", shape=broadcast)
 def fmod(data: Tensor, divisor: Tensor) -> Tensor:
     """Remainder with the sign of the dividend.
+
+    Parameters
+    ----------
+    divisor
+        What to divide by.
 
     >>> x, y = mx.nd.array([-7, 7]), mx.nd.array([3, -3])
     >>> mx.nd._internal._onnx_fmod(x, y).asnumpy()
@@ -64,6 +81,13 @@ def cumprod(
     data: Tensor, *, axis: int = 0, is_exclusive: bool = False, is_reverse: bool = False
 ) -> Tensor:
     """Running products, forward or backward, with or without the element itself.
+
+    Parameters
+    ----------
+    is_exclusive
+        Whether to leave the element itself out.
+    is_reverse
+        Whether to start at the end.
 
     >>> mx.nd._internal._onnx_cumprod(mx.nd.array([2, 3, 4]), is_exclusive=True).asnumpy()
     array([1., 2., 6.], dtype=float32)

@@ -110,6 +110,43 @@ def attention(
     `given` names the optional inputs. Outputs are the result, the keys and values with their
     past, and the scores: raw, capped, with the mask, or as shares by `scores_mode` 0 to 3.
 
+    Parameters
+    ----------
+    queries
+        Queries: ``(batch, heads, length, size)`` or ``(batch, length, heads * size)``.
+    keys
+        Keys, in the same form.
+    values
+        Values, in the same form.
+    mask
+        Truth values, or numbers that are added to scores.
+    past_key
+        Keys of earlier steps.
+    past_value
+        Values of earlier steps.
+    lengths
+        Number of real elements in each sequence.
+    given
+        Names of the optional inputs that are given, with commas.
+    q_num_heads
+        Heads of the queries where they are joined.
+    kv_num_heads
+        Heads of keys and values where they are joined.
+    scale
+        Factor of the scores; by default one over the root of the size.
+    is_causal
+        Whether a query sees only keys before it.
+    softcap
+        Bound of the scores; 0 is none.
+    softmax_dtype
+        Type that shares are computed in.
+    scores_mode
+        Which scores are the fourth output.
+    left_window
+        How many keys to the left are seen; -1 is all.
+    right_window
+        How many keys to the right are seen; -1 is all.
+
     >>> x = mx.nd.ones((1, 1, 2, 4))
     >>> mx.nd._internal._onnx_attention(x, x, x, is_causal=True).shape
     (1, 1, 2, 4)
@@ -171,6 +208,23 @@ def rotary_embedding(
     has_positions: bool = False,
 ) -> Tensor:
     """Rotate pairs of features by angles that grow with the position.
+
+    Parameters
+    ----------
+    cos
+        Cosines of the angles by position.
+    sin
+        Sines of the angles by position.
+    positions
+        Position of each element.
+    num_heads
+        Number of heads where they are joined.
+    rotary_dim
+        How many features are rotated; 0 is all.
+    interleaved
+        Whether pairs are neighbors instead of halves.
+    has_positions
+        Whether `positions` is given.
 
     >>> x, turn = mx.nd.ones((1, 1, 1, 2)), mx.nd.ones((1, 1, 1))
     >>> mx.nd._internal._onnx_rotary_embedding(x, turn * 0, turn).asnumpy().ravel()

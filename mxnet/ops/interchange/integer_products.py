@@ -21,6 +21,15 @@ def _centered(data: Tensor, zero: Tensor, *, is_row: bool = False) -> Tensor:
 def matmul_integer(a: Tensor, b: Tensor, a_zero: Tensor, b_zero: Tensor) -> Tensor:
     """Matrix product of 8-bit numbers less their zero points.
 
+    Parameters
+    ----------
+    b
+        Second matrices.
+    a_zero
+        Zero point of the first.
+    b_zero
+        Zero point of the second.
+
     >>> x = mx.nd.array([[3, 5]], dtype="uint8")
     >>> one = mx.nd.array([1], dtype="uint8")
     >>> mx.nd._internal._onnx_matmul_integer(x, x.T, one, one).asnumpy()
@@ -43,6 +52,15 @@ def conv_integer(
     num_group: int = 1,
 ) -> Tensor:
     """Convolution of 8-bit numbers less their zero points; `pads` are those before, then after.
+
+    Parameters
+    ----------
+    data_zero
+        Zero point of the data.
+    weight_zero
+        Zero point of the weights.
+    pads
+        Widths before all axes, then after them.
 
     >>> x = mx.nd.array([2, 3], dtype="uint8").reshape((1, 1, 2))
     >>> zero = mx.nd.array([0], dtype="uint8")

@@ -40,6 +40,13 @@ def max_pool(
 ) -> tuple[Tensor, Tensor]:
     """Maximum over windows and its place in the flattened data.
 
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    storage_order
+        Whether places count along columns (1) instead of rows (0).
+
     >>> out, places = mx.nd._internal._onnx_max_pool(
     ...     mx.nd.array([[[1, 5, 2]]]), kernel=(2,), stride=(1,), dilate=(1,), pads=(0, 0))
     >>> out.asnumpy().ravel(), places.asnumpy().ravel()
@@ -78,6 +85,19 @@ def reduce_pool(
     count_include_pad: bool = False,
 ) -> Tensor:
     """Mean or p-norm over windows; `extra` is what rounding up adds to the pads and never counts.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    extra
+        Padding at the end that never counts.
+    kind
+        Kind of layer.
+    p
+        Order of the norm.
+    count_include_pad
+        Whether a mean counts padding.
 
     >>> mx.nd._internal._onnx_reduce_pool(
     ...     mx.nd.array([[[1, 5, 3]]]), kernel=(2,), stride=(1,), dilate=(2,), pads=(0, 0)
@@ -124,6 +144,13 @@ def col2im(
     pads: Shape = (),
 ) -> Tensor:
     """Add columns of patches ``(batch, channels * kernel, patches)`` back into images.
+
+    Parameters
+    ----------
+    image
+        Sizes of the images.
+    pads
+        Widths before all axes, then after them.
 
     >>> x = mx.nd.ones((1, 2, 2))
     >>> mx.nd._internal._onnx_col2im(x, image=(3,), kernel=(2,)).asnumpy().ravel()

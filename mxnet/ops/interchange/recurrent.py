@@ -154,6 +154,37 @@ def rnn(
     functions of all directions; `given` names the optional inputs. Returns
     ``(time, directions, batch, size)`` and the last states.
 
+    Parameters
+    ----------
+    recurrence
+        Weights of the states.
+    lengths
+        Number of real elements in each sequence.
+    state
+        First states.
+    cell
+        First cells of an LSTM.
+    peepholes
+        Weights of the cell in the gates of an LSTM.
+    kind
+        Kind of layer.
+    activations
+        Names of the functions of the gates, with commas.
+    given
+        Names of the optional inputs that are given, with commas.
+    direction
+        Which way to go.
+    alphas
+        First numbers of the functions that have any.
+    betas
+        Second numbers of the functions that have any.
+    clip
+        Bound of what the functions take; 0 is none.
+    linear_before_reset
+        Whether a GRU multiplies before it resets.
+    input_forget
+        Whether an LSTM forgets what it does not take in.
+
     >>> x, w, r = mx.nd.ones((1, 1, 1)), mx.nd.zeros((1, 3, 1)), mx.nd.zeros((1, 3, 1))
     >>> h = mx.nd.ones((1, 1, 1))
     >>> out, last = mx.nd._internal._onnx_rnn(

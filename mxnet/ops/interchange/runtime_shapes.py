@@ -34,6 +34,11 @@ def _checked(name: str, sizes: list[int]) -> list[int]:
 def reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     """Reshape to sizes given by an array: 0 copies a size, -1 is the rest.
 
+    Parameters
+    ----------
+    allowzero
+        Whether 0 means a size of 0 instead of a copied one.
+
     >>> x, shape = mx.nd.ones((2, 3)), mx.nd.array([3, -1], dtype="int64")
     >>> mx.nd._internal._onnx_reshape(x, shape).shape
     (3, 2)
@@ -76,6 +81,15 @@ def expand_shape(data: Shape | None, shape: Shape | None) -> Shape | None:
 def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps: Tensor) -> Tensor:
     """Take ranges of axes; everything about them is given by arrays.
 
+    Parameters
+    ----------
+    starts
+        First index of each range.
+    ends
+        Index after the last of each range.
+    steps
+        Step of each range.
+
     >>> ints = lambda *n: mx.nd.array(n, dtype="int64")
     >>> x = mx.nd.array([1, 2, 3, 4])
     >>> mx.nd._internal._onnx_slice(x, ints(3), ints(-10), ints(0), ints(-2)).asnumpy()
@@ -103,6 +117,13 @@ def slice_shape(data: Shape | None, *_: Shape | None) -> Shape | None:
 def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Return numbers at equal distances, whose ends are arrays.
 
+    Parameters
+    ----------
+    limit
+        Number before which to stop.
+    delta
+        Distance of neighbors.
+
     >>> number = lambda n: mx.nd.array([n], dtype="int64")
     >>> mx.nd._internal._onnx_range(number(0), number(5), number(2)).asnumpy()
     array([0, 2, 4])
@@ -124,6 +145,11 @@ def arange_shape(*_: Shape | None) -> Shape:
 @op("_onnx_constant_of_shape", types="I -> @dtype", value_dependent=True)
 def constant_of_shape(shape: Tensor, *, value: float = 0.0, dtype: DType = torch.float32) -> Tensor:
     """Return one number everywhere in an array whose shape is an array.
+
+    Parameters
+    ----------
+    value
+        Number to fill with.
 
     >>> shape = mx.nd.array([2, 1], dtype="int64")
     >>> mx.nd._internal._onnx_constant_of_shape(shape, value=3).asnumpy()
@@ -149,6 +175,15 @@ def pad(
     mode: Literal["constant", "edge", "reflect", "wrap"] = "constant",
 ) -> Tensor:
     """Pad all axes by widths given by an array: those before, then those after.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    value
+        Number to fill with.
+    mode
+        How to compute what is missing.
 
     >>> pads = mx.nd.array([1, 0], dtype="int64")
     >>> mx.nd._internal._onnx_pad(mx.nd.ones((2,)), pads, mx.nd.zeros((1,))).asnumpy()
@@ -186,6 +221,11 @@ def pad_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | Non
 def tile(data: Tensor, repeats: Tensor) -> Tensor:
     """Repeat an array along each axis as often as an array says.
 
+    Parameters
+    ----------
+    repeats
+        How often along each axis.
+
     >>> repeats = mx.nd.array([2], dtype="int64")
     >>> mx.nd._internal._onnx_tile(mx.nd.array([1, 2]), repeats).asnumpy()
     array([1., 2., 1., 2.], dtype=float32)
@@ -204,6 +244,11 @@ def tile_shape(data: Shape | None, repeats: Shape | None) -> Shape | None:
 @op("_onnx_topk", types="T I -> T int64", outputs=2, value_dependent=True)
 def topk(data: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
     """Return the `k` largest or smallest elements and their places; `k` is an array.
+
+    Parameters
+    ----------
+    largest
+        Whether to return the largest instead of the smallest.
 
     >>> k = mx.nd.array([2], dtype="int64")
     >>> mx.nd._internal._onnx_topk(mx.nd.array([1, 3, 2]), k)[1].asnumpy()

@@ -61,6 +61,19 @@ def resize(
 ) -> Tensor:
     """Resize every axis to sizes (whole numbers) or by scales (floats) that are an array.
 
+    Parameters
+    ----------
+    target
+        Sizes or scales of all axes.
+    mode
+        How to compute what is missing.
+    transform
+        How places of the result are places of the data.
+    rounding
+        How ``nearest`` rounds a place.
+    cubic_coeff_a
+        Coefficient of the cubic kernel.
+
     >>> x, twice = mx.nd.array([[1, 2]]), mx.nd.array([1, 2])
     >>> mx.nd._internal._onnx_resize(x, twice, transform="asymmetric", rounding="floor").asnumpy()
     array([[1., 1., 2., 2.]], dtype=float32)
@@ -111,6 +124,17 @@ def grid_sample(
 ) -> Tensor:
     """Sample ``(batch, channels, ...)`` at a grid ``(batch, ..., 2 or 3)`` of places in [-1, 1].
 
+    Parameters
+    ----------
+    grid
+        Places to sample at.
+    mode
+        How to compute what is missing.
+    padding_mode
+        What lies outside.
+    align_corners
+        Whether -1 and 1 are the centers of the outer pixels instead of their edges.
+
     >>> x, middle = mx.nd.array([[[[1, 3]]]]), mx.nd.zeros((1, 1, 1, 2))
     >>> mx.nd._internal._onnx_grid_sample(x, middle).asnumpy().ravel()
     array([2.], dtype=float32)
@@ -121,6 +145,13 @@ def grid_sample(
 @op("_onnx_affine_grid")
 def affine_grid(theta: Tensor, *, size: Shape, align_corners: bool = False) -> Tensor:
     """Return the places ``(batch, ..., 2 or 3)`` of affine maps, for `grid_sample`.
+
+    Parameters
+    ----------
+    theta
+        Matrices of the maps.
+    align_corners
+        Whether -1 and 1 are the centers of the outer pixels instead of their edges.
 
     >>> identity = mx.nd.array([[[1, 0, 0], [0, 1, 0]]])
     >>> mx.nd._internal._onnx_affine_grid(identity, size=(1, 1, 1, 2)).asnumpy()[0, 0, :, 0]
@@ -141,6 +172,21 @@ def roi_align_max(
     aligned: bool = True,
 ) -> Tensor:
     """Largest weighted corner of bilinear samples over bins of regions ``(x1, y1, x2, y2)``.
+
+    Parameters
+    ----------
+    rois
+        Regions.
+    images
+        Image of each region.
+    pooled_size
+        Number of bins.
+    spatial_scale
+        Factor from regions to the data.
+    sample_ratio
+        Samples per bin and axis; 0 follows from the size.
+    aligned
+        Whether pixels have their centers at halves.
 
     >>> x, roi = mx.nd.ones((1, 1, 4, 4)), mx.nd.array([[0, 0, 4, 4]])
     >>> image = mx.nd.array([0], dtype="int64")

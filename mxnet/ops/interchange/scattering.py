@@ -67,6 +67,11 @@ def gather_elements_shape(data: Shape | None, indices: Shape | None, *, axis: in
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """Take elements or slices at coordinates, which stand in the last axis of the indices.
 
+    Parameters
+    ----------
+    batch_dims
+        Number of leading axes that data and indices share.
+
     >>> places = mx.nd.array([[0, -1]], dtype="int64")
     >>> mx.nd._internal._onnx_gather_nd(mx.nd.array([[1, 2], [3, 4]]), places).asnumpy()
     array([2.], dtype=float32)
@@ -98,6 +103,13 @@ def scatter_elements(
 ) -> Tensor:
     """Write or combine elements whose place along one axis is given.
 
+    Parameters
+    ----------
+    updates
+        Elements to write.
+    reduction
+        How to combine with what is there.
+
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([1, 1], dtype="int64")
     >>> values = mx.nd.array([2, 3])
     >>> mx.nd._internal._onnx_scatter_elements(x, places, values, reduction="add").asnumpy()
@@ -120,6 +132,13 @@ def scatter_nd(
     data: Tensor, indices: Tensor, updates: Tensor, *, reduction: Reduction = "none"
 ) -> Tensor:
     """Write or combine elements or slices at coordinates.
+
+    Parameters
+    ----------
+    updates
+        Elements to write.
+    reduction
+        How to combine with what is there.
 
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([[1], [1]], dtype="int64")
     >>> values = mx.nd.array([2, 3])
@@ -156,6 +175,17 @@ def tensor_scatter(
     mode: Literal["linear", "circular"] = "linear",
 ) -> Tensor:
     """Write a piece into a cache, for each sample from its own place on.
+
+    Parameters
+    ----------
+    cache
+        Array to write into.
+    update
+        Piece to write.
+    starts
+        Place of each sample to write from.
+    mode
+        How to compute what is missing.
 
     >>> cache, new = mx.nd.zeros((1, 3, 1)), mx.nd.ones((1, 1, 1))
     >>> at = mx.nd.array([1], dtype="int64")

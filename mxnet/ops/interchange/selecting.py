@@ -50,6 +50,21 @@ def non_max_suppression(
 ) -> Tensor:
     """Return ``(image, class, box)`` of the boxes that no better one covers.
 
+    Parameters
+    ----------
+    boxes
+        Boxes ``(batch, n, 4)``.
+    scores
+        Scores ``(batch, classes, n)``.
+    limit
+        Most boxes of a class to keep.
+    overlap
+        Largest overlap with a better box.
+    least
+        Smallest score.
+    center_point_box
+        Whether boxes are centers and sizes instead of corners.
+
     >>> box, score = mx.nd.array([[[0, 0, 1, 1]]]), mx.nd.array([[[0.9]]])
     >>> most, half = mx.nd.array([3], dtype="int64"), mx.nd.array([0.5])
     >>> mx.nd._internal._onnx_non_max_suppression(box, score, most, half, half).asnumpy()
@@ -78,6 +93,11 @@ def unique(
     data: Tensor, *, axis: int | None = None, is_sorted: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return distinct elements, where each is first, where each element is, and the counts.
+
+    Parameters
+    ----------
+    is_sorted
+        Whether to sort, instead of the order of first occurrence.
 
     >>> out = mx.nd._internal._onnx_unique(mx.nd.array([3, 1, 3]), is_sorted=False)
     >>> out[0].asnumpy(), out[3].asnumpy()
@@ -108,6 +128,11 @@ def unique_shapes(data: Shape | None, *, axis: int | None, **_: object) -> list[
 @op("_onnx_compress", types="T C -> T", value_dependent=True)
 def compress(data: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor:
     """Keep slices whose condition holds; without an axis, elements of the flattened data.
+
+    Parameters
+    ----------
+    condition
+        Which ones to keep.
 
     >>> keep = mx.nd.array([0, 1], dtype="bool")
     >>> mx.nd._internal._onnx_compress(mx.nd.array([1, 2, 3]), keep).asnumpy()
@@ -151,6 +176,11 @@ def nonzero_shape(data: Shape | None) -> Shape | None:
 @op("_onnx_trilu", shape=same)
 def trilu(data: Tensor, *, k: int = 0, upper: bool = True) -> Tensor:
     """Return the upper or lower triangles of matrices, with 0 elsewhere.
+
+    Parameters
+    ----------
+    upper
+        Whether to keep the upper triangle.
 
     >>> mx.nd._internal._onnx_trilu(mx.nd.ones((2, 2))).asnumpy()
     array([[1., 1.],

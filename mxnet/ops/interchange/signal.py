@@ -26,6 +26,15 @@ def dft(
 ) -> Tensor:
     """Discrete Fourier transform along an axis; `onesided` keeps, or takes, half of it.
 
+    Parameters
+    ----------
+    length
+        Number of elements to transform; the axis is cut or padded with 0.
+    inverse
+        Whether to go back from frequencies.
+    onesided
+        Whether only the first half of the frequencies is meant.
+
     >>> x = mx.nd.ones((1, 4, 1))
     >>> mx.nd._internal._onnx_dft(x, axis=1).asnumpy()[0, :, 0]
     array([4., 0., 0., 0.], dtype=float32)
@@ -52,6 +61,19 @@ def stft(
     has_window: bool = False,
 ) -> Tensor:
     """Fourier transforms of frames: ``(batch, frames, frequencies, 2)``.
+
+    Parameters
+    ----------
+    window
+        Factors of the elements of a frame.
+    frame_step
+        Elements between frames.
+    frame_length
+        Elements of a frame.
+    onesided
+        Whether only the first half of the frequencies is meant.
+    has_window
+        Whether `window` is given.
 
     >>> x = mx.nd.ones((1, 8, 1))
     >>> mx.nd._internal._onnx_stft(x, frame_step=4, frame_length=4).shape
