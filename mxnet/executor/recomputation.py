@@ -69,7 +69,9 @@ def _make_kernel(graphs: Sequence[Graph], attrs: dict) -> Callable:
     return _Segment(graphs[0])
 
 
-def _infer(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+def infer_by_graph(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
     """Solve the graph with what is known of its inputs."""
     (body,) = node.subgraphs
     known = {v: value for v, value in zip(body.variables, ins, strict=True) if value is not None}
@@ -78,4 +80,4 @@ def _infer(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tup
 
 
 recompute.runner = _make_kernel
-recompute.subgraph_rule = _infer
+recompute.subgraph_rule = infer_by_graph

@@ -9,6 +9,7 @@ import torch
 from .. import env
 from ..error import MXNetError, did_you_mean
 from .passes.batch_projections import batch_projections
+from .passes.block_pointwise import block_pointwise
 from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
@@ -29,6 +30,7 @@ INFERENCE_PASSES: tuple[Pass, ...] = (
     drop_finite_checks,
     unpack_rnn,
     batch_projections,
+    block_pointwise,
 )
 TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn, batch_projections)
 DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, batch_projections)

@@ -20,6 +20,7 @@ from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
 from . import integers
+from .direct_output import write_directly
 from .freed_graphs import IntegerInGraph
 from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
 from .state import state
@@ -77,6 +78,8 @@ def apply(
         device = _device_of(tensors, result_ctx)
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
     try:
+        if out is not None and write_directly(op, tensors, attrs, out):
+            return out
         if through_integers and out is None:
             return integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
         result = run_kernel(op, tensors, attrs)

@@ -93,6 +93,7 @@ class Op:
     ) -> None:
         self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
+        self.out_rule: Callable[[Attrs, torch.dtype], Callable | None] | None = None
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
         self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
@@ -202,6 +203,15 @@ class Op:
         Autograd must need nothing but the result to differentiate it.
         """
         self.in_place_rule = rule
+        return rule
+
+    def out_variant(self, rule: Callable[[Attrs, torch.dtype], Callable | None]) -> Callable:
+        """Register the form that writes into given memory: ``rule(attrs, dtype)``.
+
+        It returns ``kernel(*tensors, out=tensor)`` for complete attributes, or None. All tensors
+        are of one shape and of the floating-point `dtype`; `out` may be one of them.
+        """
+        self.out_rule = rule
         return rule
 
     def epilogue(self, rule: Callable[[Attrs], Epilogue | None]) -> Callable:

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache, partial
+from types import BuiltinFunctionType, BuiltinMethodType
 from typing import Any
 
 import torch
@@ -72,6 +73,18 @@ def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
             f"Incompatible attr in node {name} at 1-th input: expected {left}, got {right}. "
             f"Convert one of them: x.astype('{left}')."
         )
+
+
+@lru_cache(maxsize=1024)
+def accepts_out(kernel: Callable, operands: int) -> bool:
+    """Return whether a torch function of so many tensors takes ``out=``; one call shows it."""
+    if not isinstance(kernel, BuiltinFunctionType | BuiltinMethodType):
+        return False
+    try:
+        kernel(*[torch.ones(1)] * operands, out=torch.empty(1))
+    except (TypeError, RuntimeError):
+        return False
+    return True
 
 
 def refuse_bool(name: str) -> DTypeError:
@@ -142,6 +155,7 @@ def unary(
     made = declare(document(function, name, doc, example))
     made.raw = kernel
     made.fast_path(partial(float_kernel, kernel))
+    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 1) else None)
     if gradient is not None:
         made.gradient(gradient)
     return made
@@ -183,6 +197,7 @@ def binary(
     facts = {"pointwise": True, "precision": "widest", **facts}
     made = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
     made.raw = kernel
+    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
         made.gradient(_summed_to_operands(gradient))
     return made
@@ -226,6 +241,7 @@ def elementwise(
     facts = {"pointwise": True, "precision": "widest", **facts}
     made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw = kernel
+    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
         made.gradient(gradient)
     return made
@@ -284,11 +300,23 @@ def scalar(
     made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw, made.swapped = kernel, swapped
     made.type_pattern = ScalarTypes(None)
+    made.out_variant(lambda attrs, dtype: _number_into(kernel, swapped, attrs["scalar"], dtype))
     if gradient is not None:
         made.gradient(gradient)
     else:
         made.specialize(lambda attrs, differentiable: _bind_number(made, attrs["scalar"], attrs))
     return made
+
+
+def _number_into(
+    kernel: Kernel, swapped: bool, value: float, dtype: torch.dtype
+) -> Callable[..., Tensor] | None:
+    if not accepts_out(kernel, 2):
+        return None
+    bound = number(value, dtype)
+    if swapped:
+        return lambda data, out: kernel(bound, data, out=out)
+    return lambda data, out: kernel(data, bound, out=out)
 
 
 def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:

@@ -12,19 +12,17 @@ nodes about sqrt(n) of each. What runs last is needed first by backward and stay
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
-from ...ops.attributes import to_string
 from ...ops.fused.recompute import recompute as recompute_op
-from ..graph import Graph
-from ..node import Entry, Node
-from ..typed import TensorType, TypedGraph
+from ..node import Node
+from ..segments import Segment, find_runs, wrap_segments
+from ..typed import TypedGraph
 
 MARK, STAGE = "__force_mirroring__", "__mirror_stage__"
 TRIALS, SHRINKING = 24, 1.3  # of the most bytes that one segment may make
-Segment = list[Node]
 
 
 class Plan(NamedTuple):
@@ -43,7 +41,7 @@ def recompute(graph: TypedGraph, limit: int | None = None) -> TypedGraph:
     """Recompute marked nodes, or, without marks, what `plan_segments` chooses."""
     marked = marked_segments(graph)
     segments = marked or plan_segments(graph, limit).segments
-    return wrap_segments(graph, segments) if segments else graph
+    return wrap_segments(graph, segments, recompute_op, "recompute")
 
 
 def recompute_marked(graph: TypedGraph) -> TypedGraph:
@@ -51,7 +49,7 @@ def recompute_marked(graph: TypedGraph) -> TypedGraph:
     if not any(MARK in node.extra for node in graph.nodes):
         return graph
     segments = marked_segments(graph)
-    return wrap_segments(graph, segments) if segments else graph
+    return wrap_segments(graph, segments, recompute_op, "recompute")
 
 
 # -- planning -------------------------------------------------------------------------------------
@@ -75,7 +73,7 @@ def _kept_sizes(graph: TypedGraph) -> dict[Node, int]:
 
 def marked_segments(graph: TypedGraph) -> list[Segment]:
     """Return the runs of nodes that users marked, divided where the stage changes."""
-    runs = _runs(graph, is_marked)
+    runs = find_runs(graph, lambda n: is_marked(n) and _may_recompute(n))
     stages = (list(stage) for run in runs for _, stage in groupby(run, _stage_of))
     return [stage for stage in stages if len(stage) > 1]
 
@@ -122,7 +120,7 @@ def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
         bound = everything * SHRINKING**-trial
         segments = [
             segment
-            for run in _runs(graph, _may_recompute)
+            for run in find_runs(graph, _may_recompute)
             for segment in _cut(run, bound, sizes, crossing)
         ]
         plan = Plan(segments, _total_bytes(graph, segments, sizes))
@@ -196,113 +194,3 @@ def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
 def _may_recompute(node: Node) -> bool:
     op = node.operator
     return not (op.has_memory or node.subgraphs or op.mutates or op.value_dependent)
-
-
-def _runs(graph: TypedGraph, wanted) -> Iterator[Segment]:
-    current: Segment = []
-    for node in graph.nodes:
-        if node.op is None:
-            continue
-        if wanted(node) and _may_recompute(node):
-            current.append(node)
-        elif current:
-            yield current
-            current = []
-    if current:
-        yield current
-
-
-# -- rewriting ------------------------------------------------------------------------------------
-
-
-def wrap_segments(graph: TypedGraph, segments: Sequence[Segment]) -> TypedGraph:
-    """Return the graph with one `_recompute` node for each segment."""
-    return _Wrapping(graph, segments).run()
-
-
-class _Wrapping:
-    """Builds the graph anew, with segments as nodes."""
-
-    def __init__(self, graph: TypedGraph, segments: Sequence[Segment]) -> None:
-        self.graph = graph
-        self.segment_of = {node: segment for segment in segments for node in segment}
-        self.last_of = {id(segment): segment[-1] for segment in segments}
-        self.count = len(segments)
-        self.entries: dict[tuple[Node, int], Entry] = {}
-        self.replaced: dict[Node, Node] = {}
-        self.anchors: dict[Node, Node] = {}
-        self.types: dict[Node, tuple[TensorType, ...]] = {}
-
-    def run(self) -> TypedGraph:
-        for node in self.graph.nodes:
-            segment = self.segment_of.get(node)
-            if segment is None:
-                self.copy(node)
-            elif self.last_of[id(segment)] is node:
-                self.wrap(segment)
-        history = {**self.graph.history}
-        history["recompute"] = history.get("recompute", 0) + self.count
-        return TypedGraph(
-            [self.moved(e) for e in self.graph.heads],
-            self.graph.mode,
-            self.graph.inputs,
-            parent=self.graph,
-            replaced=self.replaced,
-            anchors=self.anchors,
-            types=self.types,
-            history=history,
-        )
-
-    def moved(self, entry: Entry) -> Entry:
-        return self.entries.get((entry[0], entry[1]), entry)
-
-    def copy(self, node: Node) -> None:
-        inputs = [self.moved(e) for e in node.inputs]
-        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-            return
-        made = node.copy(inputs)
-        self.replaced[made] = node
-        for i in range(node.outputs):
-            self.entries[node, i] = Entry(made, i)
-
-    def wrap(self, segment: Segment) -> None:
-        members = set(segment)
-        outside: dict[tuple[Node, int], Entry] = {}  # what the segment reads -> its variable
-        inside: dict[Node, Node] = {}
-
-        def inner(entry: Entry) -> Entry:
-            if entry[0] in members:
-                return Entry(inside[entry[0]], entry[1])
-            key = (entry[0], entry[1])
-            if key not in outside:
-                outside[key] = Entry(Node(None, entry[0].output_names()[entry[1]]))
-            return outside[key]
-
-        for node in segment:
-            inside[node] = node.copy([inner(e) for e in node.inputs])
-        shown = self._read_outside(segment, members)
-        body = Graph([Entry(inside[node], i) for node, i in shown])
-        by_variable = {entry.node: key for key, entry in outside.items()}
-        inputs = [self.moved(Entry(*by_variable[v])) for v in body.variables]
-        counts = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
-        name = f"{segment[-1].name}_segment"
-        made = Node(recompute_op, name, counts, inputs, subgraphs=(body,))
-        self.anchors[made] = segment[-1]
-        self.types[made] = tuple(self.graph.types[node][i] for node, i in shown)
-        for number, (node, i) in enumerate(shown):
-            self.entries[node, i] = Entry(made, number)
-
-    def _read_outside(self, segment: Segment, members: set[Node]) -> list[tuple[Node, int]]:
-        """Return the results of a segment that others read."""
-        inner_uses: dict[tuple[Node, int], int] = {}
-        for node in segment:
-            for entry in node.inputs:
-                if entry[0] in members:
-                    key = (entry[0], entry[1])
-                    inner_uses[key] = inner_uses.get(key, 0) + 1
-        return [
-            (node, i)
-            for node in segment
-            for i in range(node.outputs)
-            if self.graph.uses[node, i] > inner_uses.get((node, i), 0)
-        ]

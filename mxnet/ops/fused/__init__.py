@@ -6,11 +6,20 @@ Users do not call them. Each computes exactly what the nodes compute that it sta
 
 from __future__ import annotations
 
-from . import channels_last, convolution, projection, quantized_layers, recompute, recurrent
+from . import (
+    channels_last,
+    convolution,
+    pointwise_blocks,
+    projection,
+    quantized_layers,
+    recompute,
+    recurrent,
+)
 
 __all__ = [
     "channels_last",
     "convolution",
+    "pointwise_blocks",
     "projection",
     "quantized_layers",
     "recompute",

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from torch import Tensor
 
 from ...error import MXNetError
-from ..declare import Op, OpContext, op
-
-
-class HoldsGraphs(Op):
-    """An operator whose kernel is made from the graphs of its node by `runner`."""
-
-    runner: Callable[[Sequence[Any], dict], Callable]
-
-    def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
-        """Return the kernel of one node."""
-        return self.runner(subgraphs, attrs)
+from ..declare import OpContext, op
+from .holds_graphs import HoldsGraphs
 
 
 @op(

@@ -12,6 +12,7 @@ from torch import Tensor
 from .. import torch_kernels
 from ..declare import Epilogue, OpContext, op
 from ..shapes import Shape, Shapes, same, unify
+from ..tensor.elementwise import relu_into
 
 ACTIVATIONS = {
     "relu": torch.relu,
@@ -28,6 +29,7 @@ ACTIVATIONS = {
     shape=same,
     full_precision_when={"act_type": ("softrelu",)},
     keeps_finite=True,
+    pointwise=True,
 )
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
@@ -45,6 +47,7 @@ def activation(
     return ACTIVATIONS[act_type](data)
 
 
+INTO = {"relu": relu_into, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
 IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 
 
@@ -52,6 +55,12 @@ IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 def activation_function(attrs: dict, differentiable: bool) -> Callable[[Tensor], Tensor]:
     """Return torch's function itself."""
     return ACTIVATIONS[attrs["act_type"]]
+
+
+@activation.out_variant
+def activation_into(attrs: dict, dtype: torch.dtype) -> Callable[..., Tensor] | None:
+    """Return torch's function that writes into given memory."""
+    return INTO.get(attrs["act_type"])
 
 
 @activation.in_place

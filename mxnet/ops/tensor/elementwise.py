@@ -151,6 +151,7 @@ tanh = maths(
     "[0.       , 0.7615942]",
     bfloat16="any",
     keeps_finite=True,
+    pointwise=True,
     keeps_zeros=True,
 )
 maths(
@@ -253,6 +254,11 @@ negative = maths(
 )
 
 
+def relu_into(data: Tensor, out: Tensor) -> Tensor:
+    """Write ``max(x, 0)`` into `out`: torch.relu takes none."""
+    return torch.clamp_min(data, 0.0, out=out)
+
+
 for _activation, _kernel in (
     (relu, torch.relu_),
     (sigmoid, torch.sigmoid_),
@@ -260,6 +266,7 @@ for _activation, _kernel in (
 ):
     _activation.epilogue(lambda attrs, name=_activation.name: Epilogue(name))
     _activation.in_place(lambda attrs, kernel=_kernel: kernel)
+relu.out_variant(lambda attrs, dtype: relu_into)
 
 
 def round_away(x: Tensor) -> Tensor:

@@ -1,0 +1,124 @@
+"""Segments of a graph, nodes that run one after another, become single nodes that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..ops.attributes import to_string
+from ..ops.declare import Op
+from .graph import Graph
+from .node import Entry, Node
+from .typed import TensorType, TypedGraph
+
+Segment = list[Node]
+
+
+def find_runs(graph: TypedGraph, wanted: Callable[[Node], bool]) -> Iterator[Segment]:
+    """Yield the longest runs of operators that are wanted, in the order they run in."""
+    current: Segment = []
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        if wanted(node):
+            current.append(node)
+        elif current:
+            yield current
+            current = []
+    if current:
+        yield current
+
+
+def wrap_segments(graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: str) -> TypedGraph:
+    """Return the graph with one node of `op` for each segment, which holds it as a graph.
+
+    `rule` is the name under which the graph's history counts them.
+    """
+    return _Wrapping(graph, segments, op, rule).run() if segments else graph
+
+
+class _Wrapping:
+    """Builds the graph anew, with segments as nodes."""
+
+    def __init__(self, graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: str) -> None:
+        self.graph, self.op, self.rule = graph, op, rule
+        self.segment_of = {node: segment for segment in segments for node in segment}
+        self.last_of = {id(segment): segment[-1] for segment in segments}
+        self.count = len(segments)
+        self.entries: dict[tuple[Node, int], Entry] = {}
+        self.replaced: dict[Node, Node] = {}
+        self.anchors: dict[Node, Node] = {}
+        self.types: dict[Node, tuple[TensorType, ...]] = {}
+
+    def run(self) -> TypedGraph:
+        for node in self.graph.nodes:
+            segment = self.segment_of.get(node)
+            if segment is None:
+                self.copy(node)
+            elif self.last_of[id(segment)] is node:
+                self.wrap(segment)
+        history = {**self.graph.history}
+        history[self.rule] = history.get(self.rule, 0) + self.count
+        return TypedGraph(
+            [self.moved(e) for e in self.graph.heads],
+            self.graph.mode,
+            self.graph.inputs,
+            parent=self.graph,
+            replaced=self.replaced,
+            anchors=self.anchors,
+            types=self.types,
+            history=history,
+        )
+
+    def moved(self, entry: Entry) -> Entry:
+        return self.entries.get((entry[0], entry[1]), entry)
+
+    def copy(self, node: Node) -> None:
+        inputs = [self.moved(e) for e in node.inputs]
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return
+        made = node.copy(inputs)
+        self.replaced[made] = node
+        for i in range(node.outputs):
+            self.entries[node, i] = Entry(made, i)
+
+    def wrap(self, segment: Segment) -> None:
+        members = set(segment)
+        outside: dict[tuple[Node, int], Entry] = {}  # what the segment reads -> its variable
+        inside: dict[Node, Node] = {}
+
+        def inner(entry: Entry) -> Entry:
+            if entry[0] in members:
+                return Entry(inside[entry[0]], entry[1])
+            key = (entry[0], entry[1])
+            if key not in outside:
+                outside[key] = Entry(Node(None, entry[0].output_names()[entry[1]]))
+            return outside[key]
+
+        for node in segment:
+            inside[node] = node.copy([inner(e) for e in node.inputs])
+        shown = self._read_outside(segment, members)
+        body = Graph([Entry(inside[node], i) for node, i in shown])
+        by_variable = {entry.node: key for key, entry in outside.items()}
+        inputs = [self.moved(Entry(*by_variable[v])) for v in body.variables]
+        counts = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
+        name = f"{segment[-1].name}_segment"
+        made = Node(self.op, name, counts, inputs, subgraphs=(body,))
+        self.anchors[made] = segment[-1]
+        self.types[made] = tuple(self.graph.types[node][i] for node, i in shown)
+        for number, (node, i) in enumerate(shown):
+            self.entries[node, i] = Entry(made, number)
+
+    def _read_outside(self, segment: Segment, members: set[Node]) -> list[tuple[Node, int]]:
+        """Return the results of a segment that others read."""
+        inner_uses: dict[tuple[Node, int], int] = {}
+        for node in segment:
+            for entry in node.inputs:
+                if entry[0] in members:
+                    key = (entry[0], entry[1])
+                    inner_uses[key] = inner_uses.get(key, 0) + 1
+        return [
+            (node, i)
+            for node in segment
+            for i in range(node.outputs)
+            if self.graph.uses[node, i] > inner_uses.get((node, i), 0)
+        ]

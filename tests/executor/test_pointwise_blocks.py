@@ -1,0 +1,83 @@
+"""Chains of pointwise operators on large arrays run block by block, with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import nd
+from mxnet.executor import pointwise_blocks
+
+SHAPE = (1025, 600)  # more than 2 ** 19 elements, and no multiple of a block
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(pointwise_blocks, "BLOCK", 10_000)
+
+
+def array(seed, shape=SHAPE):
+    return nd.array(np.random.RandomState(seed).normal(size=shape))
+
+
+def run(symbol, monkeypatch, passes, **arrays):
+    monkeypatch.setenv("MXNET_GRAPH_PASSES", passes)
+    executor = symbol.bind(mx.cpu(), arrays)
+    outputs = [o.asnumpy() for o in executor.forward()]
+    return outputs, executor.compiled.rules.get("block_pointwise", 0)
+
+
+def check(symbol, monkeypatch, count=1, **arrays):
+    blocked, found = run(symbol, monkeypatch, "1", **arrays)
+    plain, _ = run(symbol, monkeypatch, "0", **arrays)
+    assert found == count
+    for a, b in zip(blocked, plain, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+
+
+def test_a_chain_of_two_arrays(monkeypatch):
+    h = mx.sym.tanh(x * y + x) * mx.sym.sigmoid(y) - 0.5 * x
+    out = mx.sym.exp(-h * h) + mx.sym.Activation(h, act_type="relu")
+    check(out, monkeypatch, x=array(0), y=array(1))
+
+
+def test_several_results_are_outputs(monkeypatch):
+    first = mx.sym.exp(x)
+    second = 2 / (first + 1)
+    check(mx.sym.Group([second, first, second * first]), monkeypatch, x=array(2))
+
+
+def test_operators_that_cannot_write_into_memory(monkeypatch):
+    out = mx.sym.Activation(mx.sym.clip(x * 2, -1, 1), act_type="softrelu") > 0.5
+    check(mx.sym.round(out + 0.5), monkeypatch, x=array(3))
+
+
+def test_nan_and_infinity_stay(monkeypatch):
+    data = array(4)
+    data[0, :3] = nd.array([np.nan, np.inf, -np.inf])
+    check(mx.sym.relu(mx.sym.relu(x) * 2) + 1, monkeypatch, x=data)
+
+
+def test_short_chains_small_arrays_and_broadcasts_stay_as_they_are(monkeypatch):
+    check(mx.sym.exp(x * 2), monkeypatch, 0, x=array(5))
+    check(mx.sym.exp(mx.sym.tanh(x * 2)), monkeypatch, 0, x=array(5, (10, 10)))
+    row = array(6, (1, 600))
+    chain = mx.sym.exp(mx.sym.broadcast_mul(mx.sym.broadcast_add(x, y), y))
+    check(chain, monkeypatch, 0, x=array(5), y=row)
+
+
+def test_a_prepared_graph_serves_other_shapes_and_layouts(monkeypatch):
+    net = mx.nd.CachedOp(mx.sym.exp(mx.sym.tanh(x * 2) + x))
+    for data in (array(7), array(8, (3, 4)), array(9, (600, 1025)).T, array(10).astype("float64")):
+        wanted = nd.exp(nd.tanh(data * 2) + data)
+        np.testing.assert_array_equal(net(data).asnumpy(), wanted.asnumpy())
+
+
+def test_training_is_not_blocked():
+    executor = mx.sym.exp(mx.sym.tanh(x * 2)).simple_bind(mx.cpu(), x=SHAPE)
+    executor.forward(is_train=True)
+    assert "block_pointwise" not in executor.compiled.rules
