@@ -6,6 +6,7 @@ JOBS ?= 2
 
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := .venv/.demo
 
 .PHONY: help test lint format demo bench docs site clean
 
@@ -26,6 +27,13 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
+# The demo needs little: a whole environment is used if it is there.
+$(DEMO): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo]'
+	@touch $(DEMO)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,7 +46,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: $(READY)
+demo: $(if $(wildcard $(READY)),$(READY),$(DEMO))
 	$(BIN)/python examples/demo.py
 
 bench: $(READY)

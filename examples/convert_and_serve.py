@@ -51,7 +51,7 @@ def serve(model: str) -> Iterator[str]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, **pipes) as server:
         try:
-            for line in server.stdout:
+            for line in server.stdout or ():
                 if found := re.search(r"http://[\w.]+:\d+", line):
                     yield found[0]
                     return
@@ -73,7 +73,7 @@ def ask(address: str, image: np.ndarray) -> np.ndarray:
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Convert and serve; return the largest difference between torch and the server."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--requests", type=int, default=5)
     options = parser.parse_args(arguments)

@@ -62,7 +62,7 @@ class PinballLossProp(mx.operator.CustomOpProp):
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train on noisy measurements; return the share of new ones in the predicted range."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=1000)
     options = parser.parse_args(arguments)
 

@@ -1,14 +1,15 @@
 """Train a small convolutional network on handwritten digits, save it, and load it again.
 
 The data are the 1,797 real images that scikit-learn ships, so nothing is downloaded. Results go to
-`demo_output/`: the network (`digits-symbol.json`, `digits-0000.params`) and `digits.png`.
+`demo_output/`: the network (`digits-symbol.json`, `digits-0000.params`) and `digits.png` with the
+curves of training, the confusion matrix and the mistakes.
 """
 
 from __future__ import annotations
 
 import pathlib
-import sys
 import time
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -62,52 +63,89 @@ def accuracy(net: gluon.Block, data: gluon.data.DataLoader) -> float:
     return metric.get()[1]
 
 
-def train(net: gluon.Block, data: gluon.data.DataLoader, check: gluon.data.DataLoader) -> float:
-    """Train with a live line for each epoch; return the last validation accuracy."""
+def train(
+    net: gluon.Block, data: gluon.data.DataLoader, check: gluon.data.DataLoader
+) -> mx.tracking.History:
+    """Train with a bar for each epoch; return the loss and validation accuracy of each."""
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 2e-3})
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    found = 0.0
+    history = mx.tracking.History()
     for epoch in range(1, EPOCHS + 1):
-        start, total, seen = time.perf_counter(), 0.0, 0
-        for images, labels in data:
+        start, mean_loss = time.perf_counter(), mx.metric.Loss()
+        for images, labels in mx.progress(data, f"epoch {epoch:2d}", leave=False):
             with autograd.record():
                 loss = loss_of(net(images), labels)
             loss.backward()
             trainer.step(len(labels))
-            total, seen = total + float(loss.sum().asscalar()), seen + len(labels)
-            rate = seen / (time.perf_counter() - start)
-            sys.stdout.write(f"\repoch {epoch:2d}  loss {total / seen:.4f}  {rate:6.0f} images/s")
-            sys.stdout.flush()
-        found = accuracy(net, check)
-        print(f"  validation accuracy {found:.4f}")
-    return found
+            mean_loss.update(None, loss)
+        seconds = time.perf_counter() - start
+        values = {"train_loss": mean_loss.get()[1], "val_accuracy": accuracy(net, check)}
+        history.add(epoch, seconds, values)
+        print(
+            f"epoch {epoch:2d}  loss {values['train_loss']:.4f}  "
+            f"validation accuracy {values['val_accuracy']:.4f}  {1400 / seconds:6.0f} images/s"
+        )
+    return history
 
 
-def picture(net: gluon.Block, data: gluon.data.ArrayDataset, path: pathlib.Path) -> None:
-    """Draw the confusion matrix and some predictions."""
-    images, labels = nd.array(data[:][0]), np.asarray(data[:][1], dtype=int)
-    predicted = net(images).argmax(axis=1).asnumpy().astype(int)
+def draw_curves(figure: Any, history: mx.tracking.History) -> None:
+    """Draw loss and accuracy over the epochs."""
+    for axes, name in zip(figure.subplots(2, 1, sharex=True), history, strict=True):
+        axes.plot(history.epoch, history[name], marker="o", markersize=3)
+        axes.set_title(name.replace("_", " "), fontsize=10)
+        axes.grid(alpha=0.3)
+    axes.set_xlabel("epoch")
+
+
+def draw_confusion(figure: Any, labels: np.ndarray, predicted: np.ndarray) -> None:
+    """Draw how often each digit was taken for each other."""
     confusion = np.zeros((10, 10), dtype=int)
     np.add.at(confusion, (labels, predicted), 1)
-    figure = pyplot.figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2)
-    axes = left.subplots()
+    axes = figure.subplots()
     axes.imshow(confusion, cmap="Blues")
     for row, column in np.ndindex(10, 10):
         if confusion[row, column]:
-            colour = "white" if confusion[row, column] > 20 else "black"
-            axes.text(column, row, confusion[row, column], ha="center", va="center", color=colour)
+            color = "white" if confusion[row, column] > 20 else "black"
+            axes.text(column, row, confusion[row, column], ha="center", va="center", color=color)
     axes.set(xlabel="predicted", ylabel="true", xticks=range(10), yticks=range(10))
     axes.set_title("Confusion matrix")
-    wrong_first = np.argsort(predicted == labels, kind="stable")
-    for place, axes in zip(wrong_first, right.subplots(4, 6).flat, strict=False):
+
+
+def draw_mistakes(
+    figure: Any, images: nd.NDArray, labels: np.ndarray, predicted: np.ndarray
+) -> None:
+    """Draw some images with their predictions, mistakes first."""
+    order = np.argsort(predicted == labels, kind="stable")
+    for place, axes in zip(order, figure.subplots(4, 6).flat, strict=False):
         axes.imshow(images[int(place), 0].asnumpy(), cmap="gray_r")
-        right_answer = predicted[place] == labels[place]
-        colour = "black" if right_answer else "crimson"
-        axes.set_title(f"{predicted[place]} ({labels[place]})", fontsize=9, color=colour)
+        color = "black" if predicted[place] == labels[place] else "crimson"
+        axes.set_title(f"{predicted[place]} ({labels[place]})", fontsize=9, color=color)
         axes.axis("off")
-    right.suptitle("Predicted (true): mistakes first")
+    figure.suptitle("Predicted (true): mistakes first")
+
+
+def draw(
+    net: gluon.Block,
+    data: gluon.data.ArrayDataset,
+    history: mx.tracking.History,
+    path: pathlib.Path,
+) -> None:
+    """Write a picture of the training and of what the network says."""
+    images, labels = nd.array(data[:][0]), np.asarray(data[:][1], dtype=int)
+    predicted = net(images).argmax(axis=1).asnumpy().astype(int)
+    figure = pyplot.figure(figsize=(15, 5), layout="constrained")
+    parts: Any = figure.subfigures(1, 3)
+    draw_curves(parts[0], history)
+    draw_confusion(parts[1], labels, predicted)
+    draw_mistakes(parts[2], images, labels, predicted)
     figure.savefig(path, dpi=110)
+
+
+NEXT = """
+What to try next:
+  mx summary {0}/digits --shape data=1,1,8,8     layers, parameters and work
+  mx view {0}/digits --output {0}/digits.html    the network in a browser
+  mx convert {0}/digits --to onnx --shape data=1,1,8,8"""
 
 
 def main() -> None:
@@ -120,10 +158,11 @@ def main() -> None:
     net.hybridize()
     loader = gluon.data.DataLoader(training, BATCH, shuffle=True)
     check = gluon.data.DataLoader(validation, 397)
-    found = train(net, loader, check)
+    history = train(net, loader, check)
+    found = history.last["val_accuracy"]
     OUTPUT.mkdir(exist_ok=True)
     net.export(str(OUTPUT / "digits"))
-    picture(net, validation, OUTPUT / "digits.png")
+    draw(net, validation, history, OUTPUT / "digits.png")
     again = gluon.SymbolBlock.imports(
         str(OUTPUT / "digits-symbol.json"), ["data"], str(OUTPUT / "digits-0000.params")
     )
@@ -132,6 +171,7 @@ def main() -> None:
     print(f"see {OUTPUT}/digits.png; {time.perf_counter() - start:.0f} seconds in all")
     if loaded != found or found < 0.98:
         raise SystemExit("the demo did not reach what it promises")
+    print(NEXT.format(OUTPUT))
 
 
 if __name__ == "__main__":

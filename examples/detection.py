@@ -77,7 +77,7 @@ def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> fl
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train on endless pictures and return the share of right detections on new ones."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--batch-size", type=int, default=32)
     options = parser.parse_args(arguments)

@@ -60,7 +60,7 @@ def copy_parameters(source: gluon.Block, target: gluon.Block) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     """Learn from replayed steps; return the mean length of the first and the best 20 episodes."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--discount", type=float, default=0.99)

@@ -72,7 +72,7 @@ def accuracy(net: gluon.Block, rows: sparse.CSRNDArray, likes: np.ndarray) -> fl
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     """Train a linear model and a factorization machine; return the accuracies of both."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--users", type=int, default=500)

@@ -45,7 +45,7 @@ def plot(points: np.ndarray, size: int = 21) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, int]:
     """Train both networks; return the share of good points and the number of modes found."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=3000)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--latent", type=int, default=16, help="size of the generator's input")

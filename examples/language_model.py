@@ -56,7 +56,7 @@ def generate(net: LanguageModel, alphabet: list[str], length: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train by truncated backpropagation through time; return the final perplexity."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--text", type=pathlib.Path, help="a text file to learn from")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--hidden", type=int, default=128)

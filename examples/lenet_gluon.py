@@ -58,7 +58,7 @@ def evaluate(net: gluon.Block, loader: gluon.data.DataLoader) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train, print the loss and accuracy of each epoch, and return the last accuracy."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=0.05)

@@ -49,7 +49,7 @@ def make_lenet() -> mx.sym.Symbol:
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Fit a module, load its checkpoint again, and return the accuracy of the loaded one."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=0.05)

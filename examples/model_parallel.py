@@ -60,7 +60,7 @@ def train(groups: dict[str, mx.Context], epochs: int, batch_size: int) -> np.nda
 
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train on one device and on two; return the largest difference of the predictions."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--devices", nargs=2, choices=("cpu", "gpu"), default=("cpu", "cpu"))

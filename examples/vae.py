@@ -51,14 +51,14 @@ def draw(images: np.ndarray) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     """Train, show new digits, and return the loss per image of the first and last epochs."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--latent", type=int, default=8, help="size of the latent code")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
-    images = load_digits().data.astype("float32") / 16
+    images = load_digits(return_X_y=True)[0].astype("float32") / 16
     loader = gluon.data.DataLoader(gluon.data.ArrayDataset(images), options.batch_size, True)
     net = VAE(options.latent)
     net.initialize(mx.init.Xavier())

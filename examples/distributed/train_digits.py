@@ -69,7 +69,7 @@ def lenet() -> nn.HybridSequential:
 
 def main() -> None:
     """Train, and print the accuracy over all workers after each epoch."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kv-store", default="dist_sync")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=25, help="of each worker")

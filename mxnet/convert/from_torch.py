@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..error import FormatError, InvalidType, MXNetError
 from ..formats import safetensors_file
-from ..gluon import Block
+from ..gluon import Block, SymbolBlock
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.importer.api import import_to_gluon
@@ -32,7 +32,7 @@ OPSET = 17
 
 def from_torch(
     module: nn.Module, inputs: Sequence[Tensor] | Tensor, tolerance: float = 1e-4
-) -> Block:
+) -> SymbolBlock:
     """Convert a torch module to a `SymbolBlock` and compare both on the inputs.
 
     Parameters

@@ -43,6 +43,24 @@ def test_vae_learns_to_draw(capsys):
     assert "@@" in capsys.readouterr().out
 
 
+def test_transferred_features_need_fewer_images():
+    scratch, tuned = run("transfer_learning")
+    assert tuned > max(scratch, 0.75)
+
+
+@pytest.mark.slow
+def test_unet_labels_pixels(capsys):
+    assert run("segmentation", "--iterations", "100") > 0.7
+    assert "what the network finds" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_bert_guesses_verbs_from_their_subjects():
+    agreement, accuracy = run("bert", "--iterations", "300")
+    assert agreement > 0.9
+    assert accuracy > 0.9
+
+
 @pytest.mark.slow
 def test_gan_finds_the_modes():
     close, found = run("gan", "--iterations", "1500")
