@@ -92,6 +92,33 @@ _QUANTIZED = {
     "num_hidden": "Number of output features.",
 }
 
+_INT8 = {
+    "step": "Real number that one step of the result stands for.",
+    "zero": "Integer that stands for 0, as 128 in signed arrays.",
+    "steps": "Real number that one step of each array stands for.",
+    "zeros": "Integer that stands for 0 in each array.",
+    "data_step": "Real number that one step of data stands for.",
+    "data_zero": "Integer that stands for 0 in data.",
+    "lhs_step": "Real number that one step of `lhs` stands for.",
+    "lhs_zero": "Integer that stands for 0 in `lhs`.",
+    "rhs_step": "Real number that one step of `rhs` stands for.",
+    "rhs_zero": "Integer that stands for 0 in `rhs`.",
+    "out_step": "Real number that one step of the result stands for.",
+    "out_zero": "Integer that stands for 0 in the result.",
+    "adds": "Whether `other` is added to the result.",
+    "other_step": "Real number that one step of `other` stands for.",
+    "other_zero": "Integer that stands for 0 in `other`.",
+    "owns_other": "Whether `other` may be written over, because nothing reads it afterwards.",
+    "relu": "Whether negative results become 0.",
+    "stored": "Whether the weights are integers with a range; else they are float32.",
+    "channel_wise": "Whether float32 weights get a range for each row.",
+    "pool_type": "What is taken of each window: ``'max'`` or ``'avg'``.",
+    "global_pool": "Whether the window is the whole image.",
+    "pooling_convention": "How windows at the end count: ``'valid'`` drops what is not full.",
+    "count_include_pad": "Whether padding counts in means.",
+    "dim": "The axis to join along.",
+}
+
 FOLDERS = {
     "control_flow": {
         "*data": "All arrays that the condition and the bodies read.",
@@ -112,6 +139,7 @@ FOLDERS = {
     },
     "fused": {
         **_QUANTIZED,
+        **_INT8,
         "other": "Array that is added to the result.",
         "gamma": "Scale of each channel.",
         "beta": "Shift of each channel.",

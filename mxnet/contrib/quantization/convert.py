@@ -16,7 +16,6 @@ from ...graph.graph import Graph
 from ...graph.interpret import interpret
 from ...graph.node import Node
 from ...ndarray import NDArray
-from ...ops.fused.prepared_quantized import HAS_VNNI
 from ...symbol import Symbol
 from .calibration import (
     LayerHistogramCollector,
@@ -26,6 +25,7 @@ from .calibration import (
 from .calibration import LayerOutputCollector as Collector
 from .folding import fold_batch_norm
 from .graph import QUANTIZE, Quantization, calibrated_outputs
+from .storage import Storage
 
 Arrays = dict[str, NDArray]
 Names = Sequence[str] | None
@@ -64,7 +64,7 @@ def quantize_graph(
             excluded=excluded_sym_names or (),
             excluded_ops=excluded_op_names or (),
         ),
-        quantize_granularity,
+        Storage(filters=_is_channel_wise(quantize_granularity)),
     )
     collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     return quantized, args, dict(aux_params), collector
@@ -118,7 +118,8 @@ def quantize_model(
     num_calib_examples : how many examples to look at; by default all.
     quantized_dtype : "int8", "uint8", or "auto": unsigned where nothing is negative.
     quantize_mode : "smart", or "full": pooling and the like quantize float inputs as well.
-    quantize_granularity : "tensor-wise".
+    quantize_granularity : "tensor-wise", or "channel-wise": each filter of a layer has a range of
+        its own, which MXNet 1.9.1 does not read from files.
     logger : not used by these modes but passed to collectors.
     """
     quantized, args, aux, collector = quantize_graph(
@@ -175,7 +176,8 @@ def quantize_folded(
         excluded={*(exclude_layers or ()), *_matching(folded, exclude_layers_match or ())},
         excluded_ops=exclude_operators or (),
     )
-    quantized, args = _quantize(folded, arguments, wanted, quantize_granularity, narrow=True)
+    storage = Storage(True, _is_channel_wise(quantize_granularity), wide_bias=True, exact=True)
+    quantized, args = _quantize(folded, arguments, wanted, storage)
     collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     if collector is None:
         return quantized, args, auxiliary
@@ -204,8 +206,9 @@ def quantize_net_v2(
     """Return a block that computes on 8-bit integers, for prediction.
 
     Batch normalizations are folded into convolutions, and relu into the narrowing of their
-    results. On processors without VNNI, weights are quantized to 7 bits, with which the fast
-    kernels are exact.
+    results. Each filter of a convolution has its own range; those of dense layers have one if
+    `quantize_granularity` is "channel-wise". On processors without VNNI, weights are quantized to
+    7 bits, with which the fast kernels are exact.
 
     Parameters
     ----------
@@ -259,6 +262,10 @@ def quantize_net(
 # -- steps ------------------------------------------------------------------------------------
 
 
+def _is_channel_wise(granularity: str) -> bool:
+    return _check("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
+
+
 def _check(what: str, given: str, known: Sequence[str]) -> str:
     if given not in known:
         raise ValueError(f"unknown {what} {given!r}, expected one of {', '.join(known)}")
@@ -266,27 +273,18 @@ def _check(what: str, given: str, known: Sequence[str]) -> str:
 
 
 def _quantize(
-    sym: Symbol, arguments: Arrays, wanted: Quantization, granularity: str, narrow: bool = False
+    sym: Symbol, arguments: Arrays, wanted: Quantization, storage: Storage
 ) -> tuple[Symbol, Arrays]:
-    if _check("quantize_granularity", granularity, GRANULARITIES) == "channel-wise":
-        raise MXNetError("quantize_granularity='channel-wise' is not supported; use 'tensor-wise'.")
     made = type(sym)(wanted.convert(sym._graph))
     used = set(made.list_inputs())
     arrays: Arrays = {}
     for name, array in arguments.items():
         if name in wanted.quantized:
-            bits = 7 if narrow and not HAS_VNNI and array.ndim > 1 else 8
-            for suffix, part in zip(("", "_min", "_max"), _integers(array, bits), strict=True):
+            for suffix, part in zip(("", "_min", "_max"), storage.store(array), strict=True):
                 arrays[f"{name}{QUANTIZE}{suffix}"] = part
         if name in used:
             arrays[name] = array
     return made, arrays
-
-
-def _integers(array: NDArray, bits: int) -> list[NDArray]:
-    """Return an array as 8-bit integers with its range; 7 bits leave half of them unused."""
-    end = abs(array).max().reshape((1,)) * (2 if bits == 7 else 1)
-    return ndarray.contrib.quantize(array, -end, end, out_type="int8")
 
 
 def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:

@@ -21,7 +21,7 @@ from ...ops import registry
 from ...ops.declare import Op
 from ...ops.nn.activation import activation
 from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
-from ...ops.tensor.elementwise import relu
+from ...ops.tensor.elementwise import clip, relu
 
 REQUANTIZE, QUANTIZE, QUANTIZED = "requantize_", "_quantize", "quantized_"
 
@@ -143,11 +143,13 @@ class Quantization:
         return self.full or all(v.integers is not None for v in inputs)
 
     def _follows_layer(self, node: Node, inputs: list[Value]) -> bool:
-        """Return whether a node is a relu that the unsigned result of a layer computes."""
+        """Return whether a node is a relu that the unsigned result of a layer computes.
+
+        Its range ends where calibration saw the largest value, so a clip from 0 is one, too.
+        """
         if not self.fuse_relu or self.out_type == "int8" or node.name in self.excluded:
             return False
-        is_relu = node.op is relu or (node.op is activation and node.typed["act_type"] == "relu")
-        if not is_relu or inputs[0].integers is None or inputs[0].real is not None:
+        if not _is_relu(node) or inputs[0].integers is None or inputs[0].real is not None:
             return False
         made, entry = inputs[0].integers.data.node, node.inputs[0]
         alone = self._uses[entry.node, entry.index] == 1
@@ -158,6 +160,12 @@ class Quantization:
         sums = value.integers.data.node.inputs
         made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": "uint8"}, sums)
         return Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))
+
+
+def _is_relu(node: Node) -> bool:
+    if node.op is clip:
+        return node.typed["a_min"] == 0 < node.typed["a_max"]
+    return node.op is relu or (node.op is activation and node.typed["act_type"] == "relu")
 
 
 def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from . import (
     channels_last,
     convolution,
+    int8,
     pointwise_blocks,
     projection,
-    quantized_layers,
     recompute,
     recurrent,
 )
@@ -19,9 +19,9 @@ from . import (
 __all__ = [
     "channels_last",
     "convolution",
+    "int8",
     "pointwise_blocks",
     "projection",
-    "quantized_layers",
     "recompute",
     "recurrent",
 ]

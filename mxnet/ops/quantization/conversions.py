@@ -23,19 +23,22 @@ DTYPES = {"int8": torch.int8, "uint8": torch.uint8}
 STEPS = {"int8": 127.0, "uint8": 255.0}
 HALF_STEPS = {"int8": 127.5, "uint8": 255.5}
 INT32_STEPS = 2147483647.0
+# Layers and sums: MXNet's 127.5 and 255.5 steps of `quantize_v2` differ by less than half a step.
+LAYER_STEPS = {torch.int8: 127.0, torch.uint8: 255.0, torch.int32: INT32_STEPS}
 
 
 def _ranged(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """The first output is like the data; ranges are single numbers."""
     data = unify(ins[0], outs[0], "the output")
-    return [data, *[(1,)] * (len(ins) - 1)], [data, *[(1,)] * (len(outs) - 1)]
+    return [data, *(r or (1,) for r in ins[1:])], [data, *[(1,)] * (len(outs) - 1)]
 
 
-def _check_ranges(name: str, *ranges: Tensor) -> None:
+def _check_ranges(name: str, *ranges: Tensor, channels: int = 1) -> None:
     for given in ranges:
-        if given.shape != (1,):
+        if given.shape not in ((1,), (channels,)):
+            wanted = "(1,)" if channels == 1 else f"(1,) or ({channels},)"
             raise ShapeError(
-                f"{name}: Shape inconsistent, the range must have shape (1,), "
+                f"{name}: Shape inconsistent, the range must have shape {wanted}, "
                 f"got {tuple(given.shape)}."
             )
 
@@ -51,6 +54,11 @@ def _check_dtype(name: str, data: Tensor, *wanted: torch.dtype) -> None:
 
 def _larger_end(low: Tensor, high: Tensor) -> Tensor:
     return torch.maximum(low.abs(), high.abs())
+
+
+def range_step(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return the real number that one step of an integer array stands for."""
+    return _larger_end(low, high) / LAYER_STEPS[data.dtype]
 
 
 def _scale(steps: float, end: Tensor) -> Tensor:
@@ -161,6 +169,14 @@ def dequantize(
     return data.to(torch.float32).mul_(_larger_end(min_range, max_range) / steps)
 
 
+def _channel_ends(data: Tensor, channels: int) -> tuple[Tensor, Tensor]:
+    """Return the smallest and the largest number, of each channel if there are several."""
+    if channels == 1:
+        return torch.aminmax(data)
+    rows = data.transpose(0, 1).flatten(1)
+    return rows.amin(1), rows.amax(1)
+
+
 @op("_contrib_requantize", outputs=3, shape=_ranged)
 def requantize(
     data: Tensor,
@@ -173,6 +189,8 @@ def requantize(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Narrow 32-bit results to 8 bits, within a calibrated range or that of the data itself.
 
+    The range of the 32-bit numbers may be one for each channel (the second axis).
+
     Parameters
     ----------
     data
@@ -183,15 +201,19 @@ def requantize(
     array([-64,   0, 127], dtype=int8)
     """
     _check_dtype("_contrib_requantize", data, torch.int32)
-    _check_ranges("_contrib_requantize", min_range, max_range)
+    channels = data.shape[1] if data.ndim > 1 else 1
+    _check_ranges("_contrib_requantize", min_range, max_range, channels=channels)
     kind = _chosen(out_type, min_calib_range)
     step = _larger_end(min_range, max_range) / INT32_STEPS
     if min_calib_range is None or max_calib_range is None:
-        largest = torch.stack(torch.aminmax(data)).to(torch.float32).abs().amax()
-        end = largest * step
+        largest = torch.stack(_channel_ends(data, len(step))).to(torch.float32).abs().amax(0)
+        end = (largest * step).amax().reshape(1)
     else:
         end = step.new_tensor([max(abs(min_calib_range), abs(max_calib_range))])
-    made = _rounded(data.to(torch.float32) * (step * _scale(STEPS[kind], end)), kind)
+    scale = step * _scale(STEPS[kind], end)
+    if len(scale) > 1:
+        scale = scale.reshape(-1, *(1,) * (data.ndim - 2))
+    made = _rounded(data.to(torch.float32) * scale, kind)
     return made, (-end if kind == "int8" else torch.zeros_like(end)), end
 
 

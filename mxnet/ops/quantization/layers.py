@@ -1,10 +1,13 @@
 """Convolution and fully connected layers on 8-bit integers with 32-bit results.
 
-Data may be int8 or uint8; weight and bias are int8. Torch's float kernels compute the sums of 8-bit
-products, in a type in which these are exact. `ops/fused` has the fast kernels.
+Data may be int8 or uint8, weights are int8, a bias is int8 or int32. Weights have one range, or one
+for each filter; then the 32-bit results have one for each channel. Torch's float kernels compute
+the sums of 8-bit products, in a type in which these are exact. `ops/fused/int8` has fast kernels.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,24 +18,16 @@ from ..declare import Op, op
 from ..nn.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes
-from .conversions import INT32_STEPS, _check_dtype, _check_ranges, _larger_end
+from .conversions import INT32_STEPS, _check_dtype, _check_ranges, range_step
 
-# MXNet's 127.5 and 255.5 steps of `quantize_v2` differ from these by less than half a step.
-STEPS = {torch.int8: 127.0, torch.uint8: 255.0}
 OUTPUTS = ("output", "min_output", "max_output")
 RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias")
 TYPES = "A int8 float32 -> int32 float32"
 
 
-def step_of(data: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
-    """Return the real number that one step of an 8-bit array stands for."""
-    assert low is not None and high is not None  # an array that is there has its range
-    return _larger_end(low, high) / STEPS[data.dtype]
-
-
-def bias_steps(bias: Tensor, low: Tensor | None, high: Tensor | None, step: Tensor) -> Tensor:
-    """Return an 8-bit bias in steps of the 32-bit sums."""
-    scaled = bias.to(torch.float64) * (step_of(bias, low, high).double() / step.double())
+def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor) -> Tensor:
+    """Return a bias in steps of the 32-bit sums."""
+    scaled = bias.to(torch.float64) * (range_step(bias, low, high).double() / step.double())
     limit = INT32_STEPS / 2
     return torch.nan_to_num(scaled, 0.0).round_().clamp_(-limit, limit)
 
@@ -41,7 +36,13 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict, layer: Op) -> tuple[Sh
     assert layer.shape_rule is not None
     arrays = 2 if attrs["no_bias"] else 3
     found, out = layer.shape_rule(ins[:arrays], outs[:1], attrs)
-    return [*found, *[(1,)] * (len(ins) - arrays)], [out[0], (1,), (1,)]
+    ranges = [r or (1,) for r in ins[arrays:]]
+    return [*found, *ranges], [out[0], ranges[2], ranges[3]]
+
+
+def _range_shapes(shapes: Sequence[Shape | None]) -> dict[str, Shape]:
+    """Return the shapes of ranges; those that are not given are one number."""
+    return {name: shape or (1,) for name, shape in zip(RANGES, shapes, strict=False)}
 
 
 def _exact_type(weight: Tensor) -> torch.dtype:
@@ -55,10 +56,16 @@ def _finish(sums: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return sums.to(torch.int32), -end, end
 
 
-def _check_layer(name: str, data: Tensor, weight: Tensor, *ranges: Tensor | None) -> None:
+def _layer_step(name: str, data: Tensor, weight: Tensor, *ranges: Tensor | None) -> Tensor:
+    """Check the inputs; return the real number that one step of the sums stands for."""
     _check_dtype(name, data, torch.int8, torch.uint8)
     _check_dtype(name, weight, torch.int8)
-    _check_ranges(name, *(r for r in ranges if r is not None))
+    low, high, low_weight, high_weight, *_ = ranges
+    assert low is not None and high is not None
+    assert low_weight is not None and high_weight is not None
+    _check_ranges(name, *(r for r in (low, high, *ranges[4:]) if r is not None))
+    _check_ranges(name, low_weight, high_weight, channels=weight.shape[0])
+    return range_step(data, low, high) * range_step(weight, low_weight, high_weight)
 
 
 def _is_plain_convolution(attrs: dict) -> bool:
@@ -114,15 +121,15 @@ def quantized_conv(
     array([[[[-300,   -6]]]], dtype=int32)
     """
     name = "_contrib_quantized_conv"
-    _check_layer(name, data, weight, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
-    step = step_of(data, min_data, max_data) * step_of(weight, min_weight, max_weight)
+    ranges = (min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    step = _layer_step(name, data, weight, *ranges)
     exact = _exact_type(weight)
     sums = convolution.function(
         data.to(exact), weight.to(exact), None,
         kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter,
         num_group=num_group, no_bias=True, layout=layout,
     )  # fmt: skip
-    if bias is not None:
+    if bias is not None and min_bias is not None and max_bias is not None:
         sums = sums + bias_steps(bias, min_bias, max_bias, step).reshape(-1, 1, 1)
     return _finish(sums, step)
 
@@ -132,18 +139,18 @@ def quantized_conv_inputs(
     data: Shape | None,
     weight: Shape | None,
     bias: Shape | None,
-    *_: Shape | None,
+    *ranges: Shape | None,
     kernel: Shape,
     num_filter: int,
     num_group: int,
     layout: str | None,
-    **__: object,
+    **_: object,
 ) -> dict[str, Shape]:
     """Infer weight and bias from the channels of data."""
     found = convolution_inputs(
         data, weight, bias, kernel=kernel, num_filter=num_filter, num_group=num_group, layout=layout
     )
-    return {**found, **dict.fromkeys(RANGES, (1,))}
+    return {**found, **_range_shapes(ranges)}
 
 
 @op(
@@ -186,13 +193,13 @@ def quantized_fully_connected(
     array([[-298]], dtype=int32)
     """
     name = "_contrib_quantized_fully_connected"
-    _check_layer(name, data, weight, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
-    step = step_of(data, min_data, max_data) * step_of(weight, min_weight, max_weight)
+    ranges = (min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    step = _layer_step(name, data, weight, *ranges)
     exact = _exact_type(weight)
     sums = fully_connected.function(
         data.to(exact), weight.to(exact), None, num_hidden=num_hidden, no_bias=True, flatten=flatten
     )
-    if bias is not None:
+    if bias is not None and min_bias is not None and max_bias is not None:
         sums = sums + bias_steps(bias, min_bias, max_bias, step)
     return _finish(sums, step)
 
@@ -202,11 +209,11 @@ def quantized_fully_connected_inputs(
     data: Shape | None,
     weight: Shape | None,
     bias: Shape | None,
-    *_: Shape | None,
+    *ranges: Shape | None,
     num_hidden: int,
     flatten: bool,
-    **__: object,
+    **_: object,
 ) -> dict[str, Shape]:
     """Infer weight and bias from data."""
     found = fully_connected_inputs(data, weight, bias, num_hidden=num_hidden, flatten=flatten)
-    return {**found, **dict.fromkeys(RANGES, (1,))}
+    return {**found, **_range_shapes(ranges)}

@@ -1,0 +1,86 @@
+"""Calibrated 8-bit graphs keep their values in 8 bits; others are left as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.contrib import quantization as quant
+
+
+def residual(x, name):
+    y = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name=f"{name}_conv")
+    return mx.sym.relu(mx.sym.elemwise_add(x, y, name=f"{name}_add"), name=f"{name}_relu")
+
+
+def network():
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="first")
+    x = mx.sym.clip(x, a_min=0, a_max=6, name="relu6")
+    x = residual(residual(x, "a"), "b")
+    x = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), name="pool")
+    return mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=3, name="last")
+
+
+def quantized_block(sym, mode="naive", shape=(2, 2, 8, 8), **options):
+    rng = np.random.RandomState(0)
+    mx.random.seed(0)
+    net = mx.gluon.SymbolBlock(sym, mx.sym.var("data"))
+    net.initialize(mx.init.Normal(0.5))
+    data = mx.nd.array(rng.uniform(-1, 1, shape))
+    wanted = net(data).asnumpy()
+    given = {"calib_data": [data]} if mode != "none" else {"data_shapes": [shape]}
+    return quant.quantize_net_v2(net, calib_mode=mode, **given, **options), data, wanted
+
+
+def test_a_calibrated_network_has_only_fused_nodes():
+    net, data, wanted = quantized_block(network())
+    shown = str(net.compiled(data))
+    assert "_contrib_" not in shown and "_fused_int8_add" not in shown
+    assert shown.count("_fused_int8_convolution") == 3 and shown.count("_fused_int8_dense") == 1
+    np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
+
+
+def test_fused_nodes_compute_what_single_ones_compute(monkeypatch):
+    net, data, wanted = quantized_block(network())
+    fused = net(data).asnumpy()
+    monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
+    net.hybridize()
+    np.testing.assert_allclose(net(data).asnumpy(), fused, atol=0.04 * abs(wanted).max())
+
+
+@pytest.mark.parametrize("mode", ["none", "naive"])
+def test_a_sum_does_not_change_what_is_read_later(mode):
+    """The block's input is added, and read once more afterwards."""
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=4, name="first")
+    late = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="late")
+    early = mx.sym.elemwise_add(x, mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="c"))
+    total = mx.sym.elemwise_add(mx.sym.Pooling(early, kernel=(1, 1)), late)
+    net, data, wanted = quantized_block(total, mode)
+    np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
+
+
+def test_layers_that_stay_in_float32_get_real_numbers():
+    net, data, wanted = quantized_block(network(), exclude_layers=["a_add", "pool"])
+    shown = str(net.compiled(data))
+    assert "elemwise_add" in shown and "_fused_int8_dequantize" in shown
+    np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
+
+
+def test_nodes_without_calibration_get_integers_with_their_range():
+    data = mx.sym.var("data")
+    made = mx.sym.contrib.quantize_v2(data, min_calib_range=-1, max_calib_range=1, name="q")
+    total = mx.sym.contrib.quantized_elemwise_add(
+        made[0], made[0], made[1], made[2], made[1], made[2]
+    )
+    real = mx.sym.contrib.requantize(*total, name="narrow")
+    out = mx.sym.contrib.dequantize(*real)
+    x = mx.nd.array([0.5, -0.25])
+    (found,) = out.eval(data=x)
+    np.testing.assert_allclose(found.asnumpy(), [1.0, -0.5], atol=0.02)
+
+
+def test_networks_of_any_batch_run():
+    net, data, _ = quantized_block(network())
+    net(data)
+    np.testing.assert_array_equal(net(data[:1]).asnumpy(), net(data).asnumpy()[:1])
