@@ -58,6 +58,7 @@ class MXRecordIO:
     uri : str
         The path of the record file.
     flag : 'r' or 'w'
+        ``'r'`` to read, ``'w'`` to write.
     on_error : 'raise' or 'skip'
         What to do where a file that is read is damaged: raise `FormatError`, or go on with the next
         whole record. `damage` then lists what was left out, and `skipped` counts the ranges.
@@ -207,6 +208,7 @@ class MXIndexedRecordIO(MXRecordIO):
     uri : str
         The path of the record file.
     flag : 'r' or 'w'
+        ``'r'`` to read, ``'w'`` to write.
     key_type : type
         Makes keys of the text in the index file.
     on_error : 'raise' or 'skip'
@@ -338,6 +340,13 @@ class MissingKey(MXNetError, KeyError):
 def pack(header: IRHeader, s: bytes) -> bytes:
     """Put the header before the bytes of a picture; an array of labels goes between them.
 
+    Parameters
+    ----------
+    header
+        The header, an `IRHeader`.
+    s
+        Bytes of the picture.
+
     >>> mx.recordio.pack(mx.recordio.IRHeader(0, [1, 2], 7, 0), b"x").hex(" ", 4)
     '02 00000000 00000007 00000000 00000000 00000000 00000000 00803f00 00004078'
     """
@@ -354,6 +363,11 @@ def pack(header: IRHeader, s: bytes) -> bytes:
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     """Split a record into its header and the bytes of the picture.
+
+    Parameters
+    ----------
+    s
+        Bytes of the record.
 
     >>> mx.recordio.unpack(mx.recordio.pack(mx.recordio.IRHeader(0, 4.0, 7, 0), b"x"))
     (HEADER(flag=0, label=4.0, id=7, id2=0), b'x')
@@ -377,6 +391,18 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     """Split a record into its header and the pixels, blue first; None if there is no picture.
 
     ``iscolor`` is OpenCV's flag: 1 three channels, 0 grey, -1 as stored.
+
+    Parameters
+    ----------
+    s
+        Bytes of the record.
+    iscolor
+        OpenCV's flag: 1 for three channels, 0 for gray, -1 as stored.
+
+    >>> header = mx.recordio.IRHeader(0, 4.0, 7, 0)
+    >>> record = mx.recordio.pack_img(header, np.zeros((2, 3, 3), "uint8"))
+    >>> mx.recordio.unpack_img(record)[1].shape
+    (2, 3, 3)
     """
     header, content = unpack(s)
     cv2 = pictures.opencv()
@@ -391,5 +417,21 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
 
     ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9; what lies beyond
     counts as the nearest end.
+
+    Parameters
+    ----------
+    header
+        The header, an `IRHeader`.
+    img
+        The picture, of shape ``(height, width, channels)``, blue first.
+    quality
+        Quality of JPEG, 0 to 100, or compression of PNG, 0 to 9.
+    img_fmt
+        Format, as the end of a file name: ``'.jpg'`` or ``'.png'``.
+
+    >>> header = mx.recordio.IRHeader(0, 4.0, 7, 0)
+    >>> record = mx.recordio.pack_img(header, np.zeros((2, 3, 3), "uint8"), img_fmt=".png")
+    >>> mx.recordio.unpack(record)[1][1:4]
+    b'PNG'
     """
     return pack(header, pictures.encode(img, quality, img_fmt))

@@ -36,7 +36,14 @@ EIGENVECTORS = np.array(
 
 
 class Augmenter:
-    """The base: keeps its arguments for `dumps`."""
+    """The base: keeps its arguments for `dumps`.
+
+    >>> class Negative(mx.image.Augmenter):
+    ...     def __call__(self, src):
+    ...         return 255 - src
+    >>> Negative()(mx.nd.zeros((1, 1, 3))).asnumpy().max()
+    np.float32(255.0)
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {key: _plain(value) for key, value in kwargs.items()}
@@ -66,7 +73,17 @@ def _float(src: NDArray) -> NDArray:
 
 
 class SequentialAug(Augmenter):
-    """Apply augmenters one after the other."""
+    """Apply augmenters one after the other.
+
+    Parameters
+    ----------
+    ts
+        The augmenters.
+
+    >>> both = mx.image.SequentialAug([mx.image.CastAug(), mx.image.ResizeAug(2)])
+    >>> both(mx.nd.ones((4, 6, 3))).shape
+    (2, 3, 3)
+    """
 
     def __init__(self, ts: list[Augmenter]) -> None:
         super().__init__()
@@ -84,7 +101,17 @@ class SequentialAug(Augmenter):
 
 
 class RandomOrderAug(SequentialAug):
-    """Apply augmenters in random order."""
+    """Apply augmenters in random order.
+
+    Parameters
+    ----------
+    ts
+        The augmenters.
+
+    >>> both = mx.image.RandomOrderAug([mx.image.CastAug(), mx.image.ResizeAug(2)])
+    >>> both(mx.nd.ones((4, 6, 3))).shape
+    (2, 3, 3)
+    """
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
@@ -94,7 +121,18 @@ class RandomOrderAug(SequentialAug):
 
 
 class ResizeAug(Augmenter):
-    """Resize the shorter edge to ``size``."""
+    """Resize the shorter edge to ``size``.
+
+    Parameters
+    ----------
+    size
+        New length of the shorter edge.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> mx.image.ResizeAug(2)(mx.nd.ones((4, 6, 3))).shape
+    (2, 3, 3)
+    """
 
     def __init__(self, size: int, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -107,7 +145,18 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resize to ``size`` (width, height), whatever the form."""
+    """Resize to ``size`` (width, height), whatever the form.
+
+    Parameters
+    ----------
+    size
+        Width and height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> mx.image.ForceResizeAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
+    (3, 4, 3)
+    """
 
     def __init__(self, size: tuple[int, int], interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -120,7 +169,18 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(ForceResizeAug):
-    """Cut out a rectangle of ``size`` (width, height) anywhere."""
+    """Cut out a rectangle of ``size`` (width, height) anywhere.
+
+    Parameters
+    ----------
+    size
+        Width and height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> mx.image.RandomCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
+    (3, 4, 3)
+    """
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
@@ -128,7 +188,18 @@ class RandomCropAug(ForceResizeAug):
 
 
 class CenterCropAug(ForceResizeAug):
-    """Cut out the middle, of ``size`` (width, height)."""
+    """Cut out the middle, of ``size`` (width, height).
+
+    Parameters
+    ----------
+    size
+        Width and height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> mx.image.CenterCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
+    (3, 4, 3)
+    """
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
@@ -136,7 +207,22 @@ class CenterCropAug(ForceResizeAug):
 
 
 class RandomSizedCropAug(Augmenter):
-    """Cut out a rectangle of random area and form, and resize it; see `random_size_crop`."""
+    """Cut out a rectangle of random area and form, and resize it; see `random_size_crop`.
+
+    Parameters
+    ----------
+    size
+        Width and height.
+    area
+        Least part of the image's area, or least and greatest part.
+    ratio
+        Least and greatest width / height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> mx.image.RandomSizedCropAug((4, 3), 0.2, (0.75, 1.33))(mx.nd.ones((9, 9, 3))).shape
+    (3, 4, 3)
+    """
 
     def __init__(
         self,
@@ -163,7 +249,16 @@ class RandomSizedCropAug(Augmenter):
 
 
 class BrightnessJitterAug(Augmenter):
-    """Multiply by a factor from ``1 - brightness`` to ``1 + brightness``."""
+    """Multiply by a factor from ``1 - brightness`` to ``1 + brightness``.
+
+    Parameters
+    ----------
+    brightness
+        Greatest change of the brightness, as a share.
+
+    >>> mx.image.BrightnessJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, brightness: float) -> None:
         super().__init__(brightness=brightness)
@@ -175,7 +270,16 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Move all colours towards the mean grey of the image, or away from it."""
+    """Move all colours towards the mean grey of the image, or away from it.
+
+    Parameters
+    ----------
+    contrast
+        Greatest change of the contrast, as a share.
+
+    >>> mx.image.ContrastJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
@@ -191,7 +295,16 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Move the colours of each pixel towards its grey, or away from it."""
+    """Move the colours of each pixel towards its grey, or away from it.
+
+    Parameters
+    ----------
+    saturation
+        Greatest change of the saturation, as a share.
+
+    >>> mx.image.SaturationJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, saturation: float) -> None:
         super().__init__(saturation=saturation)
@@ -207,7 +320,16 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Turn the colours about the grey axis of YIQ, by up to ``hue`` half turns."""
+    """Turn the colours about the grey axis of YIQ, by up to ``hue`` half turns.
+
+    Parameters
+    ----------
+    hue
+        Greatest change of the hue, as a share of half a turn.
+
+    >>> mx.image.HueJitterAug(0.1)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, hue: float) -> None:
         super().__init__(hue=hue)
@@ -227,7 +349,20 @@ class HueJitterAug(Augmenter):
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Change brightness, contrast and saturation, in random order."""
+    """Change brightness, contrast and saturation, in random order.
+
+    Parameters
+    ----------
+    brightness
+        Greatest change of the brightness, as a share.
+    contrast
+        Greatest change of the contrast, as a share.
+    saturation
+        Greatest change of the saturation, as a share.
+
+    >>> mx.image.ColorJitterAug(0.2, 0.2, 0.2)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
         members: list[Augmenter] = []
@@ -241,7 +376,21 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Add noise along the principal components of colour."""
+    """Add noise along the principal components of colour.
+
+    Parameters
+    ----------
+    alphastd
+        Standard deviation of the noise.
+    eigval
+        Eigenvalues of the colors' covariance.
+    eigvec
+        Eigenvectors of the colors' covariance.
+
+    >>> aug = mx.image.LightingAug(0.1, np.ones(3), np.eye(3))
+    >>> aug(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, alphastd: float, eigval: np.ndarray, eigvec: np.ndarray) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
@@ -257,7 +406,19 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """Subtract the mean and divide by the deviation of each channel."""
+    """Subtract the mean and divide by the deviation of each channel.
+
+    Parameters
+    ----------
+    mean
+        Mean of each channel.
+    std
+        Standard deviation of each channel.
+
+    >>> aug = mx.image.ColorNormalizeAug(mx.nd.array([1, 1, 1]), mx.nd.array([2, 2, 2]))
+    >>> aug(mx.nd.ones((1, 1, 3)) * 5).asnumpy().ravel()
+    array([2., 2., 2.], dtype=float32)
+    """
 
     def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)
@@ -270,7 +431,16 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Make the image grey, in all channels, with probability ``p``."""
+    """Make the image grey, in all channels, with probability ``p``.
+
+    Parameters
+    ----------
+    p
+        Probability that it is done.
+
+    >>> mx.image.RandomGrayAug(0.5)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -283,7 +453,16 @@ class RandomGrayAug(Augmenter):
 
 
 class HorizontalFlipAug(Augmenter):
-    """Mirror left and right with probability ``p``."""
+    """Mirror left and right with probability ``p``.
+
+    Parameters
+    ----------
+    p
+        Probability that it is done.
+
+    >>> mx.image.HorizontalFlipAug(0.5)(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -295,7 +474,16 @@ class HorizontalFlipAug(Augmenter):
 
 
 class CastAug(Augmenter):
-    """Change the data type, by default to float32."""
+    """Change the data type, by default to float32.
+
+    Parameters
+    ----------
+    typ
+        The new data type.
+
+    >>> mx.image.CastAug("float32")(mx.nd.ones((2, 2, 3))).shape
+    (2, 2, 3)
+    """
 
     def __init__(self, typ: str = "float32") -> None:
         super().__init__(type=typ)
@@ -327,13 +515,17 @@ def CreateAugmenter(
     Parameters
     ----------
     data_shape : tuple of int
+        Channels, height and width of the result.
     resize : int
         First resize the shorter edge to this, if above 0.
     rand_crop, rand_resize : bool
         Crop anywhere, not in the middle; and with random area and form.
     rand_mirror : bool
         Mirror every other image.
-    mean, std : array of 3, or True for ImageNet's
+    mean : array of 3, or True for ImageNet's
+        Mean of each channel, or True for ImageNet's.
+    std : array of 3, or True for ImageNet's
+        Standard deviation of each channel, or True for ImageNet's.
     brightness, contrast, saturation, hue, pca_noise : float
         How far colours may change.
     rand_gray : float

@@ -55,7 +55,25 @@ def imdecode(
 def imread(
     filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True, out: NDArray | None = None
 ) -> NDArray:
-    """Read a picture file to a uint8 array; see `imdecode`."""
+    """Read a picture file to a uint8 array; see `imdecode`.
+
+    Parameters
+    ----------
+    filename
+        Path of the file.
+    flag
+        1 for three channels, 0 for gray.
+    to_rgb
+        Whether red comes first; else blue.
+    out
+        Array that receives the result.
+
+    >>> import cv2
+    >>> cv2.imwrite("a.png", np.zeros((2, 3, 3), "uint8"))
+    True
+    >>> mx.image.imread("a.png").shape
+    (2, 3, 3)
+    """
     path = existing_file(filename)
     return _decoded(path.read_bytes(), flag, to_rgb, out, f"{str(path)!r}")
 

@@ -65,6 +65,46 @@ class ImageDetIter(ImageIter):
     Parameters are those of `ImageIter`, and of `CreateDetAugmenter` if ``aug_list`` is not given.
     `label_shape` is (most objects of an image, length of an object), found by reading all labels
     once.
+
+    Parameters
+    ----------
+    batch_size
+        Number of images in a batch.
+    data_shape
+        Channels, height and width of the result.
+    path_imgrec
+        A record file.
+    path_imglist
+        A list file (`.lst`).
+    path_root
+        The folder of its paths.
+    path_imgidx
+        Its index: needed to shuffle or to read a part.
+    shuffle
+        Whether each epoch has its own order.
+    part_index
+        Which one of the parts to read.
+    num_parts
+        How many parts the images are divided into.
+    aug_list
+        The augmenters; by default those that `kwargs` choose.
+    imglist
+        In place of a list file: labels and path of each image.
+    data_name
+        Name of the data.
+    label_name
+        Name of the labels.
+    last_batch_handle
+        What becomes of images that do not fill the last batch: ``'pad'``, ``'discard'`` or
+        ``'roll_over'``.
+
+    >>> import cv2
+    >>> cv2.imwrite("a.png", np.zeros((8, 8, 3), "uint8"))
+    True
+    >>> label = [2, 5, 0, 0.1, 0.1, 0.9, 0.9]  # header and object lengths, then class and corners
+    >>> images = mx.image.ImageDetIter(1, (3, 4, 4), imglist=[[*label, "a.png"]], path_root=".")
+    >>> next(images).label[0].shape
+    (1, 1, 5)
     """
 
     def __init__(

@@ -36,7 +36,11 @@ SMALLEST = 2  # pixels: boxes and borders below this are not worth having
 
 
 class DetAugmenter:
-    """The base: keeps its arguments for `dumps`."""
+    """The base: keeps its arguments for `dumps`.
+
+    >>> issubclass(mx.image.DetHorizontalFlipAug, mx.image.DetAugmenter)
+    True
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {key: _plain(value) for key, value in kwargs.items()}
@@ -51,7 +55,18 @@ class DetAugmenter:
 
 
 class DetBorrowAug(DetAugmenter):
-    """Apply an `Augmenter` that leaves boxes where they are."""
+    """Apply an `Augmenter` that leaves boxes where they are.
+
+    Parameters
+    ----------
+    augmenter
+        The augmenter.
+
+    >>> aug = mx.image.DetBorrowAug(mx.image.CastAug())
+    >>> image, label = aug(mx.nd.ones((4, 6, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
+    >>> image.shape
+    (4, 6, 3)
+    """
 
     def __init__(self, augmenter: Augmenter) -> None:
         if not isinstance(augmenter, Augmenter):
@@ -69,7 +84,20 @@ class DetBorrowAug(DetAugmenter):
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """Apply one of several augmenters, or none with probability ``skip_prob``."""
+    """Apply one of several augmenters, or none with probability ``skip_prob``.
+
+    Parameters
+    ----------
+    aug_list
+        The augmenters; by default those that `kwargs` choose.
+    skip_prob
+        Probability that the image is left as it is.
+
+    >>> aug = mx.image.DetRandomSelectAug([mx.image.DetHorizontalFlipAug(1.0)])
+    >>> image, label = aug(mx.nd.ones((4, 6, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
+    >>> label.shape
+    (1, 5)
+    """
 
     def __init__(self, aug_list: list[DetAugmenter], skip_prob: float = 0) -> None:
         super().__init__(skip_prob=skip_prob)
@@ -91,7 +119,18 @@ class DetRandomSelectAug(DetAugmenter):
 
 
 class DetHorizontalFlipAug(DetAugmenter):
-    """Mirror left and right with probability ``p``."""
+    """Mirror left and right with probability ``p``.
+
+    Parameters
+    ----------
+    p
+        Probability that it is done.
+
+    >>> aug = mx.image.DetHorizontalFlipAug(1.0)
+    >>> image, label = aug(mx.nd.ones((4, 6, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
+    >>> label.tolist()
+    [[0.0, 0.5, 0.1, 0.9, 0.5]]
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -121,6 +160,11 @@ class DetRandomCropAug(DetAugmenter):
         Objects of which less than this part is left are dropped.
     max_attempts : int
         After so many the image is left as it is.
+
+    >>> aug = mx.image.DetRandomCropAug(min_object_covered=0.5)
+    >>> image, label = aug(mx.nd.ones((40, 60, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
+    >>> label.shape
+    (1, 5)
     """
 
     def __init__(
@@ -238,6 +282,11 @@ class DetRandomPadAug(DetAugmenter):
         After so many the image is left as it is.
     pad_val : float, or one for each channel
         The colour of the ground.
+
+    >>> aug = mx.image.DetRandomPadAug()
+    >>> image, label = aug(mx.nd.ones((40, 60, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
+    >>> label.shape
+    (1, 5)
     """
 
     def __init__(
@@ -335,6 +384,21 @@ def CreateMultiRandCropAugmenter(
 
     Each argument is that of all, or a list with one for each.
 
+    Parameters
+    ----------
+    min_object_covered
+        Least part of each touched object that must lie inside a crop.
+    aspect_ratio_range
+        Least and greatest width / height.
+    area_range
+        Least and greatest part of the image's area.
+    min_eject_coverage
+        Objects of which less than this part is left are dropped.
+    max_attempts
+        After so many attempts the image is left as it is.
+    skip_prob
+        Probability that the image is left as it is.
+
     >>> mx.image.CreateMultiRandCropAugmenter([0.1, 0.5]).aug_list[1].min_object_covered
     0.5
     """
@@ -381,6 +445,53 @@ def CreateDetAugmenter(
 
     ``rand_crop``, ``rand_pad`` and ``rand_gray`` are probabilities. The rest is as in
     `CreateAugmenter`, `DetRandomCropAug` and `DetRandomPadAug`.
+
+    Parameters
+    ----------
+    data_shape
+        Channels, height and width of the result.
+    resize
+        First resize the shorter edge to this, if above 0.
+    rand_crop
+        Probability of a crop.
+    rand_pad
+        Probability of a larger ground.
+    rand_gray
+        Probability that an image becomes gray.
+    rand_mirror
+        Whether every other image is mirrored.
+    mean
+        Mean of each channel.
+    std
+        Standard deviation of each channel.
+    brightness
+        Greatest change of the brightness, as a share.
+    contrast
+        Greatest change of the contrast, as a share.
+    saturation
+        Greatest change of the saturation, as a share.
+    pca_noise
+        Standard deviation of the noise along the principal components of color.
+    hue
+        Greatest change of the hue, as a share of half a turn.
+    inter_method
+        OpenCV's number of the interpolation, as in `imresize`.
+    min_object_covered
+        Least part of each touched object that must lie inside a crop.
+    aspect_ratio_range
+        Least and greatest width / height.
+    area_range
+        Least and greatest part of the image's area.
+    min_eject_coverage
+        Objects of which less than this part is left are dropped.
+    max_attempts
+        After so many attempts the image is left as it is.
+    pad_val
+        Color of the ground, for all channels or for each.
+
+    >>> augs = mx.image.CreateDetAugmenter((3, 32, 32), rand_mirror=True)
+    >>> len(augs) > 1
+    True
     """
     auglist: list[DetAugmenter] = []
     if resize > 0:

@@ -30,6 +30,19 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos; 9 picks by
     the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at random.
 
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    w
+        The new width.
+    h
+        The new height.
+    interp
+        OpenCV's number of the interpolation.
+    out
+        Array that receives the result.
+
     >>> mx.image.imresize(mx.nd.ones((4, 6, 3), dtype="uint8"), 3, 2).shape
     (2, 3, 3)
     """
@@ -105,6 +118,27 @@ def copyMakeBorder(
     ``type`` is OpenCV's: 0 constant (``values`` for each channel, or one ``value``), 1 the edge
     repeated, 2 reflected, 3 wrapped around, 4 reflected without the edge.
 
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    top
+        Height of the upper border.
+    bot
+        Height of the lower border.
+    left
+        Width of the left border.
+    right
+        Width of the right border.
+    type
+        OpenCV's kind of border.
+    value
+        Color of all channels.
+    values
+        Color of each channel.
+    out
+        Array that receives the result.
+
     >>> mx.image.copyMakeBorder(mx.nd.zeros((1, 1, 1)), 0, 0, 1, 0, values=(5,)).asnumpy().ravel()
     array([5., 0.], dtype=float32)
     """
@@ -124,6 +158,13 @@ def copyMakeBorder(
 def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
     """Shrink a crop (width, height), keeping its form, until it fits into an image.
 
+    Parameters
+    ----------
+    src_size
+        Width and height of the image.
+    size
+        Width and height of the crop.
+
     >>> mx.image.scale_down((640, 480), (720, 120))
     (640, 106)
     """
@@ -138,6 +179,15 @@ def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, i
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
     """Resize an image so that its shorter edge becomes ``size``.
+
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    size
+        New length of the shorter edge.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> mx.image.resize_short(mx.nd.ones((4, 6, 3)), 2).shape
     (2, 3, 3)
@@ -161,6 +211,23 @@ def fixed_crop(
 ) -> NDArray:
     """Cut out a rectangle and, if ``size`` (width, height) is given, resize it to that.
 
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    x0
+        Column of the left edge.
+    y0
+        Row of the upper edge.
+    w
+        Width of the rectangle.
+    h
+        Height of the rectangle.
+    size
+        Width and height after resizing; None keeps the size.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
     >>> mx.image.fixed_crop(mx.nd.ones((4, 6, 3)), 1, 2, 3, 2).shape
     (2, 3, 3)
     """
@@ -179,6 +246,19 @@ def random_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
     """Cut out a rectangle of ``size`` (width, height) anywhere; a smaller image is enlarged.
 
     Returns the crop and where it was: (x, y, width, height).
+
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    size
+        Width and height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> crop, place = mx.image.random_crop(mx.nd.ones((4, 6, 3)), (2, 2))
+    >>> crop.shape
+    (2, 2, 3)
     """
     height, width, _ = src.shape
     new_width, new_height = scale_down((width, height), size)
@@ -189,6 +269,15 @@ def random_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
 
 def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[NDArray, Rectangle]:
     """Cut out the middle of ``size`` (width, height); a smaller image is enlarged.
+
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    size
+        Width and height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> crop, place = mx.image.center_crop(mx.nd.ones((4, 6, 3)), (2, 2))
     >>> place
@@ -213,6 +302,23 @@ def random_size_crop(
 
     ``area`` is the least part of the image's area, or (least, most); ``ratio`` the least and most
     width / height. If ten attempts find none that fits, the middle is taken.
+
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    size
+        Width and height.
+    area
+        Least part of the image's area, or least and greatest part.
+    ratio
+        Least and greatest width / height.
+    interp
+        OpenCV's number of the interpolation, as in `imresize`.
+
+    >>> crop, place = mx.image.random_size_crop(mx.nd.ones((9, 9, 3)), (4, 3), 0.2, (0.75, 1.33))
+    >>> crop.shape
+    (3, 4, 3)
     """
     if "min_area" in kwargs:
         warnings.warn("`min_area` is deprecated: use `area`.", DeprecationWarning, stacklevel=2)
@@ -250,7 +356,9 @@ def imrotate(
     Parameters
     ----------
     src : NDArray
+        Images of shape ``(channels, height, width)``, or a batch of them.
     rotation_degrees : float, or one for each image of a batch
+        The angle, or one for each image of a batch.
     zoom_in : bool
         Enlarge the result until no empty corner shows.
     zoom_out : bool
@@ -303,7 +411,22 @@ def _rotation(
 def random_rotate(
     src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
 ) -> NDArray:
-    """Rotate images by a random angle between two limits in degrees; see `imrotate`."""
+    """Rotate images by a random angle between two limits in degrees; see `imrotate`.
+
+    Parameters
+    ----------
+    src
+        Images of shape ``(channels, height, width)``, or a batch of them.
+    angle_limits
+        Least and greatest angle.
+    zoom_in
+        Enlarge the result until no empty corner shows.
+    zoom_out
+        Shrink it until the whole image shows.
+
+    >>> mx.image.random_rotate(mx.nd.ones((3, 4, 4)), (-10, 10)).shape
+    (3, 4, 4)
+    """
     low, high = angle_limits
     if src.ndim == 3:
         angle: Any = chance.between(low, high)
@@ -314,6 +437,15 @@ def random_rotate(
 
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     """Subtract the mean and divide by the deviation of each channel; None leaves a step out.
+
+    Parameters
+    ----------
+    src
+        The image, of shape ``(height, width, channels)``.
+    mean
+        Mean of each channel, or None.
+    std
+        Standard deviation of each channel, or None.
 
     >>> mx.image.color_normalize(mx.nd.ones((1, 1, 3)) * 3, 1.0, 2.0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)

@@ -32,6 +32,7 @@ class ImageIter(DataIter):
     Parameters
     ----------
     batch_size : int
+        Number of images in a batch.
     data_shape : tuple of int
         (channels, height, width) of the images in a batch.
     label_width : int
@@ -40,19 +41,28 @@ class ImageIter(DataIter):
         A record file, and its index: needed to shuffle or to read a part.
     path_imglist, path_root : str
         A list file (`.lst`), and the folder of its paths.
-    imglist : list
-        In place of a list file: [label or labels, path] of each image.
     shuffle : bool
         Whether each epoch has its own order.
     part_index, num_parts : int
         Read only this one of so many parts.
     aug_list : list of Augmenter
         What is done to an image; else `CreateAugmenter` makes it from the other keywords.
+    imglist : list
+        In place of a list file: [label or labels, path] of each image.
     data_name, label_name : str
+        Name of the data.
     dtype : str
         The data type of the labels in lists.
     last_batch_handle : {'pad', 'discard', 'roll_over'}
         Fill the last batch from the start, leave it out, or begin the next epoch with it.
+
+    >>> import cv2
+    >>> cv2.imwrite("a.png", np.zeros((8, 8, 3), "uint8"))
+    True
+    >>> images = mx.image.ImageIter(1, (3, 4, 4), imglist=[[7, "a.png"]], path_root=".")
+    >>> batch = next(images)
+    >>> batch.data[0].shape, batch.label[0].asnumpy()
+    ((1, 3, 4, 4), array([7.], dtype=float32))
     """
 
     def __init__(

@@ -27,15 +27,17 @@ class NDArrayIter(DataIter):
     Parameters
     ----------
     data, label : array, list of arrays, or dict of arrays by name
-        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on. They
-        are taken in the order of their names: ``_10_data`` comes before ``_1_data``.
+        NDArray or NumPy. Several in a list are named ``_0_data``, ``_1_data`` and so on. They are
+        taken in the order of their names: ``_10_data`` comes before ``_1_data``.
     batch_size : int
+        Number of samples in a batch.
     shuffle : bool
         Whether each `reset` puts the samples into a new random order.
     last_batch_handle : {'pad', 'discard', 'roll_over'}
         What becomes of samples that do not fill the last batch: it is filled from the beginning,
         they are left out, or they begin the next epoch.
     data_name, label_name : str
+        Name of the data.
     layout : str
         The position of its letter N is the axis of the samples.
 

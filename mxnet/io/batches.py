@@ -15,6 +15,17 @@ __all__ = ["DataBatch", "DataDesc", "DataIter"]
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     """Name and shape of an array in a batch; dtype and layout are attributes beside the pair.
 
+    Parameters
+    ----------
+    name
+        Name of the array.
+    shape
+        Shape of the array, with the batch.
+    dtype
+        Data type of the array.
+    layout
+        Order of the axes; the place of ``N`` says where the batch is.
+
     >>> desc = mx.io.DataDesc("data", (8, 3, 32, 32))
     >>> desc == ("data", (8, 3, 32, 32)), desc.layout
     (True, 'NCHW')
@@ -63,14 +74,24 @@ class DataBatch:
 
     Parameters
     ----------
-    data, label : list of NDArray
+    data : list of NDArray
+        Arrays of the data, in a list.
+    label : list of NDArray
+        Arrays of the labels, in a list.
     pad : int, optional
         How many samples at the end are there only to fill the batch.
     index : numpy.ndarray, optional
         Where the samples come from.
     bucket_key : optional
         Which bucket the batch belongs to, for `BucketingModule`.
-    provide_data, provide_label : list of DataDesc, optional
+    provide_data : list of DataDesc, optional
+        Names and shapes of the data.
+    provide_label : list of DataDesc, optional
+        Names and shapes of the labels.
+
+    >>> batch = mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.zeros(2)], pad=0)
+    >>> batch.data[0].shape
+    (2, 3)
     """
 
     def __init__(
@@ -105,6 +126,22 @@ class DataIter:
 
     A subclass overrides `next`, or else `iter_next`, `getdata`, `getlabel` and `getpad`; it has
     the properties ``provide_data`` and ``provide_label``, lists of `DataDesc`.
+
+    Parameters
+    ----------
+    batch_size
+        Number of samples in a batch.
+
+    >>> class Ones(mx.io.DataIter):
+    ...     provide_data, provide_label = [mx.io.DataDesc("data", (2, 3))], []
+    ...     count = 2
+    ...     def next(self):
+    ...         if not self.count:
+    ...             raise StopIteration
+    ...         self.count -= 1
+    ...         return mx.io.DataBatch([mx.nd.ones((2, 3))])
+    >>> len(list(Ones(batch_size=2)))
+    2
     """
 
     def __init__(self, batch_size: int = 0) -> None:

@@ -46,13 +46,19 @@ class Source(Protocol):
 
 
 class MXDataIter(DataIter):
-    """An iterator over a file; `CSVIter` and its like make one.
+    r"""An iterator over a file; `CSVIter` and its like make one.
 
     Parameters
     ----------
     handle : Source
         What gives the batches.
     data_name, label_name : str
+        Name of the data.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("data.csv").write_text("1\n")
+    >>> isinstance(mx.io.CSVIter(data_csv="data.csv", data_shape=(1,), batch_size=1), mx.io.MXDataIter)
+    True
     """
 
     def __init__(
@@ -171,21 +177,36 @@ def CSVIter(
     ctx: Device = "gpu",
     dtype: DType | None = None,
 ) -> RowBatches:
-    """Iterate over a CSV file: each line is a sample, its numbers in the order of `data_shape`.
+    r"""Iterate over a CSV file: each line is a sample, its numbers in the order of `data_shape`.
 
     Parameters
     ----------
     data_csv : str
+        File of the data.
     data_shape : tuple
         The shape of a sample.
     label_csv : str, optional
         A second file with the labels; without it they are 0.
     label_shape : tuple
+        Shape of a label.
     batch_size : int
+        Number of samples in a batch.
     round_batch : bool
-        Whether the last batch is filled from the beginning of the file, where the next epoch
-        goes on; else it is filled with samples of the batch before.
+        Whether the last batch is filled from the beginning of the file, where the next epoch goes
+        on; else it is filled with samples of the batch before.
+    prefetch_buffer
+        How many batches are made ahead.
+    ctx
+        Accepted for compatibility, without effect: batches are made on the CPU.
     dtype : {'float32', 'int32', 'int64'}, optional
+        Data type of the data; float32 by default.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("data.csv").write_text("1,2\n3,4\n")
+    >>> batch = next(mx.io.CSVIter(data_csv="data.csv", data_shape=(2,), batch_size=2))
+    >>> batch.data[0].asnumpy()
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
     """
     kind = _element_type("CSVIter", dtype, torch.float32, torch.int32, torch.int64)
 
@@ -223,7 +244,7 @@ def LibSVMIter(
     ctx: Device = "gpu",
     dtype: DType | None = None,
 ) -> RowBatches:
-    """Iterate over a LibSVM file; the data of a batch is a csr array.
+    r"""Iterate over a LibSVM file; the data of a batch is a csr array.
 
     Parameters
     ----------
@@ -234,9 +255,27 @@ def LibSVMIter(
     label_libsvm : str, optional
         A second file with the labels, as csr arrays; without it the labels of the first are taken.
     label_shape : tuple
+        Shape of a label.
     num_parts, part_index : int
         How many parts the samples are divided into, and which one is meant.
     batch_size : int
+        Number of samples in a batch.
+    round_batch
+        Whether the last batch is filled from the beginning of the file, where the next epoch goes
+        on.
+    prefetch_buffer
+        How many batches are made ahead.
+    ctx
+        Accepted for compatibility, without effect: batches are made on the CPU.
+    dtype
+        Data type of the data; only float32.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("data.txt").write_text("1 0:5\n0 2:7\n")
+    >>> batch = next(mx.io.LibSVMIter(data_libsvm="data.txt", data_shape=(3,), batch_size=2))
+    >>> batch.data[0].asnumpy()
+    array([[5., 0., 0.],
+           [0., 0., 7.]], dtype=float32)
     """
     _element_type("LibSVMIter", dtype, torch.float32)
     if not round_batch:
@@ -313,16 +352,36 @@ def MNISTIter(
 
     Parameters
     ----------
-    image, label : str
+    image : str
+        File of the images.
+    label : str
+        File of the labels.
     batch_size : int
+        Number of samples in a batch.
     shuffle : bool
         Whether the samples are shuffled, once, after `seed`.
     flat : bool
         Whether an image is a vector instead of (1, height, width).
+    seed
+        Seed of the order.
     silent : bool
         Whether nothing is logged.
     num_parts, part_index : int
         How many parts the samples are divided into, and which one is meant.
+    prefetch_buffer
+        How many batches are made ahead.
+    ctx
+        Accepted for compatibility, without effect: batches are made on the CPU.
+    dtype
+        Accepted for compatibility; batches are float32.
+
+    >>> import pathlib, struct
+    >>> _ = pathlib.Path("images").write_bytes(struct.pack(">iiii", 2051, 2, 2, 2) + bytes(8))
+    >>> _ = pathlib.Path("labels").write_bytes(struct.pack(">ii", 2049, 2) + bytes([3, 7]))
+    >>> settings = {"batch_size": 2, "shuffle": False, "silent": True}
+    >>> batch = next(mx.io.MNISTIter(image="images", label="labels", **settings))
+    >>> batch.data[0].shape, batch.label[0].asnumpy()
+    ((2, 1, 2, 2), array([3., 7.], dtype=float32))
     """
     _element_type("MNISTIter", dtype, torch.float32)
     if batch_size < 1:

@@ -105,48 +105,62 @@ def _image_record(
 
     Parameters
     ----------
+    path_imglist : str
+        A list file whose labels take the place of those in the records.
     path_imgrec : str
         The record file, or a folder of them, as `im2rec` makes it.
     path_imgidx : str
         Its index: parts then have equal numbers of records, and shuffling starts at once.
-    path_imglist : str
-        A list file whose labels take the place of those in the records.
-    data_shape : (channels, height, width)
-    batch_size : int
+    aug_seq
+        Name of the augmentation; only the default.
     label_width : int
         Number of labels of a picture.
-    dtype : {'float32', 'uint8', 'int8'}
-        Bytes are not normalized; of signed bytes only the mean is subtracted.
-    shuffle, seed : bool, int
-        Whether each epoch has its own order, and where these orders start.
-    num_parts, part_index : int
-        Read only this one of so many parts.
-    round_batch : bool
-        Fill the last batch from the next epoch, which then begins after that; else with zeros.
+    data_shape : (channels, height, width)
+        Channels, height and width of the pictures in a batch.
     preprocess_threads, prefetch_buffer : int
         How many threads decode, and how many batches are made ahead.
+    verbose
+        Whether to log what is opened.
+    num_parts, part_index : int
+        Read only this one of so many parts.
+    device_id
+        Accepted for compatibility, without effect.
+    shuffle_chunk_size
+        Accepted for compatibility: all records are shuffled.
+    shuffle_chunk_seed
+        Accepted for compatibility, without effect.
     seed_aug : int, optional
         The seed of all that is random in pictures; without it `mx.random.seed` decides.
+    shuffle, seed : bool, int
+        Whether each epoch has its own order, and where these orders start.
+    batch_size : int
+        Number of pictures in a batch.
+    round_batch : bool
+        Fill the last batch from the next epoch, which then begins after that; else with zeros.
+    ctx
+        Accepted for compatibility, without effect: batches are made on the CPU.
+    dtype : {'float32', 'uint8', 'int8'}
+        Bytes are not normalized; of signed bytes only the mean is subtracted.
     resize : int
         First resize the shorter edge to this.
-    max_rotate_angle, rotate, max_shear_ratio, fill_value : int, int, float, int
-        Turn by a random or a fixed angle in degrees, shear, and the colour of empty corners.
-    max_random_scale, min_random_scale, max_img_size, min_img_size : float
-        Scale at random, and limits of the size after it.
-    max_aspect_ratio, min_aspect_ratio : float
-        Width / height changes by up to the first, or lies between both.
-    pad : int
-        Add a border.
     rand_crop : bool
         Crop anywhere instead of in the middle.
-    max_crop_size, min_crop_size : int
-        Crop a square of random size and resize it.
     random_resized_crop, max_random_area, min_random_area : bool, float, float
         Crop a random part of the area and resize it.
+    max_rotate_angle, max_shear_ratio, rotate, fill_value : int, int, float, int
+        Turn by a random or a fixed angle in degrees, shear, and the colour of empty corners.
+    max_aspect_ratio, min_aspect_ratio : float
+        Width / height changes by up to the first, or lies between both.
+    max_crop_size, min_crop_size : int
+        Crop a square of random size and resize it.
+    max_random_scale, min_random_scale, max_img_size, min_img_size : float
+        Scale at random, and limits of the size after it.
     brightness, contrast, saturation, pca_noise, random_h, random_s, random_l : float or int
         How far colours may change.
     inter_method : int
         0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
+    pad : int
+        Add a border.
     mirror, rand_mirror : bool
         Mirror all pictures, or every other one.
     mean_img : str
@@ -160,6 +174,13 @@ def _image_record(
     -----
     `shuffle_chunk_size`, `shuffle_chunk_seed`, `device_id` and `ctx` change nothing: all records
     are shuffled, and batches are made on the CPU.
+
+    >>> picture = np.zeros((8, 8, 3), "uint8")
+    >>> with mx.recordio.MXRecordIO("a.rec", "w") as file:
+    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, 1.0, 0, 0), picture))
+    >>> batch = next(mx.io.ImageRecordIter(path_imgrec="a.rec", data_shape=(3, 8, 8), batch_size=1))
+    >>> batch.data[0].shape, batch.label[0].asnumpy()
+    ((1, 3, 8, 8), array([1.], dtype=float32))
     """
     given = locals()
     _check("ImageRecordIter", data_shape, batch_size, path_imgrec, aug_seq, "aug_default")
@@ -266,26 +287,128 @@ def _image_detection_record(
 
     Parameters
     ----------
+    path_imglist
+        List file whose labels take the place of those in the records.
     path_imgrec : str
         The record file, as `im2rec --pack-label` makes it.
+    aug_seq
+        Name of the augmentation; only the default.
     label_width : int
         Number of values in each label, or -1 if it differs.
+    data_shape
+        Channels, height and width of the pictures in a batch.
+    preprocess_threads
+        How many threads decode.
+    verbose
+        Whether to log what is opened.
+    num_parts
+        How many parts the samples are divided into.
+    part_index
+        Which one of the parts to read.
+    shuffle_chunk_size
+        Accepted for compatibility: all records are shuffled.
+    shuffle_chunk_seed
+        Accepted for compatibility, without effect.
     label_pad_width : int
         Room for so many values; by default as many as the longest label has.
+    label_pad_value
+        What fills the end of a label.
+    shuffle
+        Whether each epoch has its own order.
+    seed
+        Where these orders start.
+    batch_size
+        Number of pictures in a batch.
+    round_batch
+        Whether the last batch is filled from the beginning of the file, where the next epoch goes
+        on.
+    prefetch_buffer
+        How many batches are made ahead.
+    ctx
+        Accepted for compatibility, without effect: batches are made on the CPU.
+    dtype
+        Data type of the pictures; float32 by default.
+    resize
+        First resize the shorter edge to this.
     rand_crop_prob, rand_pad_prob, rand_mirror_prob : float
         How often a picture is cropped, put on a larger ground, mirrored.
     min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios : tuple
-        Size and form of crops; one value, or one for each of ``num_crop_sampler`` samplers.
-    min_crop_overlaps and the like : tuple
-        How much a crop and some object must cover each other.
+        Size and form of crops; one value, or one for each of ``num_crop_sampler`` samplers. How
+        much a crop and some object must cover each other.
+    min_crop_overlaps
+        Least intersection over union of a crop and some object.
+    max_crop_overlaps
+        Greatest intersection over union of a crop and some object.
+    min_crop_sample_coverages
+        Least part of a crop that some object covers.
+    max_crop_sample_coverages
+        Greatest part of a crop that some object covers.
+    min_crop_object_coverages
+        Least part of some object that a crop covers.
+    max_crop_object_coverages
+        Greatest part of some object that a crop covers.
+    num_crop_sampler
+        Number of samplers of crops, of which one is taken.
     crop_emit_mode, emit_overlap_thresh : {'center', 'overlap'}, float
         Drop objects whose centre is outside, or of which too little is inside.
+    max_crop_trials
+        How many crops each sampler tries.
+    max_pad_scale
+        Greatest size of the larger ground, in sizes of the picture.
+    max_random_hue
+        Greatest change of the hue.
+    random_hue_prob
+        How often the hue changes.
+    max_random_saturation
+        Greatest change of the saturation.
+    random_saturation_prob
+        How often the saturation changes.
+    max_random_illumination
+        Greatest change of the brightness.
+    random_illumination_prob
+        How often the brightness changes.
+    max_random_contrast
+        Greatest change of the contrast.
+    random_contrast_prob
+        How often the contrast changes.
+    fill_value
+        Color of empty places.
+    inter_method
+        0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
     resize_mode : {'force', 'shrink', 'fit'}
         Resize to ``data_shape``; or keep the form, never or also enlarging.
+    mean_img
+        File with the mean picture; it is computed and written if it is not there.
+    mean_r
+        Mean of the red channel, in ``(x - mean) * scale / std``.
+    mean_g
+        Mean of the green channel.
+    mean_b
+        Mean of the blue channel.
+    mean_a
+        Mean of the fourth channel.
+    std_r
+        Standard deviation of the red channel.
+    std_g
+        Standard deviation of the green channel.
+    std_b
+        Standard deviation of the blue channel.
+    std_a
+        Standard deviation of the fourth channel.
+    scale
+        Factor of the normalized picture.
 
     Notes
     -----
     Other parameters are as in `ImageRecordIter`.
+
+    >>> label = [2, 5, 0, 0.1, 0.1, 0.9, 0.9]  # header and object lengths, then class and corners
+    >>> picture = np.zeros((8, 8, 3), "uint8")
+    >>> with mx.recordio.MXRecordIO("a.rec", "w") as file:
+    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, label, 0, 0), picture))
+    >>> found = mx.io.ImageDetRecordIter(path_imgrec="a.rec", data_shape=(3, 8, 8), batch_size=1)
+    >>> next(found).label[0].shape
+    (1, 11)
     """
     given = locals()
     title = "ImageDetRecordIter"

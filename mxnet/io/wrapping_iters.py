@@ -45,7 +45,9 @@ class ResizeIter(_WholeBatches):
     Parameters
     ----------
     data_iter : DataIter
+        The other iterator.
     size : int
+        Number of batches in an epoch.
     reset_internal : bool
         Whether `reset` resets the other iterator too.
 
@@ -93,6 +95,7 @@ class PrefetchingIter(_WholeBatches):
     Parameters
     ----------
     iters : DataIter or list of DataIter
+        An iterator, or a list of iterators.
     rename_data, rename_label : list of dict, optional
         For each iterator, new names by old names.
 

@@ -27,7 +27,11 @@ __all__ = [
 
 
 class OperatorArguments(NamedTuple):
-    """How many arguments an operator has, their names and their types."""
+    """How many arguments an operator has, their names and their types.
+
+    >>> mx.operator.get_operator_arguments("Activation").narg
+    2
+    """
 
     narg: int
     names: list[str]
@@ -35,12 +39,21 @@ class OperatorArguments(NamedTuple):
 
 
 def get_all_registered_operators() -> list[str]:
-    """Return the names of all operators."""
+    """Return the names of all operators.
+
+    >>> "FullyConnected" in mx.operator.get_all_registered_operators()
+    True
+    """
     return registry.names()
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
     """Return the inputs and attributes of an operator.
+
+    Parameters
+    ----------
+    op_name
+        Name of the operator.
 
     >>> mx.operator.get_operator_arguments("Activation").names
     ['data', 'act_type']

@@ -15,7 +15,14 @@ props: dict[str, Callable[..., CustomOpProp]] = {}  # by the name that ``op_type
 
 
 class CustomOp:
-    """Computes a custom operator; define `forward`, and `backward` if it has a gradient."""
+    """Computes a custom operator; define `forward`, and `backward` if it has a gradient.
+
+    >>> class Double(mx.operator.CustomOp):
+    ...     def forward(self, is_train, req, in_data, out_data, aux):
+    ...         self.assign(out_data[0], req[0], in_data[0] * 2)
+    ...     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
+    """
 
     def forward(
         self,
@@ -56,9 +63,14 @@ class CustomOpProp:
 
     Parameters
     ----------
-    need_top_grad : whether backward uses the gradients of the outputs; False for losses.
+    need_top_grad
+        Whether backward uses the gradients of the outputs; False for losses.
 
-    The keyword arguments of the call reach ``__init__`` as text.
+    >>> class Sum(mx.operator.CustomOpProp):
+    ...     def list_arguments(self):
+    ...         return ["a", "b"]
+    >>> Sum().list_arguments()
+    ['a', 'b']
     """
 
     def __init__(self, need_top_grad: bool = True) -> None:
@@ -123,7 +135,23 @@ class CustomOpProp:
 
 
 def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]]:
-    """Register a `CustomOpProp` class under the name that ``op_type=`` asks for."""
+    """Register a `CustomOpProp` class under the name that ``op_type=`` asks for.
+
+    Parameters
+    ----------
+    reg_name
+        The name.
+
+    >>> class Triple(mx.operator.CustomOp):
+    ...     def forward(self, is_train, req, in_data, out_data, aux):
+    ...         self.assign(out_data[0], req[0], in_data[0] * 3)
+    >>> @mx.operator.register("triple_example")
+    ... class TripleProp(mx.operator.CustomOpProp):
+    ...     def create_operator(self, ctx, shapes, dtypes):
+    ...         return Triple()
+    >>> mx.nd.Custom(mx.nd.array([2]), op_type="triple_example").asnumpy()
+    array([6.], dtype=float32)
+    """
 
     def remember(prop_class: type[CustomOpProp]) -> type[CustomOpProp]:
         if not (inspect.isclass(prop_class) and issubclass(prop_class, CustomOpProp)):

@@ -16,7 +16,16 @@ _numbers = itertools.count()
 
 
 class PythonOp:
-    """Base of `NumpyOp` and `NDArrayOp`: an object that is the operator and its description."""
+    """Base of `NumpyOp` and `NDArrayOp`: an object that is the operator and its description.
+
+    Parameters
+    ----------
+    need_top_grad
+        Whether backward uses the gradients of the outputs; False for losses.
+
+    >>> mx.operator.PythonOp(need_top_grad=False).need_top_grad()
+    False
+    """
 
     def __init__(self, need_top_grad: bool = True) -> None:
         self.need_top_grad_ = need_top_grad
@@ -66,7 +75,16 @@ class PythonOp:
 
 
 class NumpyOp(PythonOp):
-    """An operator on NumPy arrays, which are to be filled in place."""
+    """An operator on NumPy arrays, which are to be filled in place.
+
+    Parameters
+    ----------
+    need_top_grad
+        Whether backward uses the gradients of the outputs; False for losses.
+
+    >>> issubclass(mx.operator.NumpyOp, mx.operator.PythonOp)
+    True
+    """
 
     @staticmethod
     def _converted(arrays: list[NDArray]) -> list:
@@ -74,7 +92,16 @@ class NumpyOp(PythonOp):
 
 
 class NDArrayOp(PythonOp):
-    """An operator on NDArrays, which are to be filled in place."""
+    """An operator on NDArrays, which are to be filled in place.
+
+    Parameters
+    ----------
+    need_top_grad
+        Whether backward uses the gradients of the outputs; False for losses.
+
+    >>> issubclass(mx.operator.NDArrayOp, mx.operator.PythonOp)
+    True
+    """
 
     def declare_backward_dependency(
         self, out_grad: Sequence[int], in_data: Sequence[int], out_data: Sequence[int]

@@ -46,10 +46,12 @@ def set_config(**kwargs: Any) -> None:
         Record how much memory arrays take.
     continuous_dump : bool
         Write the file at every stop, and not only when `dump` is called.
-    profile_api, dump_period, aggregate_stats : accepted; there is no C API to record, and
-        statistics are always at hand.
+    profile_api, dump_period, aggregate_stats
+        Accepted; there is no C API to record, and statistics are always at hand.
     profile_process : {'worker'}
         There are no server processes to record.
+
+    >>> mx.profiler.set_config(filename="profile.json", profile_all=True)
     """
     _check_process(kwargs.pop("profile_process", "worker"))
     for name, value in kwargs.items():
@@ -74,6 +76,15 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start recording with 'run', end it with 'stop'.
 
     Starting for the first time takes about a second, in which torch prepares its profiler.
+
+    Parameters
+    ----------
+    state
+        ``'run'`` or ``'stop'``.
+    profile_process
+        Accepted for compatibility: ``'worker'``.
+
+    >>> mx.profiler.set_state("stop")
     """
     _check_process(profile_process)
     if state not in _STATES:
@@ -108,12 +119,30 @@ def _stop() -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Leave out what follows, until `resume`."""
+    """Leave out what follows, until `resume`.
+
+    Parameters
+    ----------
+    profile_process
+        Accepted for compatibility: ``'worker'``.
+
+    >>> mx.profiler.pause()
+    >>> mx.profiler.resume()
+    """
     set_state("stop", profile_process)
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Record again after `pause`."""
+    """Record again after `pause`.
+
+    Parameters
+    ----------
+    profile_process
+        Accepted for compatibility: ``'worker'``.
+
+    >>> mx.profiler.pause()
+    >>> mx.profiler.resume()
+    """
     set_state("run", profile_process)
 
 
@@ -121,6 +150,16 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Write the trace to the file that `set_config` named; unless `finished`, go on recording.
 
     The file is JSON for chrome://tracing or https://ui.perfetto.dev.
+
+    Parameters
+    ----------
+    finished
+        Whether to stop recording.
+    profile_process
+        Accepted for compatibility: ``'worker'``.
+
+    >>> mx.profiler.set_config(filename="profile.json")
+    >>> mx.profiler.dump()
     """
     _check_process(profile_process)
     was_running = recording.running
@@ -157,10 +196,17 @@ def dumps(
 
     Parameters
     ----------
-    reset : whether to forget it all afterwards.
+    reset
+        Whether to forget it all afterwards.
     format : {'table', 'json'}
+        ``'table'`` or ``'json'``.
     sort_by : {'total', 'avg', 'min', 'max', 'count'}
-    ascending : whether the smallest comes first.
+        ``'total'``, ``'avg'``, ``'min'``, ``'max'`` or ``'count'``.
+    ascending
+        Whether the smallest comes first.
+
+    >>> isinstance(mx.profiler.dumps(), str)
+    True
     """
     if format not in ("table", "json"):
         raise AssertionError(
@@ -182,14 +228,34 @@ def dumps(
 
 
 def set_kvstore_handle(handle: Any) -> None:
-    """Accept a key-value store; there are no server processes to record through it."""
+    """Accept a key-value store; there are no server processes to record through it.
+
+    Parameters
+    ----------
+    handle
+        Accepted for compatibility, without effect.
+
+    >>> mx.profiler.set_kvstore_handle(None)
+    """
 
 
 # -- old spellings -----------------------------------------------------------------------------
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """Say what to record: 'symbolic' or 'all'. The old spelling of `set_config`."""
+    """Say what to record: 'symbolic' or 'all'. The old spelling of `set_config`.
+
+    Parameters
+    ----------
+    mode
+        What to record: ``'symbolic'`` or ``'all'``.
+    filename
+        Where `dump` writes the trace.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
+    >>> mx.profiler.profiler_set_config(mode="all", filename="profile.json")
+    """
     _tell_old("profiler_set_config", "set_config")
     if mode not in ("symbolic", "all"):
         raise KeyError(f"{mode!r} is no mode of the profiler: 'symbolic' or 'all'")
@@ -202,13 +268,29 @@ def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") 
 
 
 def profiler_set_state(state: str = "stop") -> None:
-    """Start or stop. The old spelling of `set_state`."""
+    """Start or stop. The old spelling of `set_state`.
+
+    Parameters
+    ----------
+    state
+        ``'run'`` or ``'stop'``.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
+    >>> mx.profiler.profiler_set_state("stop")
+    """
     _tell_old("profiler_set_state", "set_state")
     set_state(state)
 
 
 def dump_profile() -> None:
-    """Write the trace and stop. The old spelling of `dump`."""
+    """Write the trace and stop. The old spelling of `dump`.
+
+    >>> mx.profiler.set_config(filename="profile.json")
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
+    >>> mx.profiler.dump_profile()
+    """
     _tell_old("dump_profile", "dump")
     dump(True)
 

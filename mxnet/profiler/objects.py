@@ -18,6 +18,11 @@ MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "mar
 class Domain:
     """A group of marks: the category under which the trace shows them.
 
+    Parameters
+    ----------
+    name
+        The name that the trace shows.
+
     >>> str(Domain("loading"))
     'loading'
     """
@@ -76,6 +81,13 @@ class _Span:
 class Task(_Span):
     """A unit of work: all its passes are one row of the statistics.
 
+    Parameters
+    ----------
+    domain
+        The group that it belongs to.
+    name
+        The name that the trace shows.
+
     >>> with Task(Domain("loading"), "read"):
     ...     pass
     """
@@ -85,14 +97,34 @@ class Task(_Span):
 
 
 class Frame(_Span):
-    """One of many passes, as a frame of a film: shown apart from tasks."""
+    """One of many passes, as a frame of a film: shown apart from tasks.
+
+    Parameters
+    ----------
+    domain
+        The group that it belongs to.
+    name
+        The name that the trace shows.
+
+    >>> with Frame(Domain("loading"), "batch"):
+    ...     pass
+    """
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(name, f"{domain},frame")
 
 
 class Event(_Span):
-    """A stretch of time that belongs to no domain."""
+    """A stretch of time that belongs to no domain.
+
+    Parameters
+    ----------
+    name
+        The name that the trace shows.
+
+    >>> with Event("reading"):
+    ...     pass
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "event")
@@ -100,6 +132,15 @@ class Event(_Span):
 
 class Counter:
     """A number that changes; the trace shows it as a curve.
+
+    Parameters
+    ----------
+    domain
+        The group that it belongs to.
+    name
+        The name that the trace shows.
+    value
+        The first value.
 
     >>> counter = Domain("loading").new_counter("images", 3)
     >>> counter += 2
@@ -147,7 +188,17 @@ class Counter:
 
 
 class Marker:
-    """A point in time."""
+    """A point in time.
+
+    Parameters
+    ----------
+    domain
+        The group that it belongs to.
+    name
+        The name that the trace shows.
+
+    >>> Marker(Domain("loading"), "done").mark()
+    """
 
     def __init__(self, domain: Domain, name: str) -> None:
         self.name, self.domain = name, domain
@@ -184,7 +235,12 @@ def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
     Parameters
     ----------
     name : str
-    append_mode : whether the name goes behind those of the scopes around this one.
+        The name that the trace shows.
+    append_mode
+        Whether the name goes behind those of the scopes around this one.
+
+    >>> with mx.profiler.scope("encoder:"):
+    ...     y = mx.nd.ones(2) + 1
     """
     name = name if name.endswith(":") else f"{name}:"
     before = _names.prefix

@@ -29,6 +29,7 @@ def plot_network(
     Parameters
     ----------
     symbol : Symbol
+        The network.
     title : str
         The name of the drawing and of the file that ``view`` and ``render`` write.
     save_format : str
@@ -44,6 +45,11 @@ def plot_network(
     -----
     Needs the Python package ``graphviz``. Where the program ``dot`` is missing, ``render`` and
     ``view`` write an SVG of our own layout; `render_svg` does so without either.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> drawing = mx.viz.plot_network(net)
+    >>> "fc" in drawing.source
+    True
     """
     shown = picture(symbol, shape, dtype, hide_weights)
     drawing = _drawing_class()(name=title, format=save_format)

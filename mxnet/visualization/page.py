@@ -44,13 +44,19 @@ def render_html(
     Parameters
     ----------
     symbol : Symbol
-    path : the file to write.
+        The network.
+    path
+        The file to write.
     shape : dict of str to tuple, optional
         Shapes of the inputs; with them the page shows those of all results, and costs.
     params : dict of str to NDArray, optional
         Parameters and auxiliary states, for their histograms.
     title : str, optional
         What stands above the drawing; the name of the file by default.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> print(mx.viz.render_html(net, "net.html", shape={"data": (1, 3)}))
+    net.html
     """
     text = page_text(symbol, shape, params, title or Path(path).stem)
     with replacing(Path(path)) as file:

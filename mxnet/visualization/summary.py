@@ -52,15 +52,24 @@ def print_summary(
     Parameters
     ----------
     symbol : Symbol
+        The network.
     shape : dict of str to tuple, optional
         The shapes of the inputs; with them the table shows output shapes and all parameters.
     line_length : int
-    positions : where the columns end, as parts of the line or as numbers of characters.
+        Number of characters in a line.
+    positions
+        Where the columns end, as parts of the line or as numbers of characters.
 
     Notes
     -----
     Counts all trained inputs of every operator; MXNet 1.9.1 knew those of Convolution,
     FullyConnected, BatchNorm and Embedding, and showed 0 for the others.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> mx.viz.print_summary(net, shape={"data": (1, 3)}, line_length=60)  # doctest: +ELLIPSIS
+    ____...
+    Total params: 8
+    ____...
     """
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be Symbol")

@@ -39,10 +39,17 @@ def render_svg(
     Parameters
     ----------
     symbol : Symbol
-    path : the file to write.
+        The network.
+    path
+        The file to write.
     shape, dtype : dict, optional
         Shapes and types of the inputs; then arrows show those of the data.
-    hide_weights : whether to leave out weights, biases and the like.
+    hide_weights
+        Whether to leave out weights, biases and the like.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> print(mx.viz.render_svg(net, "net.svg"))
+    net.svg
     """
     text = svg_text(picture(symbol, shape, dtype, hide_weights))
     Path(path).write_text(text, encoding="utf-8")
