@@ -315,6 +315,10 @@ def get_symbol(x: NDArray) -> Any:
     ----------
     x
         The array.
+
+    >>> mx.autograd.get_symbol(mx.nd.ones(1))
+    Traceback (most recent call last):
+    mxnet.error.MXNetError: autograd.get_symbol: a recorded eager computation ...
     """
     raise MXNetError(
         "autograd.get_symbol: a recorded eager computation keeps torch's graph, which has no "

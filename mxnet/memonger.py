@@ -34,11 +34,16 @@ def search_plan(
 
     Parameters
     ----------
-    sym : Symbol, stays as it is.
-    ntrial : int, accepted for compatibility: all plans are compared.
-    type_dict : dict of data types by argument.
-    limit : int, megabytes that results may take; without it they are made as few as possible.
-    shapes : shapes of inputs, enough to infer all others.
+    sym : Symbol
+        The network; it stays as it is.
+    ntrial : int
+        Accepted for compatibility: all plans are compared.
+    type_dict : dict
+        Data types by argument.
+    limit : int
+        Megabytes that results may take; without it they are made as few as possible.
+    shapes
+        Shapes of inputs, enough to infer all others.
 
     >>> net = mx.sym.Variable("data")
     >>> for i in range(16):

@@ -117,10 +117,13 @@ class CudaKernel:
 
         Parameters
         ----------
-        args : arrays for pointers, numbers for the rest, in the order of the signature.
-        ctx : the GPU.
+        args
+            Arrays for pointers, numbers for the rest, in the order of the signature.
+        ctx
+            The GPU.
         grid_dims, block_dims : tuple of 3 int
-        shared_mem : bytes of dynamic shared memory.
+        shared_mem
+            Bytes of dynamic shared memory.
         """
         if ctx.device_type != "gpu":
             raise MXNetError(f"Cuda kernel can only be launched on GPU, not on {ctx}.")

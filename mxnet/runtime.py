@@ -16,6 +16,13 @@ __all__ = ["Feature", "Features", "feature_list"]
 class Feature:
     """A feature by name, and whether it is here.
 
+    Parameters
+    ----------
+    name
+        Name of the feature.
+    enabled
+        Whether it is here.
+
     >>> Feature("LAPACK", True)
     ✔ LAPACK
     """

@@ -50,6 +50,11 @@ def set_np_shape(active: bool) -> bool:
     In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
     mean "unknown".
 
+    Parameters
+    ----------
+    active
+        Whether to choose NumPy's meaning.
+
     >>> before = set_np_shape(True)
     >>> mx.nd.ones(()).shape, set_np_shape(before)
     ((), True)
@@ -71,6 +76,13 @@ def _set_np_array(active: bool) -> bool:
 def set_np(shape: bool = True, array: bool = True) -> None:
     """Choose both meanings at once; arrays of `mx.np` need NumPy's shapes.
 
+    Parameters
+    ----------
+    shape
+        Whether shapes have NumPy's meaning.
+    array
+        Whether blocks make arrays of `mx.np`.
+
     >>> set_np(shape=True, array=False)
     >>> is_np_shape()
     True
@@ -83,7 +95,13 @@ def set_np(shape: bool = True, array: bool = True) -> None:
 
 
 def reset_np() -> None:
-    """Go back to the classic meaning of shapes and to classic arrays."""
+    """Go back to the classic meaning of shapes and to classic arrays.
+
+    >>> mx.npx.set_np()
+    >>> mx.npx.reset_np()
+    >>> mx.util.is_np_array()
+    False
+    """
     set_np(shape=False, array=False)
 
 
@@ -99,6 +117,11 @@ def _scope(switch: Callable[[bool], bool], active: bool) -> Iterator[None]:
 def np_shape(active: bool = True) -> Any:
     """Return a scope in which shapes have NumPy's meaning, or with False the classic one.
 
+    Parameters
+    ----------
+    active
+        Whether to choose NumPy's meaning.
+
     >>> with np_shape():
     ...     mx.nd.zeros((0, 2)).shape
     (0, 2)
@@ -107,7 +130,17 @@ def np_shape(active: bool = True) -> Any:
 
 
 def np_array(active: bool = True) -> Any:
-    """Return a scope in which blocks make arrays of `mx.np`, or with False classic ones."""
+    """Return a scope in which blocks make arrays of `mx.np`, or with False classic ones.
+
+    Parameters
+    ----------
+    active
+        Whether to choose NumPy's meaning.
+
+    >>> with mx.util.np_array():
+    ...     mx.util.is_np_array()
+    True
+    """
     return _scope(_set_np_array, active)
 
 
@@ -146,6 +179,11 @@ def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
 def use_np_shape(func: Thing) -> Thing:
     """Run a function, or all methods of a class, with NumPy's meaning of shapes.
 
+    Parameters
+    ----------
+    func
+        The function, or the class.
+
     >>> @use_np_shape
     ... def one():
     ...     return mx.nd.ones(()).shape
@@ -156,17 +194,46 @@ def use_np_shape(func: Thing) -> Thing:
 
 
 def use_np_array(func: Thing) -> Thing:
-    """Run a function, or all methods of a class, with arrays of `mx.np`."""
+    """Run a function, or all methods of a class, with arrays of `mx.np`.
+
+    Parameters
+    ----------
+    func
+        The function, or the class.
+
+    >>> @mx.util.use_np_array
+    ... def uses_np():
+    ...     return mx.util.is_np_array()
+    >>> uses_np()
+    True
+    """
     return _decorated(func, "use_np_array", np_array)
 
 
 def use_np(func: Thing) -> Thing:
-    """Run a function, or all methods of a class, with NumPy's shapes and arrays of `mx.np`."""
+    """Run a function, or all methods of a class, with NumPy's shapes and arrays of `mx.np`.
+
+    Parameters
+    ----------
+    func
+        The function, or the class.
+
+    >>> @mx.util.use_np
+    ... def is_scalar():
+    ...     return mx.np.ones(()).shape == ()
+    >>> is_scalar()
+    True
+    """
     return use_np_shape(use_np_array(func))
 
 
 def set_module(module: str | None) -> Callable[[Thing], Thing]:
     """Say in which module a function or class is to be shown.
+
+    Parameters
+    ----------
+    module
+        Name of the module.
 
     >>> @set_module("mxnet.numpy")
     ... def example(): ...
@@ -203,6 +270,13 @@ _UFUNC_VALUES = {
 def np_ufunc_legal_option(key: str, value: Any) -> bool:
     """Return whether NumPy's universal functions take an argument with this value.
 
+    Parameters
+    ----------
+    key
+        Name of the argument.
+    value
+        Its value.
+
     >>> np_ufunc_legal_option("casting", "unsafe"), np_ufunc_legal_option("casting", "fast")
     (True, False)
     """
@@ -230,6 +304,11 @@ def _wrap_ufunc(func: Thing) -> Thing:
 def wrap_np_unary_func(func: Thing) -> Thing:
     """Let a function of one array take NumPy's further arguments, at their defaults only.
 
+    Parameters
+    ----------
+    func
+        The function, or the class.
+
     >>> @wrap_np_unary_func
     ... def double(x, out=None):
     ...     return 2 * x
@@ -240,7 +319,19 @@ def wrap_np_unary_func(func: Thing) -> Thing:
 
 
 def wrap_np_binary_func(func: Thing) -> Thing:
-    """Let a function of two arrays take NumPy's further arguments, at their defaults only."""
+    """Let a function of two arrays take NumPy's further arguments, at their defaults only.
+
+    Parameters
+    ----------
+    func
+        The function, or the class.
+
+    >>> @wrap_np_binary_func
+    ... def add(x1, x2, out=None):
+    ...     return x1 + x2
+    >>> add(1, 2, where=True)
+    3
+    """
     return _wrap_ufunc(func)
 
 
@@ -248,12 +339,28 @@ def wrap_np_binary_func(func: Thing) -> Thing:
 
 
 def getenv(name: str) -> str | None:
-    """Return an environment variable, or None."""
+    """Return an environment variable, or None.
+
+    Parameters
+    ----------
+    name
+        Name of the variable.
+
+    >>> mx.util.getenv("NO_SUCH_VARIABLE") is None
+    True
+    """
     return os.environ.get(name)
 
 
 def setenv(name: str, value: str | None) -> None:
     """Set an environment variable, for Python and for C libraries; None removes it.
+
+    Parameters
+    ----------
+    name
+        Name of the variable.
+    value
+        Its value; None removes it.
 
     >>> setenv("MY_SWITCH", "1")
     >>> getenv("MY_SWITCH"), setenv("MY_SWITCH", None)
@@ -266,12 +373,25 @@ def setenv(name: str, value: str | None) -> None:
 
 
 def get_gpu_count() -> int:
-    """Return how many GPUs can be used."""
+    """Return how many GPUs can be used.
+
+    >>> mx.util.get_gpu_count() == mx.context.num_gpus()
+    True
+    """
     return num_gpus()
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
-    """Return (free, total) bytes of a GPU's memory."""
+    """Return (free, total) bytes of a GPU's memory.
+
+    Parameters
+    ----------
+    gpu_dev_id
+        Number of the GPU.
+
+    >>> if mx.util.get_gpu_count():
+    ...     free, total = mx.util.get_gpu_memory(0)
+    """
     if not 0 <= gpu_dev_id < num_gpus() or not torch.cuda.is_available():
         raise MXNetError(
             f"get_gpu_memory({gpu_dev_id}): this machine has {num_gpus()} GPU(s) whose memory "
@@ -281,7 +401,16 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
 
 
 def get_cuda_compute_capability(ctx: Context) -> int:
-    """Return the compute capability of a GPU: 70 for sm_70."""
+    """Return the compute capability of a GPU: 70 for sm_70.
+
+    Parameters
+    ----------
+    ctx
+        The GPU.
+
+    >>> if mx.context.num_gpus():
+    ...     mx.util.get_cuda_compute_capability(mx.gpu(0))
+    """
     if ctx.device_type != "gpu":
         raise ValueError(
             f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}"

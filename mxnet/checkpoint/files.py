@@ -30,6 +30,11 @@ def steps(folder: Path) -> dict[int, Path]:
 def latest(folder: str | os.PathLike[str]) -> Path | None:
     """Return the newest checkpoint in a folder, or None.
 
+    Parameters
+    ----------
+    folder
+        The folder of the checkpoints.
+
     >>> mx.checkpoint.latest("no such folder") is None
     True
     """

@@ -12,7 +12,16 @@ __all__ = ["TrackedData", "track"]
 
 
 class TrackedData:
-    """Iterates over a loader and knows how far it is; see `track`."""
+    """Iterates over a loader and knows how far it is; see `track`.
+
+    Parameters
+    ----------
+    data
+        The loader.
+
+    >>> isinstance(mx.checkpoint.track([1, 2, 3]), mx.checkpoint.TrackedData)
+    True
+    """
 
     def __init__(self, data: Iterable) -> None:
         self._data = data
@@ -82,6 +91,11 @@ def track(data: Iterable) -> TrackedData:
     After `load`, the next iteration goes on with the batch that would have come: the order is
     drawn again from the random states at the beginning of the epoch, and batches that were handed
     out before are left out.
+
+    Parameters
+    ----------
+    data
+        The loader.
 
     >>> data = mx.checkpoint.track([1, 2, 3])
     >>> batches = iter(data)

@@ -24,7 +24,23 @@ VERSION = 1
 
 
 class Checkpoint(NamedTuple):
-    """What `load` found."""
+    """What `load` found.
+
+    Parameters
+    ----------
+    path
+        Where it was.
+    step
+        Its number.
+    extra
+        What `save` was given as `extra`.
+
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> _ = mx.checkpoint.save("run", step=7, net=net)
+    >>> type(mx.checkpoint.load("run", net=net)).__name__
+    'Checkpoint'
+    """
 
     path: Path
     step: int
@@ -58,12 +74,19 @@ def save(
     data : object with ``state_dict`` and ``load_state_dict``
         The position in the data; see `track`.
     metric : EvalMetric
+        Its sums and counts are kept.
     scaler : object
         A loss scaler of your own.
     extra : numbers, text, arrays and containers of them
         Whatever else the program needs, such as the epoch.
     keep : int
         How many checkpoints stay; older ones are removed.
+
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> path = mx.checkpoint.save("run", step=7, net=net, extra={"epoch": 1})
+    >>> mx.checkpoint.load("run", net=net).extra
+    {'epoch': 1}
     """
     if keep < 1:
         raise ValueError(f"keep is at least 1, got {keep}.")
@@ -101,6 +124,27 @@ def load(
     Give the same objects as to `save`, made in the same way. The random generators are restored,
     too. In a folder, a damaged checkpoint is reported by a warning and the one before it is used;
     without any, the result is None and nothing is changed.
+
+    Parameters
+    ----------
+    place
+        A checkpoint, or a folder of them.
+    net
+        The network.
+    trainer
+        The trainer.
+    data
+        What `track` returned.
+    metric
+        The metric.
+    scaler
+        A loss scaler of your own.
+
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> _ = mx.checkpoint.save("run", step=7, net=net)
+    >>> mx.checkpoint.load("run", net=net).step
+    7
     """
     path, state = _read_newest(local_path(place))
     if state is None:

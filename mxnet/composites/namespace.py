@@ -18,9 +18,12 @@ class OperatorNamespace:
 
     Parameters
     ----------
-    array_class : the class of its arrays or symbols.
-    make : returns the function of an operator.
-    is_symbolic : whether its arrays are symbols, whose shapes and values are not known yet.
+    array_class
+        The class of its arrays or symbols.
+    make
+        Returns the function of an operator.
+    is_symbolic
+        Whether its arrays are symbols, whose shapes and values are not known yet.
     """
 
     def __init__(

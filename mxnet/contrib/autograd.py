@@ -101,8 +101,10 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
     Parameters
     ----------
-    func : function of arrays.
-    argnum : the positions of the arguments to differentiate by; by default all.
+    func
+        Function of arrays.
+    argnum
+        The positions of the arguments to differentiate by; by default all.
 
     >>> f = mx.contrib.autograd.grad_and_loss(lambda x, y: x * y, argnum=0)
     >>> grads, loss = f(mx.nd.array([2.0]), mx.nd.array([5.0]))

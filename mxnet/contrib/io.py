@@ -18,8 +18,10 @@ class DataLoaderIter(DataIter):
     Parameters
     ----------
     loader : gluon.data.DataLoader
-    data_name, label_name : str, the names of the network's inputs.
-    dtype : str, what data and labels are cast to.
+    data_name, label_name : str
+        The names of the network's inputs.
+    dtype : str
+        What data and labels are cast to.
 
     >>> pairs = mx.gluon.data.ArrayDataset(mx.nd.ones((3, 4)), mx.nd.arange(3))
     >>> it = mx.contrib.io.DataLoaderIter(mx.gluon.data.DataLoader(pairs, batch_size=2))

@@ -17,8 +17,10 @@ class LogMetricsCallback:
 
     Parameters
     ----------
-    logging_dir : str, the folder of the event files.
-    prefix : str, put before the names of the metrics, to distinguish training from evaluation.
+    logging_dir : str
+        The folder of the event files.
+    prefix : str
+        Put before the names of the metrics, to distinguish training from evaluation.
     """
 
     def __init__(self, logging_dir: str, prefix: str | None = None) -> None:

@@ -14,11 +14,26 @@ __all__ = ["ConversionError", "Difference", "Report", "compare", "test_inputs"]
 
 
 class ConversionError(MXNetError, ArithmeticError):
-    """Both sides of a conversion disagree by more than the tolerance."""
+    """Both sides of a conversion disagree by more than the tolerance.
+
+    >>> issubclass(mx.convert.ConversionError, mx.base.MXNetError)
+    True
+    """
 
 
 class Difference(NamedTuple):
-    """The largest difference of one output: absolute, and in units of its largest number."""
+    """The largest difference of one output: absolute, and in units of its largest number.
+
+    Parameters
+    ----------
+    absolute
+        The absolute difference.
+    relative
+        The same in units of the largest number.
+
+    >>> Difference(absolute=0.5, relative=0.1).relative
+    0.1
+    """
 
     absolute: float
     relative: float
@@ -48,6 +63,17 @@ def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference:
 @dataclass
 class Report:
     """What was compared, and by how much both sides differ.
+
+    Parameters
+    ----------
+    target
+        What was converted to.
+    tolerance
+        Largest difference that passes.
+    path
+        The file that was written.
+    rows
+        What was compared, with the differences.
 
     >>> report = Report("onnx", 1e-5)
     >>> report.add("zeros", [Difference(0.0, 0.0)])

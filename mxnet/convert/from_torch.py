@@ -110,6 +110,15 @@ def read_state_dict(source: Any) -> dict[str, Tensor]:
     """Return a state dict from a mapping, a module, or a ``.safetensors``, ``.pth`` file.
 
     A pickled file is read by torch's restricted loader: it holds tensors only, or is refused.
+
+    Parameters
+    ----------
+    source
+        A mapping, a module, or the path of a file.
+
+    >>> import torch
+    >>> sorted(mx.convert.read_state_dict(torch.nn.Linear(3, 2)))
+    ['bias', 'weight']
     """
     if isinstance(source, nn.Module):
         return dict(source.state_dict())
@@ -146,6 +155,12 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
         Such as ``mx.gluon.model_zoo.vision.resnet18_v1()`` for torchvision's ``resnet18``.
     source : str, dict or torch.nn.Module
         A ``.pth`` or ``.safetensors`` file, a state dict, or a module.
+
+    >>> import torch
+    >>> net = mx.gluon.nn.Dense(2, in_units=3)
+    >>> net.initialize()
+    >>> mx.convert.load_torch_parameters(net, torch.nn.Linear(3, 2)) is net
+    True
     """
     state = read_state_dict(source)
     if safetensors_file.is_safetensors(source):

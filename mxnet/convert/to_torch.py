@@ -25,7 +25,11 @@ __all__ = ["UnsupportedTorch", "to_torch"]
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
-    """A node cannot be written with torch."""
+    """A node cannot be written with torch.
+
+    >>> issubclass(mx.convert.UnsupportedTorch, mx.base.MXNetError)
+    True
+    """
 
 
 @dataclass

@@ -30,7 +30,11 @@ def init(*_: Any, **__: Any) -> None:
 
 
 def shutdown() -> None:
-    """Leave the job, after all workers have come here."""
+    """Leave the job, after all workers have come here.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.shutdown()
+    """
     group = current_group()
     if group is not None:
         _reducers.pop(group, None)
@@ -38,7 +42,12 @@ def shutdown() -> None:
 
 
 def is_initialized() -> bool:
-    """Return whether this process has joined its job."""
+    """Return whether this process has joined its job.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.is_initialized()
+    True
+    """
     return current_group() is not None
 
 
@@ -50,44 +59,83 @@ def _group() -> Group:
 
 
 def rank() -> int:
-    """Return the number of this worker, from 0."""
+    """Return the number of this worker, from 0.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.rank()
+    0
+    """
     return _group().rank
 
 
 def size() -> int:
-    """Return the number of workers."""
+    """Return the number of workers.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.size()
+    1
+    """
     return _group().size
 
 
 def local_rank() -> int:
-    """Return the number of this worker among those of its host."""
+    """Return the number of this worker among those of its host.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.local_rank()
+    0
+    """
     return _group().local_rank
 
 
 def local_size() -> int:
-    """Return the number of workers on this host."""
+    """Return the number of workers on this host.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.local_size()
+    1
+    """
     return _group().local_size
 
 
 def cross_rank() -> int:
-    """Return the number of this host."""
+    """Return the number of this host.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.cross_rank()
+    0
+    """
     hosts = list(dict.fromkeys(_group().hosts))
     return hosts.index(_group().hosts[_group().rank])
 
 
 def cross_size() -> int:
-    """Return the number of hosts."""
+    """Return the number of hosts.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.cross_size()
+    1
+    """
     return len(set(_group().hosts))
 
 
 def is_homogeneous() -> bool:
-    """Return whether every host has the same number of workers."""
+    """Return whether every host has the same number of workers.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.is_homogeneous()
+    True
+    """
     hosts = _group().hosts
     return len({hosts.count(host) for host in hosts}) == 1
 
 
 def barrier() -> None:
-    """Wait for all workers."""
+    """Wait for all workers.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.barrier()
+    """
     _group().barrier()
 
 
@@ -123,7 +171,27 @@ def allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> NDArray:
-    """Average, or sum, an array in place over all workers, and return it."""
+    """Average, or sum, an array in place over all workers, and return it.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    average
+        Whether to average; else the sum is taken.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+    prescale_factor
+        Factor before the exchange.
+    postscale_factor
+        Factor after the exchange.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.allreduce_(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
     factor = _factor(average, prescale_factor, postscale_factor)
     _sum_in_place([_name("allreduce", name)], [tensor], factor)
     return tensor
@@ -138,6 +206,21 @@ def allreduce(
     postscale_factor: float = 1.0,
 ) -> NDArray:
     """Return the average, or the sum, of an array over all workers.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    average
+        Whether to average; else the sum is taken.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+    prescale_factor
+        Factor before the exchange.
+    postscale_factor
+        Factor after the exchange.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
@@ -155,7 +238,27 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[NDArray]:
-    """Average, or sum, arrays in place over all workers in one exchange, and return them."""
+    """Average, or sum, arrays in place over all workers in one exchange, and return them.
+
+    Parameters
+    ----------
+    tensors
+        The arrays.
+    average
+        Whether to average; else the sum is taken.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+    prescale_factor
+        Factor before the exchange.
+    postscale_factor
+        Factor after the exchange.
+
+    >>> mx.distributed.init()
+    >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
+    2
+    """
     prefix = _name("grouped_allreduce", name)
     factor = _factor(average, prescale_factor, postscale_factor)
     _sum_in_place([f"{prefix}.{i}" for i in range(len(tensors))], tensors, factor)
@@ -170,13 +273,47 @@ def grouped_allreduce(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[NDArray]:
-    """Return the averages, or the sums, of arrays over all workers in one exchange."""
+    """Return the averages, or the sums, of arrays over all workers in one exchange.
+
+    Parameters
+    ----------
+    tensors
+        The arrays.
+    average
+        Whether to average; else the sum is taken.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+    prescale_factor
+        Factor before the exchange.
+    postscale_factor
+        Factor after the exchange.
+
+    >>> mx.distributed.init()
+    >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
+    [(2,), (3,)]
+    """
     copies = [tensor.copy() for tensor in tensors]
     return grouped_allreduce_(copies, average, name, priority, prescale_factor, postscale_factor)
 
 
 def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> NDArray:
-    """Return the arrays of all workers, joined along their first dimension, which may differ."""
+    """Return the arrays of all workers, joined along their first dimension, which may differ.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.allgather(mx.nd.array([1, 2])).shape
+    (2,)
+    """
     parts = _group().gather_ragged(plain(tensor), _name("allgather", name))
     return wrap_plain(NDArray, torch.cat(parts), tensor._ctx)
 
@@ -184,7 +321,23 @@ def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> ND
 def broadcast_(
     tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
 ) -> NDArray:
-    """Overwrite an array by the one of a worker, and return it."""
+    """Overwrite an array by the one of a worker, and return it.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    root_rank
+        Number of the worker whose value all get.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.broadcast_(mx.nd.array([1]), root_rank=0).asnumpy()
+    array([1.], dtype=float32)
+    """
     _check_root(root_rank)
     _group().broadcast(plain(tensor), root_rank, _name("broadcast", name))
     return tensor
@@ -193,7 +346,23 @@ def broadcast_(
 def broadcast(
     tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
 ) -> NDArray:
-    """Return the array of a worker."""
+    """Return the array of a worker.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    root_rank
+        Number of the worker whose value all get.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.broadcast(mx.nd.array([1]), root_rank=0).asnumpy()
+    array([1.], dtype=float32)
+    """
     return broadcast_(tensor.copy(), root_rank, name, priority)
 
 
@@ -213,6 +382,14 @@ def alltoall(
         Its rows go to the workers in order.
     splits : list of int, optional
         How many rows go to each; by default the same number.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+    priority
+        Accepted for compatibility, without effect.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.alltoall(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
     """
     group, data = _group(), plain(tensor)
     counts = [len(data) // group.size] * group.size if splits is None else _counted(splits)
@@ -237,7 +414,21 @@ def _counted(splits: Any) -> list[int]:
 
 
 def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = None) -> Any:
-    """Return the object of a worker; it is pickled, as the workers of a job trust each other."""
+    """Return the object of a worker; it is pickled, as the workers of a job trust each other.
+
+    Parameters
+    ----------
+    obj
+        The object; anything that can be pickled.
+    root_rank
+        Number of the worker whose value all get.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.broadcast_object("settings")
+    'settings'
+    """
     _check_root(root_rank)
     group, what = _group(), _name("broadcast_object", name)
     data = pickle.dumps(obj) if group.rank == root_rank else b""
@@ -245,7 +436,19 @@ def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = Non
 
 
 def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
-    """Return the objects of all workers."""
+    """Return the objects of all workers.
+
+    Parameters
+    ----------
+    obj
+        The object; anything that can be pickled.
+    name
+        Accepted for compatibility: exchanges are matched by their order.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.allgather_object("me")
+    ['me']
+    """
     what = _name("allgather_object", name)
     return [pickle.loads(data) for data in _group().gather_bytes(pickle.dumps(obj), what)]
 
@@ -256,9 +459,14 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     Parameters
     ----------
     params : ParameterDict, or dict of Parameter or NDArray
+        Parameters: a `ParameterDict`, or a dict of parameters or arrays.
     root_rank : int
+        Number of the worker whose value all get.
     prefix : str, optional
         Accepted: names need not be unique.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.broadcast_parameters({"w": mx.nd.ones(2)})
     """
     if not isinstance(params, Mapping) and not hasattr(params, "items"):
         raise MXNetError(f"invalid params of type {type(params).__name__}: give a dict.")
@@ -296,6 +504,15 @@ def reduce_metric(metric: EvalMetric) -> EvalMetric:
     """Sum what a metric has counted over all workers, in place, and return it.
 
     Call it on all workers, once before `get`; after `reset` counting starts anew.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.reduce_metric(mx.metric.Accuracy()).name
+    'accuracy'
     """
     if isinstance(metric, CompositeEvalMetric):
         for part in metric.metrics:
@@ -310,17 +527,32 @@ def reduce_metric(metric: EvalMetric) -> EvalMetric:
 
 
 def mpi_threads_supported() -> bool:
-    """Return False: exchanges are torch's, not MPI's."""
+    """Return False: exchanges are torch's, not MPI's.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.mpi_threads_supported()
+    False
+    """
     return False
 
 
 def gloo_built() -> bool:
-    """Return whether torch has Gloo, which connects CPUs."""
+    """Return whether torch has Gloo, which connects CPUs.
+
+    >>> mx.distributed.init()
+    >>> isinstance(mx.distributed.gloo_built(), bool)
+    True
+    """
     return torch.distributed.is_gloo_available()
 
 
 def nccl_built() -> bool:
-    """Return whether torch has NCCL, which connects GPUs."""
+    """Return whether torch has NCCL, which connects GPUs.
+
+    >>> mx.distributed.init()
+    >>> isinstance(mx.distributed.nccl_built(), bool)
+    True
+    """
     return torch.distributed.is_nccl_available()
 
 

@@ -24,7 +24,11 @@ from .watch import Watch, WorkerFailed, describe_failure
 
 
 class Disagreement(MXNetError, ValueError):
-    """Workers of one job ask for different things at the same time."""
+    """Workers of one job ask for different things at the same time.
+
+    >>> issubclass(mx.distributed.Disagreement, mx.base.MXNetError)
+    True
+    """
 
 
 NOT_LAUNCHED = (

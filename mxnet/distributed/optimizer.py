@@ -21,6 +21,8 @@ class DistributedOptimizer(opt.Optimizer):
         It does the updates.
     gradient_predivide_factor : float
         Gradients are divided by it before they are summed, and the rest of the average after.
+    num_groups
+        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> optimizer = mx.distributed.DistributedOptimizer(mx.optimizer.SGD(learning_rate=0.1))

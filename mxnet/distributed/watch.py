@@ -25,7 +25,11 @@ LINGER = 30.0  # seconds for which the host of the rendezvous waits for the othe
 
 
 class WorkerFailed(MXNetError):
-    """Another worker was lost, raised an error, or does not come; the job cannot go on."""
+    """Another worker was lost, raised an error, or does not come; the job cannot go on.
+
+    >>> issubclass(mx.distributed.WorkerFailed, mx.base.MXNetError)
+    True
+    """
 
 
 class Watch:

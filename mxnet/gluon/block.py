@@ -43,8 +43,8 @@ class Block:
     ----------
     prefix : str
         What the names of parameters begin with; by default the class name and a number.
-    params : ParameterDict of another block
-        `ParameterDict` of another block, to share its parameters.
+    params : ParameterDict
+        Parameters of another block, to share them.
 
     >>> class Net(mx.gluon.Block):
     ...     def __init__(self, **kwargs):
@@ -161,7 +161,8 @@ class Block:
 
         Parameters
         ----------
-        select : str, a regular expression that the beginning of names must match, such as
+        select : str
+            A regular expression that the beginning of names must match, such as
             ``".*weight|.*bias"``.
         """
         self._check_containers()
@@ -197,10 +198,14 @@ class Block:
 
         Parameters
         ----------
-        init : Initializer, for parameters without their own.
-        ctx : Context or list of them, where the parameters shall be.
-        verbose : bool, log every one.
-        force_reinit : bool, also those that have values already.
+        init : Initializer
+            For parameters without their own.
+        ctx : Context or list of them
+            Where the parameters shall be.
+        verbose : bool
+            Log every one.
+        force_reinit : bool
+            Also those that have values already.
         """
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
@@ -223,7 +228,8 @@ class Block:
 
         Parameters
         ----------
-        deduplicate : bool, write shared parameters once.
+        deduplicate : bool
+            Write shared parameters once.
         """
         params = self._collect_params_with_prefix()
         if deduplicate:
@@ -257,11 +263,16 @@ class Block:
 
         Parameters
         ----------
-        ctx : where to; by default where the parameters are, or the CPU.
-        allow_missing : bool, leave parameters alone that the file has not.
-        ignore_extra : bool, leave out arrays that are no parameters here.
-        cast_dtype : bool, convert when types differ.
-        dtype_source : {'current', 'saved'}, whose type wins then.
+        ctx
+            Where to; by default where the parameters are, or the CPU.
+        allow_missing : bool
+            Leave parameters alone that the file has not.
+        ignore_extra : bool
+            Leave out arrays that are no parameters here.
+        cast_dtype : bool
+            Convert when types differ.
+        dtype_source : {'current', 'saved'}
+            Whose type wins then.
         """
         loaded = named_arrays(filename)
         params = self._collect_params_with_prefix()
@@ -405,7 +416,8 @@ class Block:
 
         Parameters
         ----------
-        monitor_all : bool, for the operators' inputs too.
+        monitor_all : bool
+            For the operators' inputs too.
         """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)

@@ -120,15 +120,16 @@ class HybridBlock(Block):
         Parameters
         ----------
         active : bool
-        backend : str, an engine that runs the graph in inference: ``"onnxruntime"``,
-            ``"openvino"``, ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given
-            shapes) or a name of `mx.executor.register_backend`. Its first result is checked
-            against our own. Names of MXNet's that fuse operators are accepted; their work is the
-            built-in executor's.
-        clear : bool, forget a graph traced before.
-        recompute : bool or "sublinear" or int, whether training keeps few results for backward
-            and computes the others again, or how many bytes it may keep; by default
-            ``MXNET_BACKWARD_DO_MIRROR`` decides.
+        backend : str
+            An engine that runs the graph in inference: ``"onnxruntime"``, ``"openvino"``,
+            ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name
+            of `mx.executor.register_backend`. Its first result is checked against our own. Names of
+            MXNet's that fuse operators are accepted; their work is the built-in executor's.
+        clear : bool
+            Forget a graph traced before.
+        recompute : bool or "sublinear" or int
+            Whether training keeps few results for backward and computes the others again, or how
+            many bytes it may keep; by default ``MXNET_BACKWARD_DO_MIRROR`` decides.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size :
             hints that MXNet takes; they do not change what is computed.
         """

@@ -102,12 +102,18 @@ class SymbolBlock(HybridBlock):
 
         Parameters
         ----------
-        symbol_file : str, the file ``*-symbol.json``.
-        input_names : str or list of str, the variables to feed.
-        param_file : str, the file ``*-0000.params``; without it, call `initialize`.
-        ctx : where the parameters shall be.
-        allow_missing : bool, accept parameters that the file has not.
-        ignore_extra : bool, accept arrays in it that are no parameters.
+        symbol_file : str
+            The file ``*-symbol.json``.
+        input_names : str or list of str
+            The variables to feed.
+        param_file : str
+            The file ``*-0000.params``; without it, call `initialize`.
+        ctx
+            Where the parameters shall be.
+        allow_missing : bool
+            Accept parameters that the file has not.
+        ignore_extra : bool
+            Accept arrays in it that are no parameters.
         """
         graph = symbol.load(os.fspath(symbol_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)

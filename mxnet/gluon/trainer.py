@@ -254,9 +254,11 @@ class Trainer:
 
         Parameters
         ----------
-        batch_size : int, gradients are divided by it.
-        ignore_stale_grad : bool, leave parameters alone that backward has not reached since the
-            last step, instead of raising UserWarning.
+        batch_size : int
+            Gradients are divided by it.
+        ignore_stale_grad : bool
+            Leave parameters alone that backward has not reached since the last step, instead of
+            raising UserWarning.
         """
         self._check_and_rescale_grad(self._scale / batch_size)
         self._prepare()

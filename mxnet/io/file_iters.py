@@ -57,7 +57,8 @@ class MXDataIter(DataIter):
 
     >>> import pathlib
     >>> _ = pathlib.Path("data.csv").write_text("1\n")
-    >>> isinstance(mx.io.CSVIter(data_csv="data.csv", data_shape=(1,), batch_size=1), mx.io.MXDataIter)
+    >>> numbers = mx.io.CSVIter(data_csv="data.csv", data_shape=(1,), batch_size=1)
+    >>> isinstance(numbers, mx.io.MXDataIter)
     True
     """
 

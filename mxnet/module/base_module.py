@@ -193,12 +193,15 @@ class BaseModule(Steps):
         train_data, eval_data : DataIter
         eval_metric, validation_metric : EvalMetric, str or list
             Metrics of training, and of `eval_data`; the second is the first by default.
-        epoch_end_callback : callable or list, called with (epoch, symbol, arg_params, aux_params).
-        batch_end_callback : callable or list, called with a `BatchEndParam`.
+        epoch_end_callback : callable or list
+            Called with (epoch, symbol, arg_params, aux_params).
+        batch_end_callback : callable or list
+            Called with a `BatchEndParam`.
         kvstore : str, KVStore or None
         optimizer : str or Optimizer
         optimizer_params : dict, or pairs
-        eval_end_callback, eval_batch_end_callback : callables, called with a `BatchEndParam`.
+        eval_end_callback, eval_batch_end_callback : callables
+            Called with a `BatchEndParam`.
         initializer : Initializer
         arg_params, aux_params : dict of NDArray
             First values; with `allow_missing` the others are initialized.
@@ -207,7 +210,8 @@ class BaseModule(Steps):
         begin_epoch, num_epoch : int
             First epoch, and the one to stop before.
         monitor : Monitor
-        sparse_row_id_fn : callable, see `prepare`.
+        sparse_row_id_fn : callable
+            See `prepare`.
         resume : str, optional
             Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is
             needed to go on: parameters, optimizer, random streams, position. If it is there,

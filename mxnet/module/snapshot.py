@@ -33,11 +33,14 @@ class Resuming:
     Parameters
     ----------
     module : BaseModule
-    prefix : where the file lies, or None.
-    every : number of batches after which the file is written, or None for only after epochs.
+    prefix
+        Where the file lies, or None.
+    every
+        Number of batches after which the file is written, or None for only after epochs.
     train_data : DataIter
     metric : EvalMetric
-    history : History, of the epochs that are done.
+    history : History
+        Of the epochs that are done.
     """
 
     def __init__(

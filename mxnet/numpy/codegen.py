@@ -36,7 +36,8 @@ class NumpyNamespace(OperatorNamespace):
 
     Parameters
     ----------
-    number : returns the attributes for a number as an operand.
+    number
+        Returns the attributes for a number as an operand.
     """
 
     def __init__(

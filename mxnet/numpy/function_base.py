@@ -14,9 +14,12 @@ def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
 
     Parameters
     ----------
-    indexing : {'xy', 'ij'}, Cartesian (default) or matrix order of the axes.
-    sparse : bool, whether axes of size 1 stay so.
-    copy : bool, accepted only as True.
+    indexing : {'xy', 'ij'}
+        Cartesian (default) or matrix order of the axes.
+    sparse : bool
+        Whether axes of size 1 stay so.
+    copy : bool
+        Accepted only as True.
 
     >>> x, y = mx.np.meshgrid(mx.np.arange(3), mx.np.arange(2))
     >>> x.shape

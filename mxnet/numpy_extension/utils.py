@@ -24,6 +24,19 @@ def save(file: str, arr: Any) -> None:
     """Write an array, a list of arrays, or a dict of them by name, to a file.
 
     NumPy semantics must be on (`npx.set_np()`): the file keeps scalars and sizes of 0.
+
+    Parameters
+    ----------
+    file
+        Path of the file.
+    arr
+        An array, a list of arrays, or a dict of arrays by name.
+
+    >>> mx.npx.set_np()
+    >>> mx.npx.save("one.params", [mx.np.ones(2)])
+    >>> mx.npx.load("one.params")[0].shape
+    (2,)
+    >>> mx.npx.reset_np()
     """
     if not (is_np_shape() and is_np_array()):
         raise ValueError(
@@ -46,6 +59,17 @@ def load(file: str) -> Any:
     """Read the arrays of a file: a list, or a dict by name.
 
     NumPy semantics must be on (`npx.set_np()`).
+
+    Parameters
+    ----------
+    file
+        Path of the file.
+
+    >>> mx.npx.set_np()
+    >>> mx.npx.save("one.params", {"w": mx.np.ones(2)})
+    >>> mx.npx.load("one.params")["w"].shape
+    (2,)
+    >>> mx.npx.reset_np()
     """
     if not (is_np_shape() and is_np_array()):
         raise ValueError(

@@ -40,6 +40,11 @@ GivenShape = Sequence[int | str | None]
 def get_operator_support(opset_version: int | None = None) -> list[str]:
     """Return the names of operators that can be exported for an opset, by default 13.
 
+    Parameters
+    ----------
+    opset_version
+        Version of ONNX's operators.
+
     >>> "Convolution" in mx.onnx.get_operator_support()
     True
     """

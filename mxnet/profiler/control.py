@@ -200,8 +200,8 @@ def dumps(
         Whether to forget it all afterwards.
     format : {'table', 'json'}
         ``'table'`` or ``'json'``.
-    sort_by : {'total', 'avg', 'min', 'max', 'count'}
-        ``'total'``, ``'avg'``, ``'min'``, ``'max'`` or ``'count'``.
+    sort_by
+        What to sort by: ``'total'``, ``'avg'``, ``'min'``, ``'max'`` or ``'count'``.
     ascending
         Whether the smallest comes first.
 

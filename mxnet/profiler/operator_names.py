@@ -16,8 +16,10 @@ class OperatorNames(Interpreter):
 
     Parameters
     ----------
-    eager : whether operators called on arrays are recorded.
-    graphs : whether the steps of prepared graphs are recorded.
+    eager
+        Whether operators called on arrays are recorded.
+    graphs
+        Whether the steps of prepared graphs are recorded.
     """
 
     def __init__(self, *, eager: bool, graphs: bool) -> None:

@@ -109,7 +109,8 @@ class BaseRNNCell:
         ----------
         func : callable
             Makes them: ``mx.sym.zeros``, ``mx.sym.Variable``, ...
-        kwargs : further arguments of it.
+        kwargs
+            Further arguments of it.
         """
         self._check_not_modified()
         states = []

@@ -123,10 +123,14 @@ def assert_almost_equal(
     a, b : NDArray, NumPy array or number
     rtol, atol : float or dict of dtype to float, optional
         By default those of the less exact data type of the two.
-    names : what to call them.
-    equal_nan : whether NaN equals NaN.
-    use_broadcast : whether shapes may differ as far as broadcasting allows.
-    mismatches : how many differences to print.
+    names
+        What to call them.
+    equal_nan
+        Whether NaN equals NaN.
+    use_broadcast
+        Whether shapes may differ as far as broadcasting allows.
+    mismatches
+        How many differences to print.
 
     >>> assert_almost_equal(mx.nd.ones((2,)), np.array([1.0, 1.00001]))
     """

@@ -36,7 +36,8 @@ def check_speed(
     Parameters
     ----------
     sym : Symbol
-    location : values of arguments by name; otherwise give shapes as keywords.
+    location
+        Values of arguments by name; otherwise give shapes as keywords.
     typ : {'whole', 'forward'}
         Forward and backward, or forward in prediction mode only.
     """
@@ -88,18 +89,26 @@ def check_consistency(
 
     Parameters
     ----------
-    sym : Symbol, or one for each entry of `ctx_list`.
+    sym : Symbol
+        Or one for each entry of `ctx_list`.
     ctx_list : list of dict
         Each has 'ctx', shapes of inputs by name, and perhaps 'type_dict'.
-    scale : the spread of random inputs.
-    grad_req : as in `Symbol.bind`; with 'null' only outputs are compared.
-    arg_params, aux_params : values to use instead of random ones, and instead of zeros.
+    scale
+        The spread of random inputs.
+    grad_req
+        As in `Symbol.bind`; with 'null' only outputs are compared.
+    arg_params, aux_params
+        Values to use instead of random ones, and instead of zeros.
     rtol, atol : float or dict of dtype to float, optional
         By default those of the less exact of the two that are compared.
-    raise_on_err : whether to raise, or only to print, what differs.
-    ground_truth : values to compare with; by default those of the most exact entry.
-    use_uniform : whether random inputs are uniform rather than normal.
-    rand_type : the type in which random inputs are made.
+    raise_on_err
+        Whether to raise, or only to print, what differs.
+    ground_truth
+        Values to compare with; by default those of the most exact entry.
+    use_uniform
+        Whether random inputs are uniform rather than normal.
+    rand_type
+        The type in which random inputs are made.
 
     Returns
     -------

@@ -52,11 +52,16 @@ def download(
     Parameters
     ----------
     url : str
-    fname : the name to store it under; by default the last part of the address.
-    dirname : the folder to store it in, made if it is not there.
-    overwrite : whether to download again what is there already.
-    retries : how often to try.
-    sha1_hash : what the content must hash to, optional.
+    fname
+        The name to store it under; by default the last part of the address.
+    dirname
+        The folder to store it in, made if it is not there.
+    overwrite
+        Whether to download again what is there already.
+    retries
+        How often to try.
+    sha1_hash
+        What the content must hash to, optional.
     """
     if retries < 0:
         raise AssertionError("Number of retries should be at least 0")
@@ -114,7 +119,8 @@ def download_model(
     Parameters
     ----------
     model_name : str
-    dst_dir : where the files are, or go to.
+    dst_dir
+        Where the files are, or go to.
     meta_info : dict of model name to ``{'symbol': url, 'params': url}``, optional
         A model that is not in it gives ``(None, 0)``.
     """

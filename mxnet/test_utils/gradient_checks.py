@@ -136,11 +136,16 @@ def check_symbolic_forward(
     Parameters
     ----------
     sym : Symbol
-    location : values of the arguments, in their order or by name.
-    expected : values of the outputs, in their order or by name.
-    rtol, atol : tolerances; by default those of the data type.
-    aux_states : values of the auxiliary states, in their order or by name.
-    dtype : the type of the arrays; 'asnumpy' keeps that of each value.
+    location
+        Values of the arguments, in their order or by name.
+    expected
+        Values of the outputs, in their order or by name.
+    rtol, atol
+        Tolerances; by default those of the data type.
+    aux_states
+        Values of the auxiliary states, in their order or by name.
+    dtype
+        The type of the arrays; 'asnumpy' keeps that of each value.
 
     >>> x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     >>> out = check_symbolic_forward(x + y, [np.ones(2), np.ones(2)], [2 * np.ones(2)])
@@ -178,14 +183,22 @@ def check_symbolic_backward(
     Parameters
     ----------
     sym : Symbol
-    location : values of the arguments, in their order or by name.
-    out_grads : gradients of the outputs, in their order or by name; None for loss operators.
-    expected : gradients of the arguments, in their order or by name (then perhaps only some).
-    rtol, atol : tolerances; by default those of the data type.
-    aux_states : values of the auxiliary states, in their order or by name.
-    grad_req : {'write', 'add', 'null'}, a list or a dict of them.
-    grad_stypes : storage types of gradients by name.
-    dtype : the type of the arrays; 'asnumpy' keeps that of each value.
+    location
+        Values of the arguments, in their order or by name.
+    out_grads
+        Gradients of the outputs, in their order or by name; None for loss operators.
+    expected
+        Gradients of the arguments, in their order or by name (then perhaps only some).
+    rtol, atol
+        Tolerances; by default those of the data type.
+    aux_states
+        Values of the auxiliary states, in their order or by name.
+    grad_req
+        {'write', 'add', 'null'}, a list or a dict of them.
+    grad_stypes
+        Storage types of gradients by name.
+    dtype
+        The type of the arrays; 'asnumpy' keeps that of each value.
 
     >>> x = mx.sym.Variable("x")
     >>> grads = check_symbolic_backward(x * 3, [np.ones(2)], [np.ones(2)], [3 * np.ones(2)])
@@ -294,13 +307,20 @@ def check_numeric_gradient(
     Parameters
     ----------
     sym : Symbol
-    location : values of the arguments, in their order or by name.
-    aux_states : values of the auxiliary states, in their order or by name.
-    numeric_eps : the step; by default that of the data type.
-    rtol, atol : tolerances; by default those of the data type.
-    grad_nodes : the arguments to check, by default all; a dict gives their grad_req.
-    use_forward_train : whether the differences are taken in training mode.
-    dtype : float16, float32 or float64.
+    location
+        Values of the arguments, in their order or by name.
+    aux_states
+        Values of the auxiliary states, in their order or by name.
+    numeric_eps
+        The step; by default that of the data type.
+    rtol, atol
+        Tolerances; by default those of the data type.
+    grad_nodes
+        The arguments to check, by default all; a dict gives their grad_req.
+    use_forward_train
+        Whether the differences are taken in training mode.
+    dtype
+        Float16, float32 or float64.
 
     >>> check_numeric_gradient(mx.sym.tanh(mx.sym.Variable("x")), [np.array([0.5, -1.0])])
     """

@@ -60,13 +60,19 @@ def rand_sparse_ndarray(
     ----------
     shape : tuple of int
     stype : {'csr', 'row_sparse'}
-    density : which part is not zero; random by default.
-    distribution : {'uniform', 'powerlaw'}; the latter, for csr, puts twice as many numbers in
-        each row as in the one before.
-    data_init : fill with this number instead of random ones.
-    rsp_indices : the rows that are there, for row_sparse.
-    modifier_func : applied to each number of a row_sparse array.
-    shuffle_csr_indices : whether columns within a row are out of order.
+    density
+        Which part is not zero; random by default.
+    distribution
+        {'uniform', 'powerlaw'}; the latter, for csr, puts twice as many numbers in each row as in
+        the one before.
+    data_init
+        Fill with this number instead of random ones.
+    rsp_indices
+        The rows that are there, for row_sparse.
+    modifier_func
+        Applied to each number of a row_sparse array.
+    shuffle_csr_indices
+        Whether columns within a row are out of order.
 
     Returns
     -------

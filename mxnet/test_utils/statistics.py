@@ -56,10 +56,14 @@ def chi_square_check(
 
     Parameters
     ----------
-    generator : makes a number of independent samples.
-    buckets : the values of a discrete distribution, or intervals (low, high) in ascending order.
-    probs : the probability of each bucket.
-    nsamples : how many to make.
+    generator
+        Makes a number of independent samples.
+    buckets
+        The values of a discrete distribution, or intervals (low, high) in ascending order.
+    probs
+        The probability of each bucket.
+    nsamples
+        How many to make.
 
     Returns
     -------
@@ -112,10 +116,14 @@ def verify_generator(
 
     Parameters
     ----------
-    generator, buckets, probs, nsamples : as for `chi_square_check`.
-    nrepeat : how often to test.
-    success_rate : which part of the tests has to succeed.
-    alpha : a test succeeds if its p value is above this.
+    generator, buckets, probs, nsamples
+        As for `chi_square_check`.
+    nrepeat
+        How often to test.
+    success_rate
+        Which part of the tests has to succeed.
+    alpha
+        A test succeeds if its p value is above this.
     """
     runs = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     values = [p for p, _, _ in runs]

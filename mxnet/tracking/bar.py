@@ -63,7 +63,8 @@ def progress(
         The number of items, if the iterable does not know it.
     show : bool, optional
         False shows nothing, True something even if ``MXNET_PROGRESS=off``.
-    options : as of `tqdm`.
+    options
+        As of `tqdm`.
 
     >>> sum(mx.progress([1, 2, 3], show=False))
     6

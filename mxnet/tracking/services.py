@@ -73,7 +73,8 @@ class WandbLogger(Logger):
     run : optional
         A run that was started by ``wandb.init``; it stays open. Without one, training starts and
         finishes its own.
-    options : as of ``wandb.init``, such as ``name``, ``config``, ``mode="offline"``.
+    options
+        As of ``wandb.init``, such as ``name``, ``config``, ``mode="offline"``.
     """
 
     def __init__(self, project: str | None = None, run: Any = None, **options: Any) -> None:
@@ -108,7 +109,8 @@ class MLflowLogger(Logger):
     ----------
     experiment : str, optional
         The experiment that a new run belongs to.
-    options : as of ``mlflow.start_run``, such as ``run_name``.
+    options
+        As of ``mlflow.start_run``, such as ``run_name``.
     """
 
     def __init__(self, experiment: str | None = None, **options: Any) -> None:

@@ -28,7 +28,8 @@ class Tracker:
 
     Parameters
     ----------
-    data : the training data; its number of batches and batch size are used if known.
+    data
+        The training data; its number of batches and batch size are used if known.
     show : bool, optional
         Whether to show progress; see `mx.progress`.
     loggers : Logger or list

@@ -69,9 +69,15 @@ def init(
     Parameters
     ----------
     target_dtype : "float16" or "bfloat16"
-    target_precision_ops : list of names of operators that shall run in it beside the usual ones.
-    conditional_fp32_ops : list of (operator, attribute, values) that shall run in float32.
-    fp32_ops : list of names of operators that shall run in float32 beside the usual ones.
+        ``'float16'`` or ``'bfloat16'``.
+    target_precision_ops
+        Names of operators that shall run in it beside the usual ones.
+    conditional_fp32_ops
+        Operator, attribute and values that shall run in float32.
+    fp32_ops
+        Names of operators that shall run in float32 beside the usual ones.
+
+    >>> mx.contrib.amp.init("bfloat16")  # doctest: +SKIP
     """
     global _amp_initialized
     target = target_dtype if isinstance(target_dtype, str) else dtypes.to_name(target_dtype)
@@ -113,7 +119,15 @@ def _check_trainer(optimizer_or_trainer: Any) -> Trainer:
 
 
 def init_trainer(optimizer_or_trainer: Trainer) -> None:
-    """Let a Trainer skip steps whose gradients overflow, and adapt the scale of the loss."""
+    """Let a Trainer skip steps whose gradients overflow, and adapt the scale of the loss.
+
+    Parameters
+    ----------
+    optimizer_or_trainer
+        The trainer.
+
+    >>> mx.contrib.amp.init_trainer(trainer)  # doctest: +SKIP
+    """
     global _loss_scaler
     if not _amp_initialized:
         raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
@@ -140,6 +154,16 @@ def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
     """Give the loss, or the list of losses, times the current scale, for `backward`.
 
     The Trainer divides the gradients by it again.
+
+    Parameters
+    ----------
+    loss
+        The loss, or a list of losses.
+    optimizer_or_trainer
+        The trainer.
+
+    >>> with mx.contrib.amp.scale_loss(loss, trainer) as scaled:  # doctest: +SKIP
+    ...     scaled.backward()
     """
     made = _check_trainer(optimizer_or_trainer)
     if not hasattr(made, "_amp_loss_scaler"):
@@ -152,7 +176,15 @@ def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
 
 
 def unscale(optimizer_or_trainer: Trainer) -> None:
-    """Divide the gradients by the scale of the loss now, to look at them before the step."""
+    """Divide the gradients by the scale of the loss now, to look at them before the step.
+
+    Parameters
+    ----------
+    optimizer_or_trainer
+        The trainer.
+
+    >>> mx.contrib.amp.unscale(trainer)  # doctest: +SKIP
+    """
     made = _check_trainer(optimizer_or_trainer)
     for param in made._params:
         if param.grad_req != "null":

@@ -39,12 +39,21 @@ def convert_symbol(
     Parameters
     ----------
     sym : Symbol
+        The symbol.
     target_dtype : "float16" or "bfloat16"
-    target_dtype_ops, fp32_ops : lists of operators in place of the usual ones.
-    conditional_fp32_ops : list of (operator, attribute, values) in place of the usual one.
-    excluded_sym_names : list of names of nodes that stay in 32 bits.
-    data_names : list of the inputs that are data; the others are parameters and get types.
-    cast_optional_params : bool, whether parameters that only 16-bit operators take become 16-bit.
+        ``'float16'`` or ``'bfloat16'``.
+    target_dtype_ops
+        Operators to run in 16 bits, in place of the usual ones.
+    fp32_ops
+        Operators to run in 32 bits, in place of the usual ones.
+    conditional_fp32_ops
+        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+    excluded_sym_names
+        Names of nodes that stay in 32 bits.
+    data_names : list of str
+        Inputs that are data; the others are parameters and get types.
+    cast_optional_params : bool
+        Whether parameters that only 16-bit operators take are cast now.
 
     >>> fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     >>> mx.contrib.amp.convert_symbol(fc, "bfloat16").get_internals().list_outputs()[:2]
@@ -145,10 +154,29 @@ def convert_model(
     Parameters
     ----------
     sym : Symbol
-    arg_params, aux_params : dicts of arrays, as a checkpoint has them.
-    cast_optional_params : bool, whether parameters that only 16-bit operators take are cast now.
-    target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names :
-        as in `convert_symbol`.
+        The symbol.
+    arg_params : dict of NDArray
+        Parameters by name.
+    aux_params : dict of NDArray
+        Auxiliary states by name.
+    target_dtype
+        ``'float16'`` or ``'bfloat16'``.
+    target_dtype_ops
+        Operators to run in 16 bits, in place of the usual ones.
+    fp32_ops
+        Operators to run in 32 bits, in place of the usual ones.
+    conditional_fp32_ops
+        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+    excluded_sym_names
+        Names of nodes that stay in 32 bits.
+    cast_optional_params : bool
+        Whether parameters that only 16-bit operators take are cast now.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((1, 2)), "fc_bias": mx.nd.ones(1)}
+    >>> symbol, arg_params, aux_params = mx.contrib.amp.convert_model(net, params, {})
+    >>> sorted(arg_params)
+    ['fc_bias', 'fc_weight']
     """
     if not isinstance(sym, Symbol):
         raise AssertionError("First argument to convert_model should be Symbol")
@@ -198,11 +226,31 @@ def convert_hybrid_block(
 
     Parameters
     ----------
-    block : HybridBlock that was hybridized and called once.
-    ctx : Context or list of Context, where the new parameters shall be; by default ``gpu(0)`` as
-        in MXNet, or ``cpu()`` on a machine without a GPU.
-    target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
-        cast_optional_params : as in `convert_symbol`.
+    block
+        A block that was hybridized and called once.
+    target_dtype
+        ``'float16'`` or ``'bfloat16'``.
+    target_dtype_ops
+        Operators to run in 16 bits, in place of the usual ones.
+    fp32_ops
+        Operators to run in 32 bits, in place of the usual ones.
+    conditional_fp32_ops
+        Operator, attribute and values to run in 32 bits, in place of the usual ones.
+    excluded_sym_names
+        Names of nodes that stay in 32 bits.
+    ctx : Context or list of Context
+        Device, or list of devices, of the new parameters; by default ``gpu(0)`` as in MXNet, or
+        ``cpu()`` on a machine without a GPU.
+    cast_optional_params
+        Whether parameters that only 16-bit operators take are cast now.
+
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> net.hybridize()
+    >>> _ = net(mx.nd.ones((1, 2)))
+    >>> half = mx.contrib.amp.convert_hybrid_block(net, "bfloat16", ctx=mx.cpu())
+    >>> half(mx.nd.ones((1, 2))).shape
+    (1, 1)
     """
     if not isinstance(block, HybridBlock):
         raise AssertionError("block input should be a HybridBlock")

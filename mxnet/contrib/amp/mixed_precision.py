@@ -30,10 +30,14 @@ class MixedPrecision(Interpreter):
 
     Parameters
     ----------
-    target : str, the 16-bit type.
-    precisions : operator -> the type its inputs shall have, or "widest".
-    conditional : operator -> rows (attribute, values) that ask for float32.
-    loss_scale : returns the current scale of the loss, or None.
+    target : str
+        The 16-bit type.
+    precisions
+        Operator -> the type its inputs shall have, or "widest".
+    conditional
+        Operator -> rows (attribute, values) that ask for float32.
+    loss_scale
+        Returns the current scale of the loss, or None.
     """
 
     covers_graphs = False  # a graph has its casts as nodes

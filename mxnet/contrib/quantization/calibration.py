@@ -20,6 +20,17 @@ class LayerOutputCollector:
     """Base class of collectors: `collect` sees each output, `ranges` says the thresholds.
 
     Subclasses passed as ``LayerOutputCollector=`` to `quantize_net_v2` calibrate in their own way.
+
+    Parameters
+    ----------
+    include_layer
+        Names of the outputs to collect; by default all.
+    logger
+        Where to log; by default nowhere.
+
+    >>> collectors = mx.contrib.quantization
+    >>> issubclass(collectors.LayerOutputMinMaxCollector, collectors.LayerOutputCollector)
+    True
     """
 
     def __init__(self, include_layer: Collection[str] | None = None, logger: Any = None) -> None:
@@ -42,6 +53,15 @@ class LayerOutputCollector:
 
 class LayerOutputMinMaxCollector(LayerOutputCollector):
     """Keep the smallest and the largest value of each output.
+
+    Parameters
+    ----------
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
+    include_layer
+        Names of the outputs to collect; by default all.
+    logger
+        Where to log; by default nowhere.
 
     >>> collector = mx.contrib.quantization.LayerOutputMinMaxCollector("int8")
     >>> collector.collect("fc_output", "FullyConnected", mx.nd.array([-1, 3]))
@@ -71,7 +91,20 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
 
 
 class LayerHistogramCollector(LayerOutputCollector):
-    """Keep a histogram of each output, and choose thresholds of least divergence."""
+    """Keep a histogram of each output, and choose thresholds of least divergence.
+
+    Parameters
+    ----------
+    num_bins
+        Number of bins of a histogram.
+    include_layer
+        Names of the outputs to collect; by default all.
+    logger
+        Where to log; by default nowhere.
+
+    >>> collector = mx.contrib.quantization.LayerHistogramCollector(num_bins=101)
+    >>> collector.collect("fc_output", "FullyConnected", mx.nd.array([-1, 3]))
+    """
 
     def __init__(
         self,
@@ -112,6 +145,19 @@ def combine_histogram(
 ) -> Histogram:
     """Return a histogram with the values of another array added; it grows by whole bins.
 
+    Parameters
+    ----------
+    old_hist
+        Counts, edges, least and greatest value, and threshold so far.
+    arr
+        The new values.
+    new_min
+        Their least.
+    new_max
+        Their greatest.
+    new_th
+        Their greatest absolute value.
+
     >>> old = np.array([1, 2, 3]), np.array([-3.0, -1, 1, 3]), -2, 2.5, 3.0
     >>> mx.contrib.quantization.combine_histogram(old, np.array([-4, 0.5, 5]), -4, 5, 5.0)[0]
     array([0, 1, 1, 3, 3, 0, 1])
@@ -133,6 +179,15 @@ def find_threshold(
     hist: np.ndarray, edges: np.ndarray, quantized_bins: int = QUANTIZED_BINS
 ) -> float:
     """Return the threshold whose clipped, quantized distribution diverges least from the histogram.
+
+    Parameters
+    ----------
+    hist
+        The histogram's counts.
+    edges
+        The edges of its bins.
+    quantized_bins
+        Number of values of the 8-bit type.
 
     >>> hist, edges = np.histogram(np.linspace(-1, 1, 9000), bins=801, range=(-1, 1))
     >>> 0.9 < mx.contrib.quantization.find_threshold(hist, edges) <= 1

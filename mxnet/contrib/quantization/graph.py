@@ -61,12 +61,18 @@ class Quantization:
 
     Parameters
     ----------
-    parameters : names of the variables that are quantized beforehand.
-    out_type : the type of quantized data, or "auto".
-    full : whether layers that only pass values on quantize their inputs as well.
-    fuse_relu : whether an activation after a layer is left to the layer's unsigned result.
-    excluded : names of nodes that stay as they are.
-    excluded_ops : names of operators that stay as they are.
+    parameters
+        Names of the variables that are quantized beforehand.
+    out_type
+        The type of quantized data, or "auto".
+    full
+        Whether layers that only pass values on quantize their inputs as well.
+    fuse_relu
+        Whether an activation after a layer is left to the layer's unsigned result.
+    excluded
+        Names of nodes that stay as they are.
+    excluded_ops
+        Names of operators that stay as they are.
     """
 
     parameters: Collection[str]

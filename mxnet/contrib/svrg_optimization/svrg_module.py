@@ -25,7 +25,8 @@ class SVRGModule(Module):
     ----------
     symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names,
         state_names, group2ctxs, compression_params : as for Module.
-    update_freq : int, how many epochs a snapshot lasts.
+    update_freq : int
+        How many epochs a snapshot lasts.
     """
 
     def __init__(

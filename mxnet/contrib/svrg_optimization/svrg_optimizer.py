@@ -26,9 +26,11 @@ class _SVRGOptimizer(Optimizer):
 
     Parameters
     ----------
-    default_optimizer : str or Optimizer, updates the weights.
-    kwargs : arguments of the default optimizer and of `Optimizer`; `param_idx2name` is needed,
-        because mean gradients are recognized by "full" in their names.
+    default_optimizer : str or Optimizer
+        Updates the weights.
+    kwargs
+        Arguments of the default optimizer and of `Optimizer`; `param_idx2name` is needed, because
+        mean gradients are recognized by "full" in their names.
     """
 
     def __init__(self, default_optimizer: str | Optimizer, **kwargs: Any) -> None:

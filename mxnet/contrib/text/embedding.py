@@ -37,6 +37,11 @@ _kinds: dict[str, type] = {}
 def register(embedding_cls: Class) -> Class:
     """Register a class of embeddings under its name in lower case, for `create`.
 
+    Parameters
+    ----------
+    embedding_cls
+        The class.
+
     >>> @mx.contrib.text.embedding.register
     ... class Letters(mx.contrib.text.embedding.CustomEmbedding): ...
     """
@@ -46,6 +51,11 @@ def register(embedding_cls: Class) -> Class:
 
 def create(embedding_name: str, **kwargs: Any) -> Any:
     """Return an embedding by the name of its class, made with the other arguments.
+
+    Parameters
+    ----------
+    embedding_name
+        Name of the class.
 
     >>> mx.contrib.text.embedding.create(
     ...     "glove", pretrained_file_name="vectors.txt")  # doctest: +ELLIPSIS
@@ -70,6 +80,11 @@ def get_pretrained_file_names(
     embedding_name: str | None = None,
 ) -> list[str] | dict[str, list[str]]:
     """Return the known file names of an embedding, or of all of them as a dict.
+
+    Parameters
+    ----------
+    embedding_name
+        Name of the class; None means all.
 
     >>> mx.contrib.text.embedding.get_pretrained_file_names("glove")[1]
     'glove.6B.50d.txt'
@@ -186,7 +201,8 @@ class _TokenEmbedding(vocab.Vocabulary):
         Parameters
         ----------
         tokens : str or list of str
-        lower_case_backup : bool, whether to look for the lower-case form of a missing token.
+        lower_case_backup : bool
+            Whether to look for the lower-case form of a missing token.
         """
         single = not isinstance(tokens, list)
         wanted = [tokens] if single else tokens
@@ -328,9 +344,15 @@ class GloVe(_PublishedEmbedding):
     Parameters
     ----------
     pretrained_file_name : str
-    embedding_root : str, a folder.
-    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
-    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+        Name of the file.
+    embedding_root : str
+        A folder.
+    init_unknown_vec
+        Function that makes the vector of the unknown token from `shape`.
+    vocabulary
+        If given, only its tokens are kept, in its order.
+
+    >>> words = mx.contrib.text.embedding.GloVe("glove.6B.50d.txt")  # doctest: +SKIP
     """
 
     pretrained_file_names = GLOVE
@@ -361,9 +383,15 @@ class FastText(_PublishedEmbedding):
     Parameters
     ----------
     pretrained_file_name : str
-    embedding_root : str, a folder.
-    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
-    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+        Name of the file.
+    embedding_root : str
+        A folder.
+    init_unknown_vec
+        Function that makes the vector of the unknown token from `shape`.
+    vocabulary
+        If given, only its tokens are kept, in its order.
+
+    >>> words = mx.contrib.text.embedding.FastText("wiki.simple.vec")  # doctest: +SKIP
     """
 
     pretrained_file_names = FASTTEXT
@@ -388,10 +416,20 @@ class CustomEmbedding(_TokenEmbedding):
     Parameters
     ----------
     pretrained_file_path : str
-    elem_delim : str, what stands between token and numbers.
+        Path of the file.
+    elem_delim : str
+        What stands between token and numbers.
     encoding : str
-    init_unknown_vec : function that makes the vector of the unknown token from `shape`.
-    vocabulary : Vocabulary; if given, only its tokens are kept, in its order.
+        Encoding of the file.
+    init_unknown_vec
+        Function that makes the vector of the unknown token from `shape`.
+    vocabulary
+        If given, only its tokens are kept, in its order.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("vectors.txt").write_text("a 1 2")
+    >>> mx.contrib.text.embedding.CustomEmbedding("vectors.txt").get_vecs_by_tokens("a").asnumpy()
+    array([1., 2.], dtype=float32)
     """
 
     def __init__(
@@ -414,7 +452,16 @@ class CompositeEmbedding(_TokenEmbedding):
     Parameters
     ----------
     vocabulary : Vocabulary
-    token_embeddings : embedding or list of embeddings.
+        The tokens, in order.
+    token_embeddings
+        An embedding, or a list of embeddings.
+
+    >>> import collections, pathlib
+    >>> _ = pathlib.Path("vectors.txt").write_text("a 1 2")
+    >>> one = mx.contrib.text.embedding.CustomEmbedding("vectors.txt")
+    >>> letters = mx.contrib.text.vocab.Vocabulary(collections.Counter("aa"))
+    >>> mx.contrib.text.embedding.CompositeEmbedding(letters, [one, one]).vec_len
+    4
     """
 
     def __init__(self, vocabulary: vocab.Vocabulary, token_embeddings: Any) -> None:

@@ -20,9 +20,12 @@ def count_tokens_from_str(
     Parameters
     ----------
     source_str : str
-    token_delim, seq_delim : str, regular expressions of what stands between tokens and sequences.
-    to_lower : bool, whether to count in lower case.
-    counter_to_update : Counter, which is added to and returned.
+    token_delim, seq_delim : str
+        Regular expressions of what stands between tokens and sequences.
+    to_lower : bool
+        Whether to count in lower case.
+    counter_to_update : Counter
+        A counter to add to and return.
 
     >>> mx.contrib.text.utils.count_tokens_from_str("a b \n a")
     Counter({'a': 2, 'b': 1})

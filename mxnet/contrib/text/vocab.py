@@ -14,11 +14,16 @@ class Vocabulary:
 
     Parameters
     ----------
-    counter : Counter of the tokens; without it there are only the special ones.
-    most_freq_count : int, at most how many tokens of the counter to take.
-    min_freq : int, how often a token must occur to be taken.
-    unknown_token : the token with the number 0, which stands for all that have none.
-    reserved_tokens : list of tokens to number in any case.
+    counter : Counter
+        How often each token occurs; without it there are only the special ones.
+    most_freq_count : int
+        At most how many tokens of the counter to take.
+    min_freq : int
+        How often a token must occur to be taken.
+    unknown_token
+        The token with the number 0, which stands for all that have none.
+    reserved_tokens
+        Tokens to number in any case.
 
     >>> from collections import Counter
     >>> vocab = mx.contrib.text.vocab.Vocabulary(Counter("abracadabra"), min_freq=2)

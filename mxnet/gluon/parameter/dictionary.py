@@ -219,12 +219,18 @@ class ParameterDict:
 
         Parameters
         ----------
-        ctx : where to; by default where the parameters are, or the CPU.
-        allow_missing : bool, leave parameters alone that the file has not.
-        ignore_extra : bool, leave out arrays that are no parameters here.
-        restore_prefix : str, put before the file's names.
-        cast_dtype : bool, convert when types differ.
-        dtype_source : {'current', 'saved'}, whose type wins then.
+        ctx
+            Where to; by default where the parameters are, or the CPU.
+        allow_missing : bool
+            Leave parameters alone that the file has not.
+        ignore_extra : bool
+            Leave out arrays that are no parameters here.
+        restore_prefix : str
+            Put before the file's names.
+        cast_dtype : bool
+            Convert when types differ.
+        dtype_source : {'current', 'saved'}
+            Whose type wins then.
         """
         loaded = named_arrays(filename)
         self.load_dict(

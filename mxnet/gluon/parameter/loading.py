@@ -26,10 +26,14 @@ def load_all(
 
     Parameters
     ----------
-    pairs : parameters with the arrays they get.
-    problems : what is wrong with the names.
-    source : what the arrays were read from, for messages.
-    ctx, cast_dtype, dtype_source : see `Block.load_parameters`.
+    pairs
+        Parameters with the arrays they get.
+    problems
+        What is wrong with the names.
+    source
+        What the arrays were read from, for messages.
+    ctx, cast_dtype, dtype_source
+        See `Block.load_parameters`.
     """
     problems = list(problems)
     for param, array in pairs:

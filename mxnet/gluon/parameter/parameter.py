@@ -165,10 +165,14 @@ class Parameter(ParameterArrays):
 
         Parameters
         ----------
-        init : Initializer, over the parameter's own.
-        ctx : Context or list of them; by default the current one.
-        default_init : Initializer, used if neither `init` nor the parameter has one.
-        force_reinit : bool, also when there are values already.
+        init : Initializer
+            Over the parameter's own.
+        ctx : Context or list of them
+            By default the current one.
+        default_init : Initializer
+            Used if neither `init` nor the parameter has one.
+        force_reinit : bool
+            Also when there are values already.
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
@@ -227,9 +231,12 @@ class Parameter(ParameterArrays):
 
         Parameters
         ----------
-        ctx : where to, if the parameter is nowhere yet.
-        cast_dtype : bool, convert when the types differ.
-        dtype_source : {'current', 'saved'}, whose type wins then.
+        ctx
+            Where to, if the parameter is nowhere yet.
+        cast_dtype : bool
+            Convert when the types differ.
+        dtype_source : {'current', 'saved'}
+            Whose type wins then.
         """
         self._check_loading(data, ctx, cast_dtype, dtype_source)
         if self._differs_in_dtype(data):

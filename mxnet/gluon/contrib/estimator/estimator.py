@@ -210,10 +210,12 @@ class Estimator:
 
         Parameters
         ----------
-        val_data : DataLoader of pairs (data, label).
-        batch_axis : int, the axis along which a batch is split over devices.
-        event_handlers : EventHandler or list; a MetricHandler and a LoggingHandler are added
-            unless they are among them.
+        val_data : DataLoader
+            Pairs (data, label).
+        batch_axis : int
+            The axis along which a batch is split over devices.
+        event_handlers : EventHandler or list
+            A MetricHandler and a LoggingHandler are added unless they are among them.
         """
         _check_loader(val_data)
         self._evaluations += 1
@@ -248,20 +250,27 @@ class Estimator:
 
         Parameters
         ----------
-        train_data : DataLoader of pairs (data, label).
-        val_data : DataLoader; if given, the network is validated after every epoch.
-        epochs, batches : int, how long to train; exactly one of the two is given.
+        train_data : DataLoader
+            Pairs (data, label).
+        val_data : DataLoader
+            If given, the network is validated after every epoch.
+        epochs, batches : int
+            How long to train; exactly one of the two is given.
         event_handlers : EventHandler or list; a StoppingHandler, GradientUpdateHandler,
             MetricHandler, LoggingHandler and, with val_data, a ValidationHandler are added
             unless they are among them.
-        batch_axis : int, the axis along which a batch is split over devices.
-        resume : str, a folder for checkpoints. They are written after every epoch; if there are
-            some already, training continues from the newest one, to the same result.
-        resume_every : int, the number of batches after which one is written inside epochs, too.
-        progress : bool, whether to show progress on stderr: a bar on a terminal or in a notebook,
-            a line a minute in a file. By default as ``MXNET_PROGRESS`` says.
-        loggers : Logger or list, where to write the metrics of each epoch, such as
-            ``mx.tracking.CSVLogger("run.csv")``.
+        batch_axis : int
+            The axis along which a batch is split over devices.
+        resume : str
+            A folder for checkpoints. They are written after every epoch; if there are some already,
+            training continues from the newest one, to the same result.
+        resume_every : int
+            The number of batches after which one is written inside epochs, too.
+        progress : bool
+            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line a
+            minute in a file. By default as ``MXNET_PROGRESS`` says.
+        loggers : Logger or list
+            Where to write the metrics of each epoch, such as ``mx.tracking.CSVLogger("run.csv")``.
 
         Returns
         -------

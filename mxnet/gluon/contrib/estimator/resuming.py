@@ -26,10 +26,14 @@ class Resuming:
     ----------
     estimator : Estimator
     train_data : DataLoader
-    handlers : the event handlers of this training.
-    history : History, of the epochs that are done.
-    folder : where checkpoints are, or None.
-    every : the number of batches between checkpoints inside an epoch, or None.
+    handlers
+        The event handlers of this training.
+    history : History
+        Of the epochs that are done.
+    folder
+        Where checkpoints are, or None.
+    every
+        The number of batches between checkpoints inside an epoch, or None.
     """
 
     def __init__(
