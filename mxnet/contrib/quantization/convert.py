@@ -52,6 +52,38 @@ def quantize_graph(
 
     Feed the collector with the outputs named in its ``include_layer``, then call `calib_graph`.
     The parameters are those of `quantize_model`.
+
+    Parameters
+    ----------
+    sym
+        Symbol of the float model.
+    arg_params
+        Parameters by name.
+    aux_params
+        Auxiliary states by name.
+    ctx
+        Device of the calibration.
+    excluded_sym_names
+        Names of nodes that stay in float32.
+    excluded_op_names
+        Names of operators that stay in float32.
+    calib_mode
+        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
+        calibration data) or ``'entropy'`` (thresholds of least divergence).
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
+    quantize_mode
+        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+    quantize_granularity
+        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has a range of its own.
+    LayerOutputCollector
+        A collector of your own, in place of `calib_mode`.
+    logger
+        Passed to collectors.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
+    >>> symbol, args, aux, collector = mx.contrib.quantization.quantize_graph(net, params, {})
     """
     quantized, args = _quantize(
         sym,
@@ -79,7 +111,35 @@ def calib_graph(
     quantized_dtype: str = "int8",
     logger: Any = None,
 ) -> tuple[Symbol, Arrays, Arrays]:
-    """Return the symbol with the ranges that a collector has seen, and its parameters."""
+    """Return the symbol with the ranges that a collector has seen, and its parameters.
+
+    Parameters
+    ----------
+    qsym
+        The quantized symbol.
+    arg_params
+        Parameters by name.
+    aux_params
+        Auxiliary states by name.
+    collector
+        What `quantize_graph` returned.
+    calib_mode
+        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
+        calibration data) or ``'entropy'`` (thresholds of least divergence).
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
+    logger
+        Passed to collectors.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
+    >>> symbol, args, aux, collector = mx.contrib.quantization.quantize_graph(
+    ...     net, params, {}, calib_mode="naive")
+    >>> for name in collector.include_layer:
+    ...     collector.collect(name, "FullyConnected", mx.nd.array([-1, 3]))
+    >>> symbol, args, aux = mx.contrib.quantization.calib_graph(
+    ...     symbol, args, aux, collector, calib_mode="naive")
+    """
     if _check("calib_mode", calib_mode, MODES) == "none":
         return qsym, arg_params, aux_params
     finish = getattr(collector, "post_collect", None)
@@ -108,19 +168,35 @@ def quantize_model(
 
     Parameters
     ----------
-    sym, arg_params, aux_params : the float model.
-    data_names, label_names : its inputs that are data and labels.
-    ctx : where calibration runs.
-    excluded_sym_names, excluded_op_names : nodes and operators that stay in float32.
-    calib_mode : "none" (ranges are found in every run), "naive" (the smallest and largest values
-        of the calibration data) or "entropy" (thresholds of least divergence).
-    calib_data : DataIter, DataLoader, or iterable of batches; needed unless `calib_mode` is "none".
-    num_calib_examples : how many examples to look at; by default all.
-    quantized_dtype : "int8", "uint8", or "auto": unsigned where nothing is negative.
-    quantize_mode : "smart", or "full": pooling and the like quantize float inputs as well.
-    quantize_granularity : "tensor-wise", or "channel-wise": each filter of a layer has a range of
-        its own, which MXNet 1.9.1 does not read from files.
-    logger : not used by these modes but passed to collectors.
+    sym, arg_params, aux_params
+        The float model.
+    data_names, label_names
+        Its inputs that are data and labels.
+    ctx
+        Where calibration runs.
+    excluded_sym_names, excluded_op_names
+        Nodes and operators that stay in float32.
+    calib_mode
+        "none" (ranges are found in every run), "naive" (the smallest and largest values of the
+        calibration data) or "entropy" (thresholds of least divergence).
+    calib_data
+        An iterator, a loader, or batches; needed unless `calib_mode` is "none".
+    num_calib_examples
+        How many examples to look at; by default all.
+    quantized_dtype
+        "int8", "uint8", or "auto": unsigned where nothing is negative.
+    quantize_mode
+        "smart", or "full": pooling and the like quantize float inputs as well.
+    quantize_granularity
+        "tensor-wise", or "channel-wise": each filter of a layer has a range of its own, which MXNet
+        1.9.1 does not read from files.
+    logger
+        Not used by these modes but passed to collectors.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
+    >>> symbol, arg_params, aux_params = mx.contrib.quantization.quantize_model(
+    ...     net, params, {}, label_names=None, calib_mode="none")
     """
     quantized, args, aux, collector = quantize_graph(
         sym, arg_params, aux_params, ctx, excluded_sym_names, excluded_op_names, calib_mode,
@@ -138,6 +214,22 @@ def quantize_model_mkldnn(
     """Like `quantize_model`, with batch normalizations folded into convolutions first.
 
     The other parameters are those of `quantize_model`.
+
+    Parameters
+    ----------
+    sym
+        Symbol of the float model.
+    arg_params
+        Parameters by name.
+    aux_params
+        Auxiliary states by name.
+    args
+        Further arguments of `quantize_model`.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
+    >>> symbol, arg_params, aux_params = mx.contrib.quantization.quantize_model_mkldnn(
+    ...     net, params, {}, label_names=None, calib_mode="none")
     """
     heads, arguments, auxiliary = fold_batch_norm(sym._graph, arg_params, aux_params)
     return quantize_model(type(sym)(heads), arguments, auxiliary, *args, **kwargs)
@@ -212,14 +304,34 @@ def quantize_net_v2(
 
     Parameters
     ----------
-    network : an initialized HybridBlock; it is not changed.
-    exclude_layers, exclude_layers_match : names of layers, and parts of or wildcards for names,
-        that stay in float32.
-    exclude_operators : names of operators that stay in float32.
-    data_shapes : list of shapes or DataDesc, if there is no `calib_data`.
-    LayerOutputCollector : a collector of your own in place of `calib_mode`'s.
-    quantized_dtype, quantize_mode, quantize_granularity, calib_data, calib_mode,
-        num_calib_examples, ctx, logger : as in `quantize_model`.
+    network
+        An initialized HybridBlock; it is not changed.
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
+    quantize_mode
+        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+    quantize_granularity
+        ``'tensor-wise'``, or ``'channel-wise'``: each filter of a layer has a range of its own.
+    exclude_layers, exclude_layers_match
+        Names of layers, and parts of or wildcards for names, that stay in float32.
+    exclude_operators
+        Names of operators that stay in float32.
+    calib_data
+        An iterator, a loader, or batches; needed unless `calib_mode` is ``'none'``.
+    data_shapes : list of shapes or DataDesc
+        Shapes of the inputs, if there is no `calib_data`.
+    calib_mode
+        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
+        calibration data) or ``'entropy'`` (thresholds of least divergence).
+    num_calib_examples
+        How many samples to calibrate on; by default all.
+    ctx
+        Device of the calibration.
+    LayerOutputCollector
+        A collector of your own in place of `calib_mode`'s. num_calib_examples, ctx, logger : as in
+        `quantize_model`.
+    logger
+        Passed to collectors.
 
     >>> net = mx.gluon.nn.Dense(3, in_units=4)
     >>> net.initialize()
@@ -251,7 +363,42 @@ def quantize_net(
     ctx: Context = CPU,
     logger: Any = None,
 ) -> SymbolBlock:
-    """Like `quantize_net_v2`, without its last choices."""
+    """Like `quantize_net_v2`, without its last choices.
+
+    Parameters
+    ----------
+    network
+        An initialized hybrid block; it is not changed.
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
+    quantize_mode
+        ``'smart'``, or ``'full'``: pooling and the like quantize float inputs as well.
+    exclude_layers
+        Names of layers that stay in float32.
+    exclude_layers_match
+        Parts of names, or wildcards, of layers that stay in float32.
+    exclude_operators
+        Names of operators that stay in float32.
+    calib_data
+        An iterator, a loader, or batches; needed unless `calib_mode` is ``'none'``.
+    data_shapes
+        Shapes of the inputs, if there is no `calib_data`.
+    calib_mode
+        ``'none'`` (ranges are found in every run), ``'naive'`` (smallest and largest values of the
+        calibration data) or ``'entropy'`` (thresholds of least divergence).
+    num_calib_examples
+        How many samples to calibrate on; by default all.
+    ctx
+        Device of the calibration.
+    logger
+        Passed to collectors.
+
+    >>> net = mx.gluon.nn.Dense(2, in_units=4)
+    >>> net.initialize()
+    >>> small = mx.contrib.quantization.quantize_net(net, "int8", data_shapes=[(1, 4)])
+    >>> small(mx.nd.ones((1, 4))).shape
+    (1, 2)
+    """
     return quantize_net_v2(
         network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers,
         exclude_layers_match, exclude_operators, calib_data, data_shapes, calib_mode,
