@@ -127,6 +127,7 @@ FOLDERS = {
         "in_data_locs": "Positions of the sliced arrays among the inputs of the body.",
         "remain_locs": "Positions of the arrays that every step reads whole.",
         "max_iterations": "Largest number of steps; outputs are padded to it.",
+        "pad_outputs": "Whether outputs are padded with zeros to `max_iterations` steps.",
         "cond_input_locs": "Positions, among the inputs, of what the condition reads.",
         "func_input_locs": "Positions, among the inputs, of what the body reads.",
         "func_var_locs": "Positions, among the body's inputs, of the loop variables.",
