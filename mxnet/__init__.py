@@ -5,7 +5,7 @@
 array([2., 2.], dtype=float32)
 """
 
-from . import absent, memory
+from . import absent, memory, tracebacks
 from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
@@ -57,6 +57,7 @@ from .util import (
 )
 
 companions.install()
+tracebacks.install()
 star_imports.complete()
 memory.collect_again()
 kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

@@ -118,8 +118,7 @@ VARIABLES = {
             bool,
             False,
             "Show the frames of MXNext and PyTorch, and the original errors of kernels, in "
-            "tracebacks of errors inside Gluon blocks. Otherwise only the user's lines are shown "
-            "(Python 3.11 and newer).",
+            "tracebacks. Otherwise only the user's lines are shown.",
         ),
         Variable(
             "MXNET_SAFE_ACCUMULATION",

@@ -227,7 +227,7 @@ def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
         except MXNetError as error:
             problems.append(str(error))
     if problems:
-        listed = "; ".join(problems)
+        listed = "; ".join(problem.rstrip(".") for problem in problems)
         raise MXNetError(f"{path!r} is of another network, and nothing was changed: {listed}.")
     for name, copies in arrays.items():
         params[name]._load_init(copies[0], None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,6 +113,11 @@ def as_model(
         symbol, arrays, names, order = _traced(model, shapes)
         title = type(model).__name__
     else:
+        if not isinstance(model, Symbol | str | os.PathLike):
+            raise InvalidType(
+                "a model is a HybridBlock, a Symbol or the path of a symbol's JSON file, not a "
+                f"{type(model).__name__}."
+            )
         if params is None:
             raise InvalidValue("the parameters of a symbol are needed: give params=...")
         symbol, arrays, title, order = load_symbol(model), load_parameters(params), "Model", None

@@ -187,7 +187,8 @@ def _shape(shape: Sequence[int]) -> bytes:
 def _device_and_type(tensor: Tensor) -> bytes:
     if tensor.dtype not in BY_TORCH:
         known = ", ".join(row.name for row in BY_TORCH.values())
-        raise DTypeError(f"Arrays of {tensor.dtype} cannot be saved; MXNet's types are {known}.")
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise DTypeError(f"Arrays of {kind} cannot be saved; MXNet's types are {known}.")
     on_gpu = tensor.device.type == "cuda"
     device = (GPU, tensor.device.index or 0) if on_gpu else (CPU, 0)
     return struct.pack("<iii", *device, BY_TORCH[tensor.dtype].code)

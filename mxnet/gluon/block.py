@@ -22,7 +22,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from ..visualization.notebook import block_html
 from .block_scope import _BlockScope
-from .error_report import SetByInit, report_failure, uninitialized
+from .error_report import SetByInit, report_failure, uninitialized, unknown_option
 from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know it from here)
 from .nesting import regroup as _regroup  # noqa: F401 (likewise)
 from .parameter import Parameter, ParameterDict, ParameterError
@@ -61,7 +61,11 @@ class Block:
 
     _children = SetByInit()  # pyright: ignore[reportAssignmentType]
 
-    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+    def __init__(
+        self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any
+    ) -> None:
+        if unknown:
+            raise unknown_option(type(self), next(iter(unknown)))
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
@@ -292,6 +296,11 @@ class Block:
         ctx, allow_missing, ignore_extra, cast_dtype, dtype_source = rest
         mine = self.collect_params()
         full = any(without_kind(name) in mine for name in loaded)
+        if not full and not any(self.prefix + without_kind(name) in mine for name in loaded):
+            params = self._collect_params_with_prefix()
+            names = (loaded, params, filename, allow_missing, ignore_extra)
+            load_all([], self._compare_names(*names), f"file '{filename}'", ctx, False, "current")
+            return
         mine.load_dict(
             loaded,
             ctx,
@@ -446,7 +455,11 @@ class Block:
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *args)")
 
     def summary(self, *inputs: NDArray) -> None:
-        """Print a table of layers, their outputs and parameters, for these inputs."""
+        """Print a table of layers, their outputs and parameters, for these inputs.
+
+        Multiply-adds and memory of the whole follow; `mx.viz.print_costs` has them by layer.
+        Unlike in MXNet the block may be hybridized.
+        """
         summarize(self, inputs)
 
 

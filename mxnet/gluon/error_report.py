@@ -6,27 +6,16 @@ pay nothing. Every enclosing block adds its part to the path: `Net.features.4 (D
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from types import TracebackType
+import inspect
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from .. import env
-from ..error import MXNetError
+from ..error import MXNetError, did_you_mean
+from ..tracebacks import hide_internal_frames
 
 if TYPE_CHECKING:
     from .block import Block
 
-__all__ = ["SetByInit", "report_failure", "uninitialized"]
-
-_INTERNAL = (
-    *(str(Path(file).parent) + os.sep for file in (env.__file__, torch.__file__)),
-    "<generated function of ",
-    "<prepared graph>",
-    "<mxnet.",
-)
+__all__ = ["SetByInit", "report_failure", "uninitialized", "unknown_option"]
 
 
 def uninitialized(block: Block) -> AttributeError:
@@ -35,6 +24,21 @@ def uninitialized(block: Block) -> AttributeError:
     return AttributeError(
         f"{kind} has not been initialized as a Block: call super().__init__(**kwargs) first in "
         f"{kind}.__init__, before children and parameters are assigned."
+    )
+
+
+def unknown_option(kind: type[Block], name: str) -> TypeError:
+    """Return the error for an option that a block does not have."""
+    options = [
+        option
+        for base in kind.__mro__
+        if "__init__" in vars(base) and base is not object
+        for option in inspect.signature(vars(base)["__init__"]).parameters
+        if option not in ("self", "kwargs", "unknown")
+    ]
+    hint = did_you_mean(name, options)
+    return TypeError(
+        f"{kind.__name__}.__init__() got an unexpected keyword argument {name!r}. {hint}".rstrip()
     )
 
 
@@ -56,7 +60,7 @@ class _Failure:
         self.path = path
         self.layer = f"{type(layer).__name__} '{layer.name}'"
         self.text = str(error)
-        self.notes = list(getattr(error, "__notes__", ()))
+        self.notes = [*getattr(error, "__notes__", ()), *_signature_hint(block, error)]
 
     def enclose(self, block: Block) -> None:
         """Put an enclosing block before the path."""
@@ -71,6 +75,19 @@ class _Failure:
     def __str__(self) -> str:
         path = ".".join([type(self.outermost).__name__, *self.path])
         return f"In layer {path} ({self.layer})."
+
+
+def _signature_hint(block: Block, error: BaseException) -> list[str]:
+    """Return what to do if `hybrid_forward` does not take a parameter of its block."""
+    if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(error):
+        return []
+    names = list(getattr(block, "_reg_params", ()))
+    if not any(f"'{name}'" in str(error) for name in names):
+        return []
+    return [
+        f"Parameters of a block are given to its hybrid_forward by name: define "
+        f"hybrid_forward(self, F, x, {', '.join(names)})."
+    ]
 
 
 def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
@@ -118,31 +135,4 @@ def report_failure(block: Block, error: Exception) -> None:
             error.args = (f"{failure.text}\n{failure}",)
     elif hasattr(error, "add_note"):  # Python 3.11
         vars(error)["__notes__"] = [*failure.notes, str(failure)]
-    if not env.get("MXNET_FULL_TRACEBACK"):
-        _hide_internal_frames(error)
-
-
-def _hide_internal_frames(error: Exception) -> None:
-    own = isinstance(error, MXNetError)
-    error.__traceback__ = _without_internal(error.__traceback__, keep_last=not own)
-    cause = error.__cause__
-    if own and cause is not None and _without_internal(cause.__traceback__, False) is None:
-        error.__cause__ = None  # a kernel's error, which ours says in other words
-        error.__suppress_context__ = True
-
-
-def _without_internal(trace: TracebackType | None, keep_last: bool) -> TracebackType | None:
-    """Return a traceback without the frames of MXNext and torch.
-
-    The last frame of a foreign error stays: its message may mean nothing without the line.
-    """
-    entries = []
-    while trace is not None:
-        internal = trace.tb_frame.f_code.co_filename.startswith(_INTERNAL)
-        if not internal or (keep_last and trace.tb_next is None):
-            entries.append(trace)
-        trace = trace.tb_next
-    shown: TracebackType | None = None
-    for entry in reversed(entries):
-        shown = TracebackType(shown, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return shown
+    hide_internal_frames(error)

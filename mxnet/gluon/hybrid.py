@@ -70,8 +70,8 @@ class HybridBlock(Block):
     array([3., 6.], dtype=float32)
     """
 
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
+    def __init__(self, prefix: str | None = None, params: Any = None, **unknown: Any) -> None:
+        super().__init__(prefix=prefix, params=params, **unknown)
         self._cached_graph: tuple = ()
         self._cached_op: CachedOp | None = None
         self._cached_op_args: list[tuple[int, Parameter | None]] = []
@@ -447,7 +447,8 @@ class HybridBlock(Block):
         if not kinds:
             raise ValueError(
                 "In HybridBlock, there must be one NDArray or one Symbol in the input of "
-                f"'{self.name}'. Please check the type of the args: {types}."
+                f"'{self.name}'. Please check the type of the args: {types}. Make an array of "
+                "them: mx.nd.array(x)."
             )
         raise ValueError(
             "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input of "

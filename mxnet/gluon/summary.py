@@ -6,6 +6,9 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..dtypes import to_torch
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:
@@ -30,13 +33,13 @@ def summarize(block: Block, inputs: tuple) -> None:
     lines = [_Line("Input", _shapes(inputs))]
     seen: set[int] = set()
     handles: list[Any] = []
+    hybridized: list[Any] = []
+    sizes = {"parameters": 0, "outputs": 0}
 
     def watch(layer: Block) -> None:
         if getattr(layer, "_active", False):
-            raise AssertionError(
-                f'"{layer.name}" must not be hybridized to print summary. '
-                "mx.viz.print_costs(net, x) takes hybridized blocks too."
-            )
+            hybridized.append(layer)
+            layer._active = False  # type: ignore[attr-defined]  # layers of a graph are not called
         if not isinstance(layer, Sequential | HybridSequential):
             handles.append(layer.register_forward_hook(note))
 
@@ -49,14 +52,21 @@ def summarize(block: Block, inputs: tuple) -> None:
                 line.trainable += size
             if id(param) in seen:
                 line.shared += size
+            else:
+                sizes["parameters"] += size * to_torch(param.dtype).itemsize
             seen.add(id(param))
+        if not layer._children:
+            sizes["outputs"] += _bytes(outputs)
         lines.append(line)
 
     try:
         block.apply(watch)
-        block(*inputs)
-        sys.stdout.write(_table(lines))
+        with FlopCounterMode(display=False) as counter:
+            block(*inputs)
+        sys.stdout.write(_table(lines) + _costs(counter.get_total_flops() // 2, **sizes))
     finally:
+        for layer in hybridized:
+            layer._active = True
         for handle in handles:
             handle.detach()
 
@@ -68,6 +78,34 @@ def _shapes(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_nested(v) for v in value)
     return str(value)
+
+
+def _bytes(value: Any) -> int:
+    """Return the memory of nested outputs."""
+    if isinstance(value, NDArray):
+        return value.size * to_torch(value.dtype).itemsize
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0
+
+
+def _costs(multiply_adds: int, parameters: int, outputs: int) -> str:
+    """Return two lines that MXNet does not print: work and memory of one forward pass."""
+    return (
+        f"Multiply-adds: {multiply_adds:,}\n"
+        f"Memory: {_readable(parameters)} of parameters, {_readable(outputs)} of layers' outputs\n"
+    )
+
+
+def _readable(size: float) -> str:
+    """Return a number of bytes with a unit.
+
+    >>> _readable(512), _readable(3_500_000)
+    ('512 B', '3.5 MB')
+    """
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def _nested(value: Any) -> str:

@@ -260,7 +260,14 @@ class Trainer:
             Leave parameters alone that backward has not reached since the last step, instead of
             raising UserWarning.
         """
-        self._check_and_rescale_grad(self._scale / batch_size)
+        try:
+            scale = self._scale / batch_size
+        except ZeroDivisionError:
+            raise ZeroDivisionError(
+                "Trainer.step: gradients are divided by batch_size, which is 0; give the number "
+                "of samples of the batch."
+            ) from None
+        self._check_and_rescale_grad(scale)
         self._prepare()
         self._allreduce_grads()
         self._update(ignore_stale_grad)

@@ -374,6 +374,8 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
     for size in shape:
         if size == unknown:
             return False
+        if isinstance(size, str):
+            raise TypeError(f"the size {size!r} is text, not a number")
         if size < unknown:
             raise AssertionError(
                 f"shape dimension size cannot be less than {unknown}, while received {size}"

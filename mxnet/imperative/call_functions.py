@@ -330,8 +330,14 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
             "Symbols need the functions of mx.sym: in hybrid_forward call F.name(...), where F is "
             "mx.nd or mx.sym, rather than mx.nd.name(...)."
         )
+    shown = repr(value)
+    if isinstance(value, list | tuple) and any(hasattr(each, "asnumpy") for each in value):
+        shown = f"{len(value)} arrays"
+        advice = "Give the arrays one by one: f(*arrays)."
+    elif len(shown) > 80 or "\n" in shown:
+        shown = f"a value of shape {value.shape}" if hasattr(value, "shape") else shown[:80] + "..."
     return InvalidType(
-        f"Argument {key} must have NDArray type, but got {value!r} of {type(value).__name__}. "
+        f"Argument {key} must have NDArray type, but got {shown} of {type(value).__name__}. "
         + advice
     )
 

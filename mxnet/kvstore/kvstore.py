@@ -304,7 +304,7 @@ class KVStore(KVStoreBase):
         self._check_kind(key)
         stored = self._stored.get(key)
         if stored is None:
-            raise MXNetError(f"key {key} has not been inited")
+            raise MXNetError(f"key {key} has not been inited: call init({key!r}, value) first")
         for value in values:
             if value.shape != stored.shape:
                 raise ShapeError(

@@ -34,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
     """Start the workers, again after failures if that is wanted; return the exit status."""
     command = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not command:
-        raise MXNetError("mx launch: give the program to start, e.g. python train.py")
+        raise MXNetError("give the program to start, e.g. python train.py")
     if options.num_workers < 1:
-        raise MXNetError(f"mx launch: -n must be at least 1, got {options.num_workers}.")
+        raise MXNetError(f"-n must be at least 1, got {options.num_workers}.")
     hosts = remote.read_hosts(options.hostfile) if options.launcher == "ssh" else []
     scheduler = Scheduler(_root_address(options.launcher, hosts))
     workers = options.num_workers

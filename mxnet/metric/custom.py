@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..error import InvalidType
 from ..imperative.handle import Handle
 from .base import (
     Arrays,
@@ -153,6 +154,11 @@ class CustomMetric(EvalMetric):
         for label, pred in zip(_listed(labels), _listed(preds), strict=False):
             found = self._feval(_on_host(label), _on_host(pred))
             total, count = found if isinstance(found, tuple) else (found, 1)
+            if isinstance(total, str) or total is None:
+                raise InvalidType(
+                    f"The function of metric {self.name!r} returned {found!r}: it must return a "
+                    "number, or (sum, count)."
+                )
             self._add(total, count)
 
     def get_config(self) -> dict[str, Any]:

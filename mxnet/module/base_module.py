@@ -13,6 +13,7 @@ from .. import metric as metrics
 from .. import ndarray
 from ..base import _as_list
 from ..context import cpu  # noqa: F401 (MXNet shows it here)
+from ..error import InvalidType
 from ..initializer import Initializer, Uniform
 from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of them here)
 from ..metric import EvalMetric
@@ -235,7 +236,12 @@ class BaseModule(Steps):
         `resume`, `resume_every`, `progress`, `loggers` and the history are additions to MXNet.
         """
         if num_epoch is None:
-            raise AssertionError("please specify number of epochs")
+            raise AssertionError("please specify number of epochs: num_epoch=...")
+        if not hasattr(train_data, "provide_data"):
+            raise InvalidType(
+                f"train_data must be a DataIter, got a {type(train_data).__name__}; for a Gluon "
+                "DataLoader use mx.contrib.io.DataLoaderIter(loader)."
+            )
         self.bind(
             data_shapes=train_data.provide_data,
             label_shapes=train_data.provide_label,

@@ -19,6 +19,8 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
     if not missing:
         return
     candidates = [name for name in known if not name.endswith(PARAMETER_ENDINGS)]
+    if what == "fixed_param_names":
+        candidates = [name for name in known if name not in candidates]
     message = (
         f"You created Module with Module(..., {what}={list(names)}) but input with name "
         f"{', '.join(map(repr, missing))} is not found in symbol.list_arguments(). "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..context import Context, cpu, listed_contexts
-from ..error import MXNetError
+from ..error import InvalidType, MXNetError
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray
@@ -35,6 +35,11 @@ class SymbolModule(BaseModule):
         group2ctxs: Any,
     ) -> None:
         super().__init__(logger=logger)
+        if not hasattr(symbol, "list_arguments"):
+            raise InvalidType(
+                f"Module needs a Symbol, got a {type(symbol).__name__}. A Gluon block gives one: "
+                "net(mx.sym.var('data'))."
+            )
         self._context = listed_contexts(cpu() if context is None else context)
         self._work_load_list = list(work_load_list or [1] * len(self._context))
         if len(self._work_load_list) != len(self._context):

@@ -97,9 +97,15 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         tensor[key] = value
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
+        part = tuple(tensor[key].shape)
+        try:
+            torch.broadcast_shapes(shape, part)
+        except RuntimeError:
+            reason = "it cannot be broadcast."
+        else:
+            reason = f"{error}" if len(shape) <= len(part) else "it has more axes."
         raise InvalidValue(
-            f"an array of shape {shape} cannot be written into the part of shape "
-            f"{tuple(tensor[key].shape)}: {error}"
+            f"an array of shape {shape} cannot be written into the part of shape {part}: {reason}"
         ) from None
 
 

@@ -184,7 +184,10 @@ class NDArray(NDArrayMethods):
         """
         data = plain(self)
         if data.numel() != 1:
-            raise ValueError("The current array is not a scalar")
+            raise ValueError(
+                f"The current array is not a scalar: it has {data.numel()} elements. Index it, "
+                "or use asnumpy()."
+            )
         kind = dtypes.to_numpy(data.dtype)
         if kind is np.float32:  # nearly always
             return kind(data.item())

@@ -16,7 +16,10 @@ __all__ = ["array", "empty", "load", "load_frombuffer", "loads", "save", "zeros"
 
 def _to_stored(value: Any) -> Any:
     if not isinstance(value, NDArray):
-        raise TypeError(f"save only accepts NDArrays, a list or a dict of them, not {type(value)}")
+        raise TypeError(
+            f"save only accepts NDArrays, a list or a dict of them, not {type(value)}. Wrap it: "
+            "mx.nd.array(value)."
+        )
     return value._stored() if value.stype != "default" else plain(value)
 
 

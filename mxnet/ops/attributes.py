@@ -287,9 +287,10 @@ class Attribute(NamedTuple):
         except (_Refused, OverflowError):
             pass
         if self.type.choices:
-            kind = UnknownDType if self.type.parse is parse_dtype else AttributeConversionError
-            raise kind(
-                f"Invalid Input: {to_string(value)!r}, valid values are: {self.type.label}, "
+            is_dtype = self.type.parse is parse_dtype
+            valid = ", ".join(dtypes.BY_NAME) if is_dtype else self.type.label
+            raise (UnknownDType if is_dtype else AttributeConversionError)(
+                f"Invalid Input: {to_string(value)!r}, valid values are: {valid}, "
                 f"in operator {operator}, argument {self.name!r}."
             )
         raise AttributeConversionError(

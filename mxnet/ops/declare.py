@@ -32,6 +32,19 @@ Attrs = dict[str, Any]
 Outputs = int | tuple[str, ...]  # how many, or their names
 MAX_CACHED_ATTRS = 4096
 # What kernels raise about arguments that do not fit, such as a stride of 0.
+# Keywords of PyTorch and NumPy, which people write who know those.
+ELSEWHERE = {
+    "dim": "axis",
+    "axes": "axis",
+    "keepdim": "keepdims",
+    "kernel_size": "kernel",
+    "padding": "pad",
+    "dilation": "dilate",
+    "groups": "num_group",
+    "out_channels": "num_filter",
+    "out_features": "num_hidden",
+    "units": "num_hidden",
+}
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
 
 
@@ -283,7 +296,9 @@ class Op:
             + ("required" if a.required else f"optional, default={to_string(a.default)}")
             for a in self.attributes.values()
         )
-        hint = did_you_mean(name, [*self.attributes, *self.input_index])
+        known = [*self.attributes, *self.input_index]
+        other = ELSEWHERE.get(name)
+        hint = f"Did you mean {other!r}?" if other in known else did_you_mean(name, known)
         return UnknownAttribute(
             f"Cannot find argument '{name}', Possible Arguments:\n----------------\n{possible}\n"
             f", in operator {self.name}. {hint}".rstrip()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
 
+from ..error import did_you_mean
 from . import registry
 from .declare import Op
 from .documentation import Entry, docstring
@@ -119,9 +120,10 @@ def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], C
     def find(name: str) -> Callable:
         op = None if name.startswith("__") else registry.find(prefix + name)
         if op is None:
-            # Python's own traceback suggests the nearest name of the module.
+            # No name= and obj=: Python's traceback would suggest the nearest name once more.
+            hint = "" if name.startswith("_") else did_you_mean(name, module.__all__)
             raise AttributeError(
-                f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
+                f"module {module.__name__!r} has no attribute {name!r}. {hint}".rstrip()
             )
         function = make(op, name)
         setattr(module, name, function)

@@ -211,8 +211,9 @@ def operator_error(name: str, tensors: Sequence[Tensor | None], error: Exception
     shapes = ", ".join(
         "None" if t is None else f"{tuple(t.shape)} {to_string(t.dtype)}" for t in tensors
     )
-    memory = memory_error(error, f"Error in operator {name} (inputs: {shapes})")
+    inputs = f" (inputs: {shapes})" if shapes else ""
+    memory = memory_error(error, f"Error in operator {name}{inputs}")
     if memory is not None:
         return memory
     described = error if isinstance(error, MXNetError) else translate(error, tensors)
-    return type(described)(f"Error in operator {name}: {described} (inputs: {shapes})")
+    return type(described)(f"Error in operator {name}: {described}{inputs}")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..dtypes import to_name
 from ..error import DTypeError, MXNetError, ShapeError
 from ..imperative.handle import plain
 from ..ndarray import NDArray
@@ -91,8 +92,8 @@ class Group:
                 )
             if grad.dtype != self.dtype or grad.device != self.device:
                 raise DTypeError(
-                    f"Incompatible attr: {called(index)} is {self.dtype} on {self.device}, its "
-                    f"gradient {grad.dtype} on {grad.device}."
+                    f"Incompatible attr: {called(index)} is {to_name(self.dtype)} on "
+                    f"{self.device}, its gradient {to_name(grad.dtype)} on {grad.device}."
                 )
 
     def batches(
@@ -195,7 +196,7 @@ def check_states(
             same = weight.dtype == state.dtype and weight.device == state.device
             if weight.shape != state.shape or not same:
                 raise ShapeError(
-                    f"{called(index)} is stepped on as {tuple(weight.shape)} of {weight.dtype} on "
-                    f"{weight.device}, but its state is {tuple(state.shape)} of {state.dtype} on "
-                    f"{state.device}."
+                    f"{called(index)} is {tuple(weight.shape)} of {to_name(weight.dtype)} on "
+                    f"{weight.device}, but its state is {tuple(state.shape)} of "
+                    f"{to_name(state.dtype)} on {state.device}: is it of another parameter?"
                 )

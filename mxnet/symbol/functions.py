@@ -11,6 +11,7 @@ from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from ..composites.joining import split_v2 as _split_v2
 from ..composites.namespace import bind
+from ..error import FormatError
 from ..formats.location import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
@@ -153,7 +154,11 @@ def load(fname: str) -> Symbol:
     """
     if not isinstance(fname, str | Path):
         raise TypeError(f"fname need to be string, got {fname!r}.")
-    return load_json(_text(existing_file(fname).read_bytes()))
+    text = _text(existing_file(fname).read_bytes())
+    try:
+        return load_json(text)
+    except FormatError as error:
+        raise FormatError(f"{fname}: {error}") from error
 
 
 def _text(data: bytes) -> str:

@@ -158,6 +158,23 @@ def test_a_mistake_names_layer_shapes_and_types(mistake: str, is_hybrid: bool) -
     assert isinstance(error, mx.MXNetError)
 
 
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_module_names_the_same_layer_with_the_same_error(mistake: str) -> None:
+    make, shape, dtype, _ = MISTAKES[mistake]
+    layer = make()
+    eager = failure(make(), mx.nd.ones(shape, dtype=dtype), False)
+    with pytest.raises(type(eager)) as caught:
+        module = mx.mod.Module(Net(layer)(mx.sym.var("data")), label_names=None)
+        module.bind([mx.io.DataDesc("data", shape, dtype=dtype)], for_training=False)
+        module.init_params()
+        module.forward(mx.io.DataBatch([mx.nd.ones(shape, dtype=dtype)]), is_train=False)
+        module.get_outputs()[0].asnumpy()
+    text = str(caught.value)
+    assert f"Error in operator {layer.name}_" in text
+    assert f"{HERE}:" in text
+    assert [word for word in TORCH_WORDS if word in text.replace("running_mean:", "")] == []
+
+
 @pytest.mark.parametrize("is_hybrid", [False, True], ids=["eager", "hybridized"])
 def test_a_traceback_shows_the_users_lines_alone(is_hybrid: bool) -> None:
     error = failure(nn.Dense(3, in_units=5), mx.nd.ones((2, 4)), is_hybrid)

@@ -122,7 +122,16 @@ class _LazyTransformDataset(Dataset):
 
     def __getitem__(self, idx: Any) -> Any:
         item = self._data[idx]
-        return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+        try:
+            return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+        except TypeError as error:
+            if "positional argument" in str(error) and hasattr(error, "add_note"):
+                parts = len(item) if isinstance(item, tuple) else 1
+                error.add_note(
+                    f"The function of transform() gets the {parts} part(s) of a sample; "
+                    "transform_first() gives it the first one alone."
+                )
+            raise
 
 
 class _TransformFirstClosure:

@@ -141,7 +141,7 @@ class Parameter(ParameterArrays):
         if old is not None and not fits(old, new_shape):
             raise ParameterError(
                 f"Expected shape {new_shape} is incompatible with given shape {old} of "
-                f"Parameter '{self.name}'."
+                f"Parameter '{self.name}': it has shape {old}, and cannot become {new_shape}."
             )
         self._shape = new_shape
 
@@ -185,7 +185,10 @@ class Parameter(ParameterArrays):
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
             init = default_init if self.init is None else self.init
-        known = shape_is_known(self.shape)
+        try:
+            known = shape_is_known(self.shape)
+        except (AssertionError, TypeError) as error:
+            raise type(error)(f"Parameter '{self.name}' of shape {self.shape}: {error}.") from None
         if not known and not self._allow_deferred_init:
             raise ValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
@@ -278,7 +281,8 @@ class Parameter(ParameterArrays):
             )
         if self._differs_in_dtype(data) and not cast_dtype:
             raise ParameterError(
-                f"{failed} dtype incompatible expected {self._dtype} vs saved {data.dtype}. "
+                f"{failed} dtype incompatible expected {dtypes.to_name(self._dtype)} vs saved "
+                f"{dtypes.to_name(data.dtype)}. "
                 "Set cast_dtype=True to cast the dtype of saved params."
             )
         if ctx is None or not (self._data is not None or self._deferred_init):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ...dtypes import to_name
 from ...error import DTypeError, ShapeError
 from ..families import check_same_dtype
 
@@ -14,14 +15,17 @@ SOLVABLE = (torch.float32, torch.float64)  # what LAPACK takes
 def check_float(name: str, a: Tensor) -> None:
     """Refuse whole numbers."""
     if not a.is_floating_point():
-        raise DTypeError(f"{name}: matrices must be of floating point, but got {a.dtype}.")
+        raise DTypeError(
+            f"{name}: matrices must be of floating point, but got {to_name(a.dtype)}. "
+            "Convert it: x.astype('float32')."
+        )
 
 
 def check_square(name: str, a: Tensor) -> None:
     """Refuse what LAPACK cannot take: other types than float32 and float64, oblong matrices."""
     if a.dtype not in SOLVABLE:
         raise DTypeError(
-            f"{name} only supports 32-bit and 64-bit floating point, but got {a.dtype}. "
+            f"{name} only supports 32-bit and 64-bit floating point, but got {to_name(a.dtype)}. "
             "Convert it: x.astype('float32')."
         )
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:

@@ -131,7 +131,9 @@ def convolution(
     if len(shape) != len(kernel) + 2:
         check_data("Convolution", shape, kernel)
     if weight.shape != (num_filter, shape[1] // num_group, *kernel):
-        check_weight("Convolution", weight.shape, (num_filter, shape[1] // num_group, *kernel))
+        check_weight(
+            "Convolution", shape, weight.shape, (num_filter, shape[1] // num_group, *kernel)
+        )
     if kernel == (1, 1) and stride and shape[1] < FEW_CHANNELS and not any(pad):
         data, stride = data[:, :, :: stride[0], :: stride[1]], ()
     out = CONVOLUTIONS[len(kernel)](

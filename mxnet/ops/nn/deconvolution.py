@@ -112,7 +112,9 @@ def deconvolution(
     if len(shape) != len(kernel) + 2:
         check_data("Deconvolution", shape, kernel)
     if weight.shape != (shape[1], num_filter // num_group, *kernel):
-        check_weight("Deconvolution", weight.shape, (shape[1], num_filter // num_group, *kernel))
+        check_weight(
+            "Deconvolution", shape, weight.shape, (shape[1], num_filter // num_group, *kernel)
+        )
     if any(target_shape):  # zeros, as old files have them, mean that none is given
         stride = for_each_axis(stride, 1, kernel)
         pad, adj = _crop_to_target(

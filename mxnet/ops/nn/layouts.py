@@ -50,10 +50,12 @@ def check_data(name: str, shape: Shape, kernel: Shape) -> None:
         )
 
 
-def check_weight(name: str, given: Shape, needed: Shape) -> None:
+def check_weight(name: str, data: Shape, given: Shape, needed: Shape) -> None:
     """Refuse a weight of another shape than data and attributes ask for."""
     if tuple(given) != needed:
         raise ShapeError(
             f"Shape inconsistent in {name}, Provided = {list(given)}, "
-            f"inferred shape={list(needed)} for the weight."
+            f"inferred shape={list(needed)} for the weight: data {list(data)} has {data[1]} "
+            "channels. Was the layer made for data with another number of them, or is the layout "
+            "of the data another one?"
         )

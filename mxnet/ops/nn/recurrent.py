@@ -107,6 +107,11 @@ def rnn(
     """
     if projection_size is not None and mode != "lstm":
         raise MXNetError(f"RNN: only mode='lstm' has a projection, mode is {mode!r}.")
+    if data.ndim != 3:
+        raise ShapeError(
+            "RNN: Input data should be 3D (sequence, batch, features), or in layers with "
+            f"layout='NTC' (batch, sequence, features), but its shape is {tuple(data.shape)}."
+        )
     directions = 2 if bidirectional else 1
     sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
     # A prepared graph that has the arrays before they are packed gives them as a list.

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ...dtypes import to_name
 from ...error import DTypeError, MXNetError, ShapeError
 from ..attributes import Shape
 from ..declare import Op, op
@@ -38,7 +39,9 @@ def _floating(name: str, x: Tensor) -> Tensor:
 
 def _number(name: str, x: Tensor) -> Tensor:
     if x.dtype in (torch.float16, torch.bool):
-        raise DTypeError(f"Operator {name} does not support {x.dtype}. Convert it to float32.")
+        raise DTypeError(
+            f"Operator {name} does not support {to_name(x.dtype)}. Convert it to float32."
+        )
     return x if x.dtype in _REAL else x.double()
 
 

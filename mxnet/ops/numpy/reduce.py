@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...dtypes import to_name
 from ...error import DTypeError, MXNetError, ShapeError
 from ..attributes import DType, Shape
 from ..declare import Op, op
@@ -401,7 +402,10 @@ def average(
 
 def _aligned_weights(a: Tensor, weights: Tensor, axis: Shape | None) -> Tensor:
     if weights.dtype is not a.dtype:
-        raise DTypeError(f"_npi_average: weights are {weights.dtype}, but the array is {a.dtype}.")
+        raise DTypeError(
+            f"_npi_average: weights are {to_name(weights.dtype)}, but the array is "
+            f"{to_name(a.dtype)}. Convert one of them: w.astype({to_name(a.dtype)!r})."
+        )
     if weights.shape == a.shape:
         return weights
     if axis is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ...dtypes import to_name
 from ...error import DTypeError, ShapeError
 from ..declare import Op, op
 from ..families import check_same_dtype
@@ -59,7 +60,7 @@ def _dirichlet(x: Tensor, alpha: Tensor) -> Tensor:
 
 def _check(name: str, sample: Tensor, parameters: tuple[Tensor, ...]) -> None:
     if not sample.is_floating_point():
-        raise DTypeError(f"{name} only supports floating point types, not {sample.dtype}.")
+        raise DTypeError(f"{name} only supports floating point types, not {to_name(sample.dtype)}.")
     first = parameters[0]
     for other in parameters:
         check_same_dtype(name, sample, other)

@@ -196,9 +196,11 @@ def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
         return index
     removed = kept[:axis] + kept[axis + 1 :]
     if index.shape != removed and (removed or index.numel() != 1):
+        is_dense = index.shape == data.shape
         raise ShapeError(
             f"Shape inconsistent in {name}: index is {list(index.shape)}, but data "
             f"{list(data.shape)} with axis={axis} needs {list(removed)}."
+            + (" Labels given as one-hot rows need sparse_label=False." if is_dense else "")
         )
     return index.unsqueeze(axis) if removed else index.reshape(1)
 
