@@ -20,8 +20,9 @@ from .base import string_types
 from .error import MXNetError
 from .imperative.gradient import attach, differentiate, gradient_array, run_backward
 from .imperative.handle import current, plain, wrap, wrap_plain
-from .imperative.state import Session, backward_mode, recording_scopes, state
+from .imperative.state import Session, backward_mode, state
 from .ndarray import NDArray
+from .ops.interpreters import active
 
 __all__ = [
     "Function",
@@ -73,10 +74,10 @@ def _switch_recording(wanted: bool) -> None:
     if (state.session is not None) != wanted:
         if wanted:
             state.session = Session()
-            recording_scopes.append(None)
+            active.append(None)
         else:
             state.session = None
-            recording_scopes.pop()
+            active.pop()
 
 
 def record(train_mode: bool = True) -> _Scope:

@@ -32,7 +32,7 @@ from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
 from .handle import Handle, current, new_object, plain, wrap_recorded
-from .state import recording_scopes, state
+from .state import state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -53,7 +53,6 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
     namespace: dict[str, Any] = {
         "__name__": __name__,
         "_Null": _Null,
-        "_Tensor": Tensor,
         "_calls": {},
         "_cls": cls,
         "_context": current_context,
@@ -62,9 +61,10 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_errors": _ERRORS,
         "_interpreters": interpreters.eager,
         "_new": new_object,
-        "_recording": recording_scopes,
+        "_active": interpreters.active,
         "_type": type,
-        "_wrap": _wrap,
+        "_wrap": _wrap_several,
+        "_wrap_recorded": wrap_recorded,
     }
     general = _variadic_path if op.variadic is not None else _fixed_path
     namespace["_general"] = general(op, cls, names, namespace["_calls"])
@@ -182,19 +182,23 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     )
     return [
         f"    kind_ = _type({first})",
-        f"    if {' and '.join(tests)} and out is None and not kwargs and not _interpreters:",
+        f"    if {' and '.join(tests)} and out is None and not kwargs:",
         "        try:",
         f"            key = {_key(op, names, dtypes)}",
         "            run_, dtype_ = _calls[key]",
         *(f"            {x} = {absent[i]}{i}._data" for i, x in xs.items()),
-        f"            if _recording or {missing}:",
+        f"            if _active or {missing}:",
+        "                if _interpreters:",
+        "                    raise KeyError",
         *(f"                {x} = {absent[i]}_current({i})" for i, x in xs.items()),
         f"            out_ = run_({', '.join(xs.values())})",
         "        except _errors:  # not cached, or the general path explains the error",
         "            pass",
         "        else:",
-        "            if _recording or dtype_ is None:",
+        "            if dtype_ is None:",
         f"                return _wrap(out_, {everything})",
+        "            if _active:",
+        f"                return _wrap_recorded(kind_, out_, dtype_, {everything})",
         _WRAP.format(kind="kind_", dtype="dtype_", ctx=f"{first}._ctx"),
     ]
 
@@ -236,15 +240,17 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "                if _type(array_) is not kind_ or array_._dtype is not dtype_:",
             "                    raise TypeError",
             "                x_ = array_._data",
-            "                if _recording or x_ is None:",
+            "                if _active or x_ is None:",
             "                    x_ = _current(array_)",
             "                tensors_.append(x_)",
             "            out_ = run_(*tensors_)",
             "        except _errors:",
             "            pass",
             "        else:",
-            "            if _recording or made_dtype_ is None:",
+            "            if made_dtype_ is None:",
             "                return _wrap(out_, args)",
+            "            if _active:",
+            "                return _wrap_recorded(kind_, out_, made_dtype_, args)",
             _WRAP.format(kind="kind_", dtype="made_dtype_", ctx="args[0]._ctx"),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
@@ -254,12 +260,10 @@ def _variadic_source(op: Op, names: _Names) -> str:
 # -- the general path -------------------------------------------------------------------------
 
 
-def _wrap(out: Any, sources: Sequence[Any]) -> Any:
-    """Return the array of a recorded result, or the arrays of several results."""
+def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any]) -> list[NDArray]:
+    """Return the arrays of several results."""
     cls = type(sources[0])
-    if type(out) is Tensor:
-        return wrap_recorded(cls, out, out.dtype, sources)
-    return [wrap_recorded(cls, each, each.dtype, sources) for each in out]
+    return [wrap_recorded(cls, each, each.dtype, sources) for each in tensors]
 
 
 def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
@@ -271,7 +275,7 @@ def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Calla
                 raise _not_an_array(name, array)
         raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
         made = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
-        if key is not None:
+        if key is not None and not interpreters.eager:  # they may change what a call makes
             _remember(op, calls, key, inputs, raw, made)
         return made
 
@@ -296,8 +300,10 @@ def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Ca
             _check_count(op, raw, len(args))
         made = apply(op, args, raw, out, cls=cls)
         first = args[0] if args else None
-        if key is not None and all(
-            type(a) is type(first) and a._dtype is first._dtype for a in args
+        if (
+            key is not None
+            and not interpreters.eager
+            and all(type(a) is type(first) and a._dtype is first._dtype for a in args)
         ):
             _remember(op, calls, key, args, raw, made)
         return made

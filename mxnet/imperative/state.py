@@ -47,10 +47,6 @@ class AutogradState(threading.local):
 
 state = AutogradState()
 
-# An entry for each thread that records. While there is none, the hottest code need not ask for
-# its thread's own state. (Appending and popping need no lock.)
-recording_scopes: list[None] = []
-
 
 @contextmanager
 def backward_mode(training: bool) -> Iterator[None]:

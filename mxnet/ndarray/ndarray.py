@@ -24,7 +24,8 @@ from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_plain, writable
 from ..imperative.integers import derive
-from ..imperative.state import backward_mode, recording_scopes, state
+from ..imperative.state import backward_mode, state
+from ..ops.interpreters import active
 from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
 from ..ops.tensor.reshape_codes import resolve_reshape
@@ -325,7 +326,7 @@ class NDArray(NDArrayMethods):
         if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
             try:  # nothing to resolve; torch parses numbers faster than a tuple
                 data = self._data
-                if recording_scopes or data is None:
+                if active or data is None:
                     data = current(self)
                 return wrap(type(self), data.reshape(*sizes), self._ctx)
             except IntegerInGraph:
@@ -408,17 +409,23 @@ class NDArray(NDArrayMethods):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
-        data = self._data
-        if data is None or recording_scopes or not (type(key) is int or is_basic(key)):
+        if type(key) is not int and not is_basic(key):
             return self._read(key)
+        data = self._data
         try:
+            if active or data is None:
+                data = current(self)
             part = data[key]
-        except (IndexError, TypeError, ValueError):  # torch has no negative steps
+        except (IndexError, TypeError, ValueError, MXNetError):  # torch has no negative steps
             return self._read(key)
         if not part.ndim and not self.is_numpy:
             return self._read(key)
+        if not part.is_contiguous():
+            part = part.contiguous()
+        if active:
+            return wrap(type(self), part, self._ctx)
         array = new_object(type(self))
-        array._data = part if part.is_contiguous() else part.contiguous()
+        array._data = part
         array._tracked = None
         array._dtype = self._dtype
         array._ctx = self._ctx
@@ -441,7 +448,7 @@ class NDArray(NDArrayMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         data, kind = self._data, type(value)
-        if data is not None and not recording_scopes and (type(key) is int or type(key) is slice):
+        if data is not None and not active and (type(key) is int or type(key) is slice):
             try:
                 if kind is type(self):
                     if value._dtype is self._dtype and value._data is not None:

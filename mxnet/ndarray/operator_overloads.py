@@ -1,22 +1,18 @@
-"""Operator overloads of arrays, ``+ - * / % **`` and comparisons: the hottest code of all."""
+"""Operator overloads of `NDArray`, from the table `ops/tensor/operations.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..imperative import operator_overloads as overloads
 from ..imperative.apply import apply
-from ..imperative.freed_graphs import IntegerInGraph, reuse_across_sessions
-from ..imperative.handle import Handle, new_object, wrap_recorded, writable
-from ..imperative.state import recording_scopes, state
-from ..ops import interpreters
-from ..ops.declare import KERNEL_ERRORS, Op
-from ..ops.families import BOOL, known_numbers
+from ..imperative.handle import Handle
+from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
 from ..ops.tensor.elementwise import absolute, negative
 from ..ops.tensor.operations import BY_DUNDER, Operation
 from .codegen import make_function
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 NUMBERS = (int, float, np.generic)
-_interpreters = interpreters.eager
 _empty_like = torch.empty_like
 # Faster than Tensor.to.
 _CASTS = {
@@ -58,22 +53,14 @@ def _compare_in_dtype(compare: Callable) -> Callable:
     return compare_in_dtype
 
 
-def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = False) -> Callable:
-    """Return the method for ``array <op> other``; with `reverse` for ``other <op> array``.
+def _compare_and_cast(compare: Callable) -> Callable:
+    return lambda x, y: _CASTS[x.dtype](compare(x, y))
 
-    It runs the kernel directly for two dense arrays of one dtype, or for an array and a number
-    that has been used before; everything else, and every error, goes through `apply`.
-    """
-    op, scalar = operation.broadcast, operation.scalar
-    if reverse:
-        scalar = operation.reversed_scalar
-    compares, number_first = operation.returns_bool, getattr(scalar, "swapped", False)
-    kernel = op.raw if op.gradient_rule is None else op.kernel
-    scalar_kernel = scalar.raw if scalar.gradient_rule is None else None
-    plain_kernel, plain_scalar_kernel = op.raw, scalar.raw
-    if compares:
-        plain_kernel = _compare_in_dtype(plain_kernel)
-        plain_scalar_kernel = _compare_in_dtype(plain_scalar_kernel)
+
+def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = False) -> Callable:
+    """Return the method for ``array <op> other``; with `reverse` for ``other <op> array``."""
+    op = operation.broadcast
+    scalar = operation.reversed_scalar if reverse else operation.scalar
 
     def general(self: NDArray, other: Any) -> NDArray:
         if isinstance(other, Handle):
@@ -83,136 +70,37 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
             return apply(scalar, (self,), {"scalar": other}, cls=cls)
         raise unsupported_operand(other)
 
-    def recorded(self: NDArray, other: Any) -> NDArray:
-        """Do the same while some thread records or an interpreter is active."""
-        session = state.session
-        if session is None or _interpreters:
-            return general(self, other)
-        dtype, x = self._dtype, self._tracked
-        if x is None:
-            x = self._data
-        elif self._session is not session and self._session is not None:
-            try:
-                x = reuse_across_sessions(self, session)
-            except IntegerInGraph:
-                return general(self, other)
-        kind = type(other)
-        if kind is cls and not reverse:
-            y = other._tracked
-            if y is None:
-                y = other._data
-            elif other._session is not session and other._session is not None:
-                try:
-                    y = reuse_across_sessions(other, session)
-                except IntegerInGraph:
-                    return general(self, other)
-            if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
-                return general(self, other)
-            try:
-                out = kernel(x, y)
-            except KERNEL_ERRORS:
-                return general(self, other)
-            sources = self, other
-        elif kind is int or (kind is float and other):
-            value = known_numbers[dtype].get(other)
-            if value is None or x is None or scalar_kernel is None:
-                return general(self, other)
-            out = scalar_kernel(value, x) if number_first else scalar_kernel(x, value)
-            sources = (self,)
-        else:
-            return general(self, other)
-        if compares:
-            out = _CASTS[dtype](out)
-        return wrap_recorded(cls, out, dtype, sources, session)
-
-    def overload(self: NDArray, other: Any) -> NDArray:
-        if recording_scopes or _interpreters:
-            return recorded(self, other)
-        x, dtype, kind = self._data, self._dtype, type(other)
-        if kind is cls and not reverse:
-            y = other._data
-            if dtype is not other._dtype or dtype is BOOL or x is None or y is None:
-                return general(self, other)
-            try:
-                out = plain_kernel(x, y)
-            except KERNEL_ERRORS:
-                return general(self, other)
-        elif kind is int or (kind is float and other):  # -0.0 would find the number 0
-            value = known_numbers[dtype].get(other)
-            if value is None or x is None:
-                return general(self, other)
-            try:
-                out = (
-                    plain_scalar_kernel(value, x) if number_first else plain_scalar_kernel(x, value)
-                )
-            except KERNEL_ERRORS:  # memory ran out
-                return general(self, other)
-        else:
-            return general(self, other)
-        array = new_object(cls)
-        array._data = out
-        array._tracked = None
-        array._dtype = dtype
-        array._ctx = self._ctx
-        array._grad = None
-        return array
-
-    return overload
+    kernels = [differentiable_kernel(op) or op.kernel, differentiable_kernel(scalar)]
+    plain = [op.raw, scalar.raw]
+    if operation.returns_bool:
+        kernels = [k and _compare_and_cast(k) for k in kernels]
+        plain = [_compare_in_dtype(k) for k in plain]
+    rule = Overload(general, *kernels, *plain, scalar.swapped, overloads.NUMBERS)
+    return overloads.binary_overload(cls, rule, reverse)
 
 
-def _in_place_kernel(op: Op) -> Callable | None:
-    """Return the kernel if it takes ``out=``, as torch's own functions do."""
-    return op.raw if type(op.raw) is BuiltinFunctionType else None
-
-
-def in_place_overload(cls: type[NDArray], operation: Operation) -> Callable:
-    """Return the method for ``array <operator>= other``, which writes into the array's memory."""
+def _in_place_overload(cls: type[NDArray], operation: Operation) -> Callable:
     op, scalar = operation.broadcast, operation.scalar
-    kernel, scalar_kernel = _in_place_kernel(op), _in_place_kernel(scalar)
 
-    def overload(self: NDArray, other: Any) -> NDArray:
-        x, dtype, kind = self._data, self._dtype, type(other)
-        if recording_scopes or _interpreters or x is None or dtype is BOOL:
-            pass
-        elif kind is cls:
-            y = other._data
-            if dtype is other._dtype and kernel and y is not None and x.shape == y.shape:
-                try:
-                    kernel(x, y, out=x)
-                    return self
-                except KERNEL_ERRORS:  # overlapping parts of one memory
-                    pass
-        elif (kind is int or (kind is float and other)) and scalar_kernel:
-            value = known_numbers[dtype].get(other)
-            if value is not None:
-                scalar_kernel(x, value, out=x)
-                return self
-        writable(self)  # refuses members of a graph before anything is computed
+    def general(self: NDArray, other: Any) -> NDArray:
         if isinstance(other, Handle):
             return apply(op, (self, other), None, self, cls=cls)
         if isinstance(other, NUMBERS):
             return apply(scalar, (self,), {"scalar": other}, self, cls=cls)
         raise unsupported_operand(other)
 
-    return overload
+    return overloads.in_place_overload(cls, op, scalar, overloads.NUMBERS, general)
 
 
 def add_operator_overloads(cls: type[NDArray]) -> None:
     """Give a class its arithmetic and comparison methods."""
     for dunder, operation in BY_DUNDER.items():
-        _set(cls, f"__{dunder}__", binary_overload(cls, operation))
+        set_method(cls, f"__{dunder}__", binary_overload(cls, operation))
         if operation.returns_bool:
             continue
-        _set(cls, f"__r{dunder}__", binary_overload(cls, operation, reverse=True))
+        set_method(cls, f"__r{dunder}__", binary_overload(cls, operation, reverse=True))
         if dunder != "pow":
-            _set(cls, f"__i{dunder}__", in_place_overload(cls, operation))
-    _set(cls, "__neg__", make_function(negative, negative.name, cls))
-    _set(cls, "__abs__", make_function(absolute, absolute.name, cls))
-    for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
-        setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
-
-
-def _set(cls: type, name: str, function: Callable) -> None:
-    function.__name__ = name
-    function.__qualname__ = f"{cls.__name__}.{name}"
-    setattr(cls, name, function)
+            set_method(cls, f"__i{dunder}__", _in_place_overload(cls, operation))
+    set_method(cls, "__neg__", make_function(negative, negative.name, cls))
+    set_method(cls, "__abs__", make_function(absolute, absolute.name, cls))
+    overloads.add_division_names(cls)

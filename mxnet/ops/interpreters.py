@@ -40,6 +40,9 @@ Proceed = Callable[[Tensors, Attrs], Any]
 # Hot code tests these lists for emptiness, so they are never replaced.
 eager: list[Interpreter] = []
 graphs: list[Interpreter] = []
+# One entry for each interpreter of eager calls, and one for each thread that records. While there
+# is none, the hottest code asks for neither. (Appending and popping need no lock.)
+active: list[None] = []
 _lock = threading.Lock()
 
 
@@ -64,15 +67,18 @@ class Interpreter:
         with _lock:
             if self.covers_eager:
                 eager.append(self)
+                active.append(None)
             if self.covers_graphs:
                 graphs.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         with _lock:
-            for stack in (eager, graphs):
-                if self in stack:
-                    stack.remove(self)
+            if self in eager:
+                eager.remove(self)
+                active.pop()
+            if self in graphs:
+                graphs.remove(self)
 
 
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:

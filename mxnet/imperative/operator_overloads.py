@@ -1,0 +1,181 @@
+"""Python's operators of arrays, ``+ - * / % **`` and comparisons: the hottest code of all.
+
+Dense arrays of one dtype, and numbers met before, run a kernel at once; everything else, and
+every error, goes through the general function of the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from ..ops import interpreters
+from ..ops.declare import KERNEL_ERRORS, Op
+from ..ops.families import known_numbers
+from ..ops.interpreters import active
+from .freed_graphs import IntegerInGraph, reuse_across_sessions
+from .handle import new_object, wrap_recorded, writable
+from .state import state
+
+if TYPE_CHECKING:
+    from ..ndarray.ndarray import NDArray
+
+_interpreters = interpreters.eager
+FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
+NUMBERS = FLOATS | {torch.int32, torch.int64, torch.uint8, torch.int8}
+
+
+class Overload(NamedTuple):
+    """One operator of Python on arrays of one class.
+
+    Parameters
+    ----------
+    general : computes ``array <operator> other`` for all operands.
+    kernel, number_kernel : of two tensors, and of a tensor with a number's; torch can
+        differentiate them. None where there is none.
+    plain_kernel, plain_number_kernel : the same outside any graph.
+    number_first : whether a number is the first operand of its kernels.
+    dtypes : those on which the kernels are right.
+    made_dtype : of the result; None for that of the operands.
+    """
+
+    general: Callable[[Any, Any], Any]
+    kernel: Callable | None
+    number_kernel: Callable | None
+    plain_kernel: Callable
+    plain_number_kernel: Callable
+    number_first: bool
+    dtypes: frozenset[torch.dtype]
+    made_dtype: torch.dtype | None = None
+
+
+def differentiable_kernel(op: Op) -> Callable | None:
+    """Return the bare kernel of an operator if its gradient is torch's."""
+    return op.raw if op.gradient_rule is None else None
+
+
+def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -> Callable:
+    """Return the method for ``array <operator> other``; `reverse` takes no array for `other`."""
+    general, kernel, number_kernel, plain_kernel, plain_number_kernel = rule[:5]
+    number_first, dtypes, made_dtype = rule[5:]
+
+    def recorded(self: NDArray, other: Any) -> NDArray:
+        """Do the same while some thread records or an interpreter is active."""
+        session = state.session
+        if session is None or _interpreters:
+            return general(self, other)
+        dtype, x = self._dtype, self._tracked
+        try:
+            if x is None:
+                x = self._data
+            elif self._session is not session and self._session is not None:
+                x = reuse_across_sessions(self, session)
+            kind = type(other)
+            if dtype not in dtypes or x is None:
+                return general(self, other)
+            if kind is cls and not reverse:
+                y = other._tracked
+                if y is None:
+                    y = other._data
+                elif other._session is not session and other._session is not None:
+                    y = reuse_across_sessions(other, session)
+                if dtype is not other._dtype or y is None or kernel is None:
+                    return general(self, other)
+                out = kernel(x, y)
+                sources = self, other
+            elif kind is int or (kind is float and other):
+                value = known_numbers[dtype].get(other)
+                if value is None or number_kernel is None:
+                    return general(self, other)
+                out = number_kernel(value, x) if number_first else number_kernel(x, value)
+                sources = (self,)
+            else:
+                return general(self, other)
+        except (IntegerInGraph, *KERNEL_ERRORS):
+            return general(self, other)
+        return wrap_recorded(cls, out, made_dtype or dtype, sources, session)
+
+    def overload(self: NDArray, other: Any) -> NDArray:
+        if active:
+            return recorded(self, other)
+        x, dtype, kind = self._data, self._dtype, type(other)
+        if x is None or dtype not in dtypes:
+            return general(self, other)
+        try:
+            if kind is cls and not reverse:
+                y = other._data
+                if dtype is not other._dtype or y is None:
+                    return general(self, other)
+                out = plain_kernel(x, y)
+            elif kind is int or (kind is float and other):  # -0.0 would find the number 0
+                y = known_numbers[dtype].get(other)
+                if y is None:
+                    return general(self, other)
+                out = plain_number_kernel(y, x) if number_first else plain_number_kernel(x, y)
+            else:
+                return general(self, other)
+        except KERNEL_ERRORS:
+            return general(self, other)  # which explains what does not fit
+        array = new_object(cls)
+        array._data = out
+        array._tracked = None
+        array._dtype = made_dtype or dtype
+        array._ctx = self._ctx
+        array._grad = None
+        return array
+
+    return overload
+
+
+def _in_place_kernel(op: Op) -> Callable | None:
+    """Return the kernel if it takes ``out=``, as torch's own functions do."""
+    return op.raw if type(op.raw) is BuiltinFunctionType else None
+
+
+def in_place_overload(
+    cls: type[NDArray],
+    op: Op,
+    with_number: Op,
+    dtypes: frozenset[torch.dtype],
+    general: Callable[[Any, Any], Any],
+) -> Callable:
+    """Return the method for ``array <operator>= other``, which writes into the array's memory."""
+    kernel, number_kernel = _in_place_kernel(op), _in_place_kernel(with_number)
+
+    def overload(self: NDArray, other: Any) -> NDArray:
+        x, dtype, kind = self._data, self._dtype, type(other)
+        if active or x is None or dtype not in dtypes:
+            pass
+        elif kind is cls:
+            y = other._data
+            if dtype is other._dtype and kernel and y is not None and x.shape == y.shape:
+                try:
+                    kernel(x, y, out=x)
+                    return self
+                except KERNEL_ERRORS:  # overlapping parts of one memory
+                    pass
+        elif (kind is int or (kind is float and other)) and number_kernel:
+            y = known_numbers[dtype].get(other)
+            if y is not None:
+                number_kernel(x, y, out=x)
+                return self
+        writable(self)  # refuses members of a graph before anything is computed
+        return general(self, other)
+
+    return overload
+
+
+def set_method(cls: type, name: str, function: Callable) -> None:
+    """Give a class a method under its own name."""
+    function.__name__ = name
+    function.__qualname__ = f"{cls.__name__}.{name}"
+    setattr(cls, name, function)
+
+
+def add_division_names(cls: type) -> None:
+    """Give a class Python 2's names of division, which MXNet's arrays have."""
+    for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
+        setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
