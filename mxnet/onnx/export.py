@@ -30,8 +30,21 @@ __all__ = ["build_model", "export_model", "get_operator_support"]
 
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
 # The ONNX file format that came with each opset, so that old runtimes can read the file.
-IR_VERSIONS = {12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10}
-NEWEST_IR = 10
+IR_VERSIONS = {
+    12: 7,
+    13: 7,
+    14: 7,
+    15: 8,
+    16: 8,
+    17: 8,
+    18: 8,
+    19: 9,
+    20: 9,
+    21: 10,
+    22: 10,
+    23: 11,
+    24: 12,
+}
 MAX_BYTES = 2**31 - 1
 logger = logging.getLogger(__name__)
 GivenShape = Sequence[int | str | None]
@@ -345,7 +358,7 @@ def _model(
         producer_name="mxnext",
         producer_version=__version__,
         opset_imports=[onnx.helper.make_opsetid("", g.opset)],
-        ir_version=IR_VERSIONS.get(g.opset, NEWEST_IR),
+        ir_version=IR_VERSIONS[g.opset],
     )
 
 

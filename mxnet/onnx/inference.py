@@ -57,7 +57,11 @@ def infer_facts(
     """Infer everything; `other_shapes` differ from `shapes` where sizes are dynamic."""
     exact = is_np_shape()
     first = infer_shapes(graph, shapes, zero_is_unknown=not exact)
-    found = {node: [_complete(node, s) for s in values] for node, values in first.values.items()}
+    open_nodes = _after_values(graph)
+    found = {
+        node: [_complete(node, s, node in open_nodes) for s in values]
+        for node, values in first.values.items()
+    }
     if other_shapes is not None:
         second = infer_shapes(graph, other_shapes, zero_is_unknown=not exact)
         found = {
@@ -68,10 +72,22 @@ def infer_facts(
     return Facts(found, {n: [t or default for t in v] for n, v in inferred.values.items()})
 
 
-def _complete(node: Node, shape: Any) -> Shape:
+def _after_values(graph: Graph) -> set[Node]:
+    """Return the nodes whose shapes may depend on values: such operators, loops, what follows."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        is_open = node.op is not None and (node.op.value_dependent or bool(node.subgraphs))
+        if is_open or any(e.node in found for e in node.inputs):
+            found.add(node)
+    return found
+
+
+def _complete(node: Node, shape: Any, is_open: bool) -> Shape:
     if shape is None or UNKNOWN in shape:
+        if is_open and shape is not None:
+            return tuple(shape)
         if node.op is not None and node.op.value_dependent:
-            return shape or ()
+            return ()
         raise ShapeError(
             f"ONNX export: the shape of {node.name!r} cannot be inferred (found {shape}). Give "
             "the shape of every input in in_shapes."

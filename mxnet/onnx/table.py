@@ -33,6 +33,10 @@ FAMILIES = (
     "quantization",
     "numpy_math",
     "numpy_shapes",
+    "numpy_rest",
+    "rearranging",
+    "proposals",
+    "interchange",
 )
 
 

@@ -7,11 +7,21 @@ from ...onnx.export import export_model
 from ...onnx.importer.api import get_model_metadata, import_model, import_to_gluon
 from . import onnx2mx
 
+# MXNet shows the functions under these names too.
+export_model_ = export_model
+get_model_metadata_ = get_model_metadata
+import_model_ = import_model
+import_to_gluon_ = import_to_gluon
+
 __all__ = [
     "export_model",
+    "export_model_",
     "get_model_metadata",
+    "get_model_metadata_",
     "import_model",
+    "import_model_",
     "import_to_gluon",
+    "import_to_gluon_",
     "mx2onnx",
     "onnx2mx",
 ]

@@ -345,20 +345,22 @@ def deform_conv(
     kernel, groups = w.sizes[2:], node.get("offset_group", 1)
     rank = len(kernel)
     pads = node.get("pads") or [0] * 2 * rank
-    data = padded(x.symbol, pads[:rank], pads[rank:])
-    inputs = [data, offset.symbol]
+    before, after = pads[:rank], pads[rank:]
+    is_even = before == after
+    data = x.symbol if is_even else padded(x.symbol, before, after)
     if mask is not None:
-        inputs.append(mask.symbol)
-    inputs += [w.symbol] + ([bias.symbol] if bias is not None else [])
-    function = F.contrib.DeformableConvolution
-    if mask is not None:
-        function = F.contrib.ModulatedDeformableConvolution
-    return function(
+        shares = mask.symbol
+    else:
+        half = F.slice_axis(offset.symbol, axis=1, begin=0, end=offset.sizes[1] // 2)
+        shares = F.ones_like(half)
+    inputs = [data, offset.symbol, shares, w.symbol]
+    inputs += [bias.symbol] if bias is not None else []
+    return F.contrib.ModulatedDeformableConvolution(
         *inputs,
         kernel=kernel,
         stride=tuple(node.get("strides") or [1] * rank),
         dilate=tuple(node.get("dilations") or [1] * rank),
-        pad=(0,) * rank,
+        pad=tuple(before) if is_even else (0,) * rank,
         num_filter=w.sizes[0],
         num_group=node.get("group", 1),
         num_deformable_group=groups,

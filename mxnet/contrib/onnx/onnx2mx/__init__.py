@@ -1,0 +1,10 @@
+"""MXNet's name of the package that imports.
+
+As in MXNet, `import_model` and `import_to_gluon` are modules here, each with a function of its name.
+"""
+
+from __future__ import annotations
+
+from . import import_model, import_onnx, import_to_gluon
+
+__all__ = ["import_model", "import_onnx", "import_to_gluon"]

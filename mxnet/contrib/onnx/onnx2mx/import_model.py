@@ -1,0 +1,8 @@
+"""MXNet's place of `import_model` and `get_model_metadata`."""
+
+from __future__ import annotations
+
+from ....onnx.importer.api import get_model_metadata, import_model
+from .import_onnx import GraphProto
+
+__all__ = ["GraphProto", "get_model_metadata", "import_model"]

@@ -1,0 +1,8 @@
+"""MXNet's place of `import_to_gluon`."""
+
+from __future__ import annotations
+
+from ....onnx.importer.api import import_to_gluon
+from .import_onnx import GraphProto
+
+__all__ = ["GraphProto", "import_to_gluon"]
