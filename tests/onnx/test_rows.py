@@ -42,8 +42,9 @@ def _cases() -> list:
 
 
 def _spread(samples: list[Row]) -> list[Row]:
+    """Return rows from all over the grid first; the others are for when those are refused."""
     step = -(-len(samples) // MOST_ROWS)
-    return samples[::step]
+    return samples[::step] + [s for i, s in enumerate(samples) if i % step]
 
 
 def _is_meant(op: str, arrays: list) -> bool:
@@ -64,6 +65,8 @@ def test_exported_operator_equals_ours(is_np: bool, samples: list[Row]) -> None:
 def _check_rows(samples: list[Row]) -> None:
     tried = 0
     for row in samples:
+        if tried == MOST_ROWS:
+            break
         op = registry.get(row.op)
         arrays = arrays_of(row)
         if not _is_meant(op.name, arrays):

@@ -1,6 +1,6 @@
 """MXNet's name of the package that imports.
 
-As in MXNet, `import_model` and `import_to_gluon` are modules here, each with a function of its name.
+As in MXNet, `import_model` and `import_to_gluon` are modules here, with functions of their names.
 """
 
 from __future__ import annotations
