@@ -142,6 +142,11 @@ def with_metaclass(meta: type, *bases: type) -> type:
 def py_str(x: bytes | str) -> str:
     """Return the text of bytes, or a text as it is.
 
+    Parameters
+    ----------
+    x
+        Bytes, or text.
+
     >>> py_str(b"relu")
     'relu'
     """
@@ -150,6 +155,11 @@ def py_str(x: bytes | str) -> str:
 
 def c_str(string: str) -> ctypes.c_char_p:
     """Return a C string.
+
+    Parameters
+    ----------
+    string
+        The text.
 
     >>> c_str("relu").value
     b'relu'
@@ -160,6 +170,11 @@ def c_str(string: str) -> ctypes.c_char_p:
 def c_str_array(strings: Sequence[str]) -> ctypes.Array:
     """Return a C array of strings.
 
+    Parameters
+    ----------
+    strings
+        The texts.
+
     >>> list(c_str_array(["a", "b"]))
     [b'a', b'b']
     """
@@ -168,6 +183,13 @@ def c_str_array(strings: Sequence[str]) -> ctypes.Array:
 
 def c_array(ctype: type, values: Sequence) -> ctypes.Array:
     """Return a C array of the values.
+
+    Parameters
+    ----------
+    ctype
+        Type of the elements.
+    values
+        The values.
 
     >>> list(c_array(ctypes.c_int, [1, 2]))
     [1, 2]
@@ -181,7 +203,16 @@ def c_array_buf(ctype: type, buf: Any) -> ctypes.Array:
 
 
 def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
-    """Return a C array of the addresses that the handles of arrays stand for."""
+    """Return a C array of the addresses that the handles of arrays stand for.
+
+    Parameters
+    ----------
+    objs
+        The arrays.
+
+    >>> len(c_handle_array([mx.nd.ones(2)]))
+    1
+    """
     addresses = [_address(o.handle) for o in objs]
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
@@ -207,7 +238,15 @@ def ctypes2numpy_shared(cptr: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_call(ret: int) -> None:
-    """Raise if a C function answered that it failed."""
+    """Raise if a C function answered that it failed.
+
+    Parameters
+    ----------
+    ret
+        What the function returned; 0 is success.
+
+    >>> check_call(0)
+    """
     if ret != 0:
         raise get_last_ffi_error(ret)
 

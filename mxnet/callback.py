@@ -22,7 +22,22 @@ __all__ = [
 ]
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
-BatchEndParam.__doc__ = "What batch callbacks get; `locals` are the variables of the loop."
+BatchEndParam.__doc__ = """What batch callbacks get.
+
+Parameters
+----------
+epoch
+    Number of the epoch.
+nbatch
+    Number of the batch.
+eval_metric
+    The metric so far.
+locals
+    The variables of the loop.
+
+>>> BatchEndParam(epoch=0, nbatch=3, eval_metric=None, locals=None).nbatch
+3
+"""
 
 
 def module_checkpoint(

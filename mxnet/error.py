@@ -39,6 +39,12 @@ class MXNetError(RuntimeError):
     ----------
     node : str, optional
         The name of the graph's node that failed, for errors of executors and hybridized blocks.
+
+    >>> try:
+    ...     mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+    ... except mx.MXNetError as error:
+    ...     print(type(error).__name__)
+    ShapeError
     """
 
     node: str | None = None

@@ -10,7 +10,19 @@ _SUFFIXES = (".so", ".dll", ".dylib")
 
 
 def load(path: str, verbose: bool = True) -> None:
-    """Refuse a library of operators: it is made for MXNet's C++ and cannot run on torch."""
+    """Refuse a library of operators: it is made for MXNet's C++ and cannot run on torch.
+
+    Parameters
+    ----------
+    path
+        Path of the library.
+    verbose
+        Accepted for compatibility, without effect.
+
+    >>> mx.library.load("operators.so")
+    Traceback (most recent call last):
+    mxnet.error.MXNetError: load path operators.so does NOT exist
+    """
     file = Path(path)
     if not file.exists():
         raise MXNetError(f"load path {path} does NOT exist")

@@ -42,6 +42,17 @@ def get_logger(
     The first call for a name decides about its handler and level; without a name the root logger
     is returned as it is.
 
+    Parameters
+    ----------
+    name
+        Name of the logger; None means the root logger.
+    filename
+        File to write to; by default the standard error.
+    filemode
+        How to open the file: ``'a'`` to append (the default), ``'w'`` to begin anew.
+    level
+        Least level that is written.
+
     >>> get_logger("training", level=INFO).level == INFO
     True
     """

@@ -51,6 +51,11 @@ class NameManager:
 class Prefix(NameManager):
     """A name manager that puts a prefix before every name, given or made.
 
+    Parameters
+    ----------
+    prefix
+        The prefix.
+
     >>> with Prefix("stage1_") as names:
     ...     names.get(None, "conv"), names.get("fc", "conv")
     ('stage1_conv0', 'stage1_fc')

@@ -35,8 +35,21 @@ OnError = Literal["raise", "skip"]
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
 IRHeader.__doc__ = """What stands before the picture in an image record.
 
-``flag`` is the number of labels if there is an array of them, else 0; ``label`` a number or an
-array; ``id`` the number of the record; ``id2`` is free. Pickles know it as ``HEADER``.
+Pickles know it as ``HEADER``.
+
+Parameters
+----------
+flag
+    The number of labels if there is an array of them, else 0.
+label
+    A number, or an array.
+id
+    The number of the record.
+id2
+    A free number.
+
+>>> IRHeader(0, 4.0, 7, 0).label
+4.0
 """
 HEADER = IRHeader
 LINES_AT_ONCE = 4096

@@ -27,12 +27,28 @@ class RegistryError(InvalidValue, KeyError):
 
 
 def get_registry(base_class: type) -> dict[str, type]:
-    """Return a copy of the registry of a base class: name -> class."""
+    """Return a copy of the registry of a base class: name -> class.
+
+    Parameters
+    ----------
+    base_class
+        The base class.
+
+    >>> "accuracy" in mx.registry.get_registry(mx.metric.EvalMetric)
+    True
+    """
     return dict(_registries.setdefault(base_class, {}))
 
 
 def get_register_func(base_class: type, nickname: str) -> Callable:
     """Return the decorator that registers subclasses of a base class.
+
+    Parameters
+    ----------
+    base_class
+        The base class.
+    nickname
+        What its classes are called in messages.
 
     >>> class Shape: ...
     >>> register = get_register_func(Shape, "shape")
@@ -60,7 +76,18 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
         known[name] = klass
         return klass
 
-    register.__doc__ = f"Register a class as {nickname}, by its own name or the one given."
+    register.__doc__ = f"""Register a class as {nickname}, by its own name or the one given.
+
+    Parameters
+    ----------
+    klass
+        The class.
+    name
+        The name, in any case; by default that of the class.
+
+    >>> @mx.{nickname}.register
+    ... class Example(mx.{nickname}.{base_class.__name__}): ...
+    """
     return register
 
 
@@ -84,12 +111,28 @@ def get_alias_func(base_class: type, nickname: str) -> Callable:
 
         return remember
 
-    alias.__doc__ = f"Register a {nickname} under each of the names."
+    alias.__doc__ = f"""Register a {nickname} under each of the names.
+
+    Parameters
+    ----------
+    *aliases
+        The names, in any case.
+
+    >>> @mx.{nickname}.alias("example", "sample")
+    ... class Example(mx.{nickname}.{base_class.__name__}): ...
+    """
     return alias
 
 
 def get_create_func(base_class: type, nickname: str) -> Callable:
     """Return the function that makes instances from a name, a description or JSON.
+
+    Parameters
+    ----------
+    base_class
+        The base class.
+    nickname
+        What its classes are called in messages.
 
     >>> class Animal:
     ...     def __init__(self, legs=4):
@@ -133,10 +176,14 @@ def get_create_func(base_class: type, nickname: str) -> Callable:
             )
         return klass(*args, **kwargs)
 
-    create.__doc__ = (
-        f"Return a {nickname}: one given as it is, or made from its name and arguments, from "
-        f"JSON such as '[\"name\", {{...}}]', or from a dict with the key {nickname!r}."
-    )
+    create.__doc__ = f"""Return a {nickname} as it is given, or made from its name or JSON.
+
+    Parameters
+    ----------
+    *args
+        An instance, a name, JSON such as ``'["name", {{...}}]'``, or a dict with the key
+        ``{nickname!r}``; then arguments of the class.
+    """
     return create
 
 

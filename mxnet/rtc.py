@@ -44,7 +44,8 @@ class CudaModule:
     exports : tuple of str
         Names to export; instances of templates too, such as ``axpy<float>``.
 
-    Needs a CUDA GPU that torch can use; without one it raises `MXNetError`.
+    >>> if mx.context.num_gpus():
+    ...     module = mx.rtc.CudaModule('extern "C" __global__ void none() {}')
     """
 
     def __init__(

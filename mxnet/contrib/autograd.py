@@ -76,7 +76,19 @@ def mark_variables(
     gradients: Sequence[NDArray],
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
-    """Let `backward` write the gradients of variables into the given arrays."""
+    """Let `backward` write the gradients of variables into the given arrays.
+
+    Parameters
+    ----------
+    variables
+        Arrays to differentiate with respect to.
+    gradients
+        Where their gradients go, of the same shapes.
+    grad_reqs
+        How to store gradients, for all or for each: ``'write'``, ``'add'`` or ``'null'``.
+
+    >>> mx.contrib.autograd.mark_variables([mx.nd.ones(2)], [mx.nd.zeros(2)])
+    """
     _autograd.mark_variables(variables, gradients, grad_reqs)
 
 
@@ -92,7 +104,21 @@ def backward(
 
 
 def compute_gradient(outputs: Sequence[NDArray]) -> None:
-    """Compute the gradients of the outputs; the same as `backward`."""
+    """Compute the gradients of the outputs; the same as `backward`.
+
+    Parameters
+    ----------
+    outputs
+        The outputs to differentiate.
+
+    >>> x, dx = mx.nd.array([3.0]), mx.nd.zeros(1)
+    >>> mx.contrib.autograd.mark_variables([x], [dx])
+    >>> with mx.contrib.autograd.train_section():
+    ...     y = x * x
+    >>> mx.contrib.autograd.compute_gradient([y])
+    >>> dx.asscalar()
+    np.float32(6.0)
+    """
     backward(outputs)
 
 

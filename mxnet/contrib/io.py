@@ -18,6 +18,7 @@ class DataLoaderIter(DataIter):
     Parameters
     ----------
     loader : gluon.data.DataLoader
+        The loader.
     data_name, label_name : str
         The names of the network's inputs.
     dtype : str

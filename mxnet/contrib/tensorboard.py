@@ -21,6 +21,8 @@ class LogMetricsCallback:
         The folder of the event files.
     prefix : str
         Put before the names of the metrics, to distinguish training from evaluation.
+
+    >>> log = mx.contrib.tensorboard.LogMetricsCallback("logs")  # doctest: +SKIP
     """
 
     def __init__(self, logging_dir: str, prefix: str | None = None) -> None:

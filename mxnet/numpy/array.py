@@ -34,6 +34,13 @@ class ndarray(NDArray):
     Make one with `mx.np.array`, `mx.np.zeros` and their kin rather than by calling the class. It
     lives on a device and takes part in `autograd` like any NDArray.
 
+    Parameters
+    ----------
+    handle
+        A torch tensor, or another array, whose memory the new array shares.
+    writable
+        Accepted for compatibility, without effect.
+
     >>> x = mx.np.array([[1, 2], [3, 4]])
     >>> x[x > 1]
     array([2., 3., 4.])

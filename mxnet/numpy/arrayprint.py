@@ -16,6 +16,13 @@ def set_printoptions(
 ) -> None:
     """Set how many digits and elements of arrays are printed.
 
+    Parameters
+    ----------
+    precision
+        Number of digits after the point.
+    threshold
+        Number of elements above which only the ends are printed.
+
     >>> mx.np.set_printoptions(precision=2)
     >>> mx.np.array([1.23456])
     array([1.23])

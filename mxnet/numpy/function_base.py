@@ -14,6 +14,8 @@ def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
 
     Parameters
     ----------
+    xi
+        The vectors.
     indexing : {'xy', 'ij'}
         Cartesian (default) or matrix order of the axes.
     sparse : bool

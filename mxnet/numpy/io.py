@@ -16,6 +16,11 @@ __all__ = ["genfromtxt"]
 def genfromtxt(*args: Any, **kwargs: Any) -> ndarray:
     """Read an array from a text file, as `numpy.genfromtxt` does; it is float32 by default.
 
+    Parameters
+    ----------
+    args
+        Arguments of `numpy.genfromtxt`: the file, or its lines, first.
+
     >>> mx.np.genfromtxt(["1,2", "3,4"], delimiter=",")
     array([[1., 2.],
            [3., 4.]])

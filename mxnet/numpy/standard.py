@@ -54,6 +54,17 @@ def asarray(
 
     Unlike `array` it keeps integers and bools of Python.
 
+    Parameters
+    ----------
+    obj
+        The values.
+    dtype
+        The data type.
+    device
+        Device of the result; by default that of the array.
+    copy
+        Whether to copy if nothing changes.
+
     >>> mx.np.asarray([1, 2])
     array([1, 2], dtype=int64)
     """
@@ -72,6 +83,11 @@ def asarray(
 def from_dlpack(x: Any) -> ndarray:
     """Return an array that shares the memory of another library's.
 
+    Parameters
+    ----------
+    x
+        The array.
+
     >>> import torch
     >>> mx.np.from_dlpack(torch.ones(2))
     array([1., 1.])
@@ -82,6 +98,17 @@ def from_dlpack(x: Any) -> ndarray:
 
 def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None = None) -> ndarray:
     """Return the array in another data type.
+
+    Parameters
+    ----------
+    x
+        The array.
+    dtype
+        The data type.
+    copy
+        Whether to copy if nothing changes.
+    device
+        Device of the result; by default that of the array.
 
     >>> mx.np.astype(mx.np.ones(2), "int32")
     array([1, 1], dtype=int32)
@@ -104,6 +131,13 @@ _KINDS = {
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether a data type is of a kind, such as 'integral' or 'real floating'.
 
+    Parameters
+    ----------
+    dtype
+        The data type.
+    kind
+        The kind, or a tuple of kinds.
+
     >>> mx.np.isdtype(mx.np.float32, "real floating")
     True
     """
@@ -117,6 +151,13 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def can_cast(from_: Any, to: Any) -> bool:
     """Return whether one data type can be cast to another without loss.
 
+    Parameters
+    ----------
+    from_
+        A data type, or an array.
+    to
+        A data type.
+
     >>> mx.np.can_cast("float32", "float64")
     True
     """
@@ -125,6 +166,13 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 def logical_and(x1: Any, x2: Any) -> ndarray:
     """Return whether both are true, elementwise.
+
+    Parameters
+    ----------
+    x1
+        The left operand.
+    x2
+        The right operand.
 
     >>> mx.np.logical_and(mx.np.array([1, 1]), mx.np.array([1, 0]))
     array([ True, False])
@@ -135,6 +183,13 @@ def logical_and(x1: Any, x2: Any) -> ndarray:
 def logical_or(x1: Any, x2: Any) -> ndarray:
     """Return whether either is true, elementwise.
 
+    Parameters
+    ----------
+    x1
+        The left operand.
+    x2
+        The right operand.
+
     >>> mx.np.logical_or(mx.np.array([1, 0]), mx.np.array([0, 0]))
     array([ True, False])
     """
@@ -143,6 +198,13 @@ def logical_or(x1: Any, x2: Any) -> ndarray:
 
 def logical_xor(x1: Any, x2: Any) -> ndarray:
     """Return whether exactly one is true, elementwise.
+
+    Parameters
+    ----------
+    x1
+        The left operand.
+    x2
+        The right operand.
 
     >>> mx.np.logical_xor(mx.np.array([1, 1]), mx.np.array([0, 1]))
     array([ True, False])
@@ -153,6 +215,11 @@ def logical_xor(x1: Any, x2: Any) -> ndarray:
 def matrix_transpose(x: ndarray) -> ndarray:
     """Return the array with its last two axes exchanged.
 
+    Parameters
+    ----------
+    x
+        The array.
+
     >>> mx.np.matrix_transpose(mx.np.ones((2, 3, 4))).shape
     (2, 4, 3)
     """
@@ -161,6 +228,13 @@ def matrix_transpose(x: ndarray) -> ndarray:
 
 def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     """Return the array with its axes permuted.
+
+    Parameters
+    ----------
+    x
+        The array.
+    axes
+        The new order of the axes.
 
     >>> mx.np.permute_dims(mx.np.ones((2, 3)), (1, 0)).shape
     (3, 2)
@@ -171,6 +245,13 @@ def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
     """Return the parts of an array along an axis.
 
+    Parameters
+    ----------
+    x
+        The array.
+    axis
+        The axis; a negative one counts from the last.
+
     >>> len(mx.np.unstack(mx.np.ones((2, 3))))
     2
     """
@@ -180,6 +261,15 @@ def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
 
 def vecdot(x1: ndarray, x2: ndarray, *, axis: int = -1) -> ndarray:
     """Return the dot products of vectors along an axis.
+
+    Parameters
+    ----------
+    x1
+        The left operand.
+    x2
+        The right operand.
+    axis
+        The axis; a negative one counts from the last.
 
     >>> mx.np.vecdot(mx.np.ones((2, 3)), mx.np.ones((2, 3)))
     array([3., 3.])

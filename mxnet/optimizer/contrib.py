@@ -26,6 +26,12 @@ class GroupAdaGrad(ListOptimizer):
     ----------
     eps : float
         Added to the denominator to avoid division by 0.
+
+    >>> w = mx.nd.ones((2, 3))
+    >>> optimizer = mx.optimizer.contrib.GroupAdaGrad(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.ones((2, 3)), optimizer.create_state(0, w))
+    >>> bool((w.asnumpy() < 1).all())
+    True
     """
 
     rule = group_adagrad

@@ -24,6 +24,17 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
 
     Outputs are stacked along a new axis 0; the states of the last step are returned beside them.
 
+    Parameters
+    ----------
+    body
+        Function of a slice and the states that returns outputs and new states.
+    data
+        A symbol, or a list of symbols of equal length.
+    init_states
+        The states of the first step: a symbol, or a list of them.
+    name
+        Name of the node.
+
     >>> step = lambda x, s: (x + s, x + s)
     >>> out, last = mx.sym.contrib.foreach(step, mx.sym.var("data"), mx.sym.var("init"))
     >>> out.list_arguments()
@@ -81,6 +92,26 @@ def while_loop(
 
     Outputs are stacked along a new axis 0 of size `max_iterations`; without `pad_outputs`, of as
     many rows as there were steps.
+
+    Parameters
+    ----------
+    cond
+        Function of the loop variables that returns whether to go on.
+    func
+        Function of the loop variables that returns outputs and new loop variables.
+    loop_vars
+        The loop variables of the first step: a symbol, or a list of them.
+    max_iterations
+        Largest number of steps; it must be given.
+    name
+        Name of the node.
+    pad_outputs
+        Whether outputs are padded with zeros to `max_iterations` steps.
+
+    >>> out, last = mx.sym.contrib.while_loop(
+    ...     lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.sym.var("i")], max_iterations=3)
+    >>> out.eval(i=mx.nd.zeros((1,)))[0].asnumpy().ravel()
+    array([ 0., 10.,  0.], dtype=float32)
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
@@ -122,7 +153,24 @@ def while_loop(
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
-    """Return what `then_func` gives where `pred` is true, else what `else_func` gives."""
+    """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
+
+    Parameters
+    ----------
+    pred
+        Symbol of one element.
+    then_func
+        Function without parameters that returns the result if the element is not 0.
+    else_func
+        Function without parameters that returns the result if it is 0.
+    name
+        Name of the node.
+
+    >>> x = mx.sym.var("x")
+    >>> y = mx.sym.contrib.cond(x > 0, lambda: x * 2, lambda: x * 3)
+    >>> y.eval(x=mx.nd.array([-1]))[0].asnumpy()
+    array([-3.], dtype=float32)
+    """
     cuts, parts = [], []
     for kind, make in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
         scope = NameManager.current.get(None, f"{name}_{kind}")

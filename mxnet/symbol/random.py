@@ -22,5 +22,21 @@ __all__ = list(_composites.__all__)
 def multinomial(
     data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any
 ) -> Symbol:
-    """Draw indices with the given probabilities, and their log-likelihood."""
+    """Draw indices with the given probabilities, and their log-likelihood.
+
+    Parameters
+    ----------
+    data
+        Probabilities on the last axis; the others are a batch.
+    shape
+        Shape of the samples for each distribution; by default one.
+    get_prob
+        Whether to return the logarithm of the drawn probabilities too.
+    dtype
+        Data type of the indices.
+
+    >>> draws = mx.sym.random.multinomial(mx.sym.var("p"), shape=3, get_prob=False)
+    >>> draws.eval(p=mx.nd.array([0, 1]))[0].asnumpy()
+    array([1, 1, 1], dtype=int32)
+    """
     return _composites.multinomial(F, data, shape, get_prob, dtype=dtype, **kwargs)

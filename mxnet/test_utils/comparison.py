@@ -36,12 +36,30 @@ def _message(what: str, a: Any, b: Any) -> str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether two arrays have the same shape and elements."""
+    """Return whether two arrays have the same shape and elements.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+
+    >>> mx.test_utils.same(np.ones(2), np.ones(2))
+    True
+    """
     return np.array_equal(_host(a), _host(b))
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
     """Return whether two arrays of one shape are the same memory.
+
+    Parameters
+    ----------
+    array1
+        The first array.
+    array2
+        The second array.
 
     >>> x = mx.nd.ones((2, 2))
     >>> same_array(x, x[:]), same_array(x, x.copy())
@@ -52,7 +70,17 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 
 def checkShapes(a: Any, b: Any) -> None:
-    """Raise AssertionError unless two arrays have the same shape."""
+    """Raise AssertionError unless two arrays have the same shape.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+
+    >>> mx.test_utils.checkShapes(mx.nd.ones(2), mx.nd.zeros(2))
+    """
     if a.shape != b.shape:
         a, b = _host(a), _host(b)
         raise AssertionError(
@@ -69,6 +97,21 @@ def almost_equal(
     use_broadcast: bool = True,
 ) -> bool:
     """Return whether ``|a - b| <= atol + rtol * |b|`` everywhere; by default as exact as float64.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+    equal_nan
+        Whether NaN equals NaN.
+    use_broadcast
+        Whether shapes may differ as far as broadcasting allows.
 
     >>> almost_equal(np.array([1.0]), np.array([1.1])), almost_equal(1.0, 1.1, rtol=0.2)
     (False, True)
@@ -98,7 +141,25 @@ def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple
 def locationError(
     a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[str], maxError: bool = False
 ) -> str:
-    """Return a line that says where two arrays differ, and what they have there."""
+    """Return a line that says where two arrays differ, and what they have there.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+    index
+        Where they differ.
+    names
+        What to call the arrays.
+    maxError
+        Whether it is the largest difference.
+
+    >>> text = mx.test_utils.locationError(np.ones(2), np.zeros(2), (1,), ("a", "b"))
+    >>> "a" in text
+    True
+    """
     kind = "maximum " if maxError else ""
     return (
         f"Location of {kind}error: {index}, {names[0]}={float(np.squeeze(a[index])):.8f}, "
@@ -121,6 +182,7 @@ def assert_almost_equal(
     Parameters
     ----------
     a, b : NDArray, NumPy array or number
+        The first array.
     rtol, atol : float or dict of dtype to float, optional
         By default those of the less exact data type of the two.
     names
@@ -174,7 +236,23 @@ def _print_worst(
 def assert_allclose(
     a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True
 ) -> None:
-    """Raise AssertionError unless two arrays are equal within NumPy's narrow tolerances."""
+    """Raise AssertionError unless two arrays are equal within NumPy's narrow tolerances.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+    equal_nan
+        Whether NaN equals NaN.
+
+    >>> mx.test_utils.assert_allclose(mx.nd.ones(2), np.ones(2))
+    """
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
@@ -188,7 +266,29 @@ def assert_almost_equal_with_err(
     equal_nan: bool = False,
     mismatches: tuple[int, int] = (10, 10),
 ) -> None:
-    """Raise AssertionError if more than the part `etol` of the elements differs."""
+    """Raise AssertionError if more than the part `etol` of the elements differs.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+    etol
+        Share of the elements that may differ.
+    names
+        What to call the arrays.
+    equal_nan
+        Whether NaN equals NaN.
+    mismatches
+        How many differences to print.
+
+    >>> mx.test_utils.assert_almost_equal_with_err(np.ones(10), np.ones(10), etol=0.1)
+    """
     allowed = get_etol(etol)
     if allowed > 0:
         r, t = get_tols(a, b, rtol, atol)
@@ -205,14 +305,42 @@ def assert_almost_equal_ignore_nan(
     atol: Tolerance = None,
     names: Sequence[str] = ("a", "b"),
 ) -> None:
-    """Raise AssertionError unless two arrays are equal where neither is NaN."""
+    """Raise AssertionError unless two arrays are equal where neither is NaN.
+
+    Parameters
+    ----------
+    a
+        The first array.
+    b
+        The second array.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+    names
+        What to call the arrays.
+
+    >>> mx.test_utils.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([1.0, 2]))
+    """
     a, b = _host(a), _host(b)
     nowhere = np.isnan(a) | np.isnan(b)
     assert_almost_equal(np.where(nowhere, 0, a), np.where(nowhere, 0, b), rtol, atol, names)
 
 
 def assert_exception(f: Callable, exception_type: type, *args: Any, **kwargs: Any) -> None:
-    """Raise AssertionError unless calling a function raises an exception of the given type."""
+    """Raise AssertionError unless calling a function raises an exception of the given type.
+
+    Parameters
+    ----------
+    f
+        The function.
+    exception_type
+        The type of the exception.
+    args
+        Arguments of the function.
+
+    >>> mx.test_utils.assert_exception(int, ValueError, "one")
+    """
     try:
         f(*args, **kwargs)
     except exception_type:
@@ -221,7 +349,18 @@ def assert_exception(f: Callable, exception_type: type, *args: Any, **kwargs: An
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Return whether two graphs have the same operators at the same places."""
+    """Return whether two graphs have the same operators at the same places.
+
+    Parameters
+    ----------
+    sym1
+        The first graph.
+    sym2
+        The second graph.
+
+    >>> mx.test_utils.same_symbol_structure(mx.sym.var("x") + 1, mx.sym.var("y") + 1)
+    True
+    """
 
     def form(symbol: Symbol) -> list:
         graph = symbol._graph
@@ -234,7 +373,21 @@ def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
 
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """Compare arrays, or tuples of them however deep; None is equal to everything."""
+    """Compare arrays, or tuples of them however deep; None is equal to everything.
+
+    Parameters
+    ----------
+    t1
+        The first array, or tuple.
+    t2
+        The second array, or tuple.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+
+    >>> mx.test_utils.compare_ndarray_tuple((mx.nd.ones(2), None), (mx.nd.ones(2), None))
+    """
     if t1 is None or t2 is None:
         return
     if isinstance(t1, tuple):
@@ -259,6 +412,32 @@ def compare_optimizer(
     """Raise AssertionError unless two optimizers make the same step from the same place.
 
     With several tensors `shape` is a list of shapes, and both are updated in one call.
+
+    Parameters
+    ----------
+    opt1
+        The first optimizer.
+    opt2
+        The second optimizer.
+    shape
+        Shape of the array.
+    dtype
+        Data type of the array.
+    w_stype
+        Storage type of the weight.
+    g_stype
+        Storage type of the gradient.
+    rtol
+        Relative tolerance; by default that of the data type.
+    atol
+        Absolute tolerance; by default that of the data type.
+    compare_states
+        Whether states are compared too.
+    ntensors
+        Number of weights.
+
+    >>> one, two = mx.optimizer.SGD(learning_rate=0.1), mx.optimizer.SGD(learning_rate=0.1)
+    >>> mx.test_utils.compare_optimizer(one, two, (2, 3), "float32")
     """
     shapes = list(shape) if isinstance(shape, list) else [shape]
     if len(shapes) != ntensors:

@@ -36,10 +36,21 @@ def check_speed(
     Parameters
     ----------
     sym : Symbol
+        The symbol.
     location
         Values of arguments by name; otherwise give shapes as keywords.
+    ctx
+        Device; by default that of tests.
+    N
+        Number of runs.
+    grad_req
+        How gradients are stored; by default written.
     typ : {'whole', 'forward'}
         Forward and backward, or forward in prediction mode only.
+
+    >>> seconds = mx.test_utils.check_speed(mx.sym.relu(mx.sym.var("x")), N=1, x=(2, 2))
+    >>> seconds > 0
+    True
     """
     if typ not in ("whole", "forward"):
         raise ValueError('typ can only be "whole" or "forward".')
@@ -105,6 +116,8 @@ def check_consistency(
         Whether to raise, or only to print, what differs.
     ground_truth
         Values to compare with; by default those of the most exact entry.
+    equal_nan
+        Whether NaN equals NaN.
     use_uniform
         Whether random inputs are uniform rather than normal.
     rand_type

@@ -52,6 +52,7 @@ def download(
     Parameters
     ----------
     url : str
+        Address of the file.
     fname
         The name to store it under; by default the last part of the address.
     dirname
@@ -62,6 +63,11 @@ def download(
         How often to try.
     sha1_hash
         What the content must hash to, optional.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("text")
+    >>> mx.test_utils.download(pathlib.Path("a.txt").absolute().as_uri(), fname="b.txt")
+    'b.txt'
     """
     if retries < 0:
         raise AssertionError("Number of retries should be at least 0")
@@ -119,10 +125,14 @@ def download_model(
     Parameters
     ----------
     model_name : str
+        Name of the model.
     dst_dir
         Where the files are, or go to.
     meta_info : dict of model name to ``{'symbol': url, 'params': url}``, optional
         A model that is not in it gives ``(None, 0)``.
+
+    >>> mx.test_utils.download_model("no-such-model", meta_info={})
+    (None, 0)
     """
     folder = Path(dst_dir)
     prefix = folder / model_name
@@ -145,7 +155,24 @@ def download_model(
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
-    """Download a zip archive into a folder, unless it is there, and unpack it there."""
+    """Download a zip archive into a folder, unless it is there, and unpack it there.
+
+    Parameters
+    ----------
+    data_dir
+        The folder.
+    url
+        Address of the file.
+    data_origin_name
+        Name of the downloaded file.
+
+    >>> import pathlib, zipfile
+    >>> with zipfile.ZipFile("a.zip", "w") as archive:
+    ...     archive.writestr("a.txt", "text")
+    >>> mx.test_utils.get_zip_data("data", pathlib.Path("a.zip").absolute().as_uri(), "a.zip")
+    >>> pathlib.Path("data/a.txt").read_text()
+    'text'
+    """
     folder = Path(data_dir)
     archive = folder / data_origin_name
     if not archive.exists():
@@ -155,7 +182,26 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
-    """Download a bz2 file into a folder and unpack it as `data_name`, unless that is there."""
+    """Download a bz2 file into a folder and unpack it as `data_name`, unless that is there.
+
+    Parameters
+    ----------
+    data_dir
+        The folder.
+    data_name
+        Name of the unpacked file.
+    url
+        Address of the file.
+    data_origin_name
+        Name of the downloaded file.
+
+    >>> import bz2, pathlib
+    >>> _ = pathlib.Path("a.bz2").write_bytes(bz2.compress(b"text"))
+    >>> url = pathlib.Path("a.bz2").absolute().as_uri()
+    >>> mx.test_utils.get_bz2_data("data", "a.txt", url, "a.bz2")
+    >>> pathlib.Path("data/a.txt").read_text()
+    'text'
+    """
     folder = Path(data_dir)
     unpacked, archive = folder / data_name, folder / data_origin_name
     if unpacked.exists():
@@ -209,6 +255,8 @@ def get_mnist() -> dict[str, np.ndarray]:
 
     The four files ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and ``t10k-...``, or
     their ``.gz``, are read from the current folder, ``data`` or ``~/.mxnet/datasets/mnist``.
+
+    >>> digits = mx.test_utils.get_mnist()  # doctest: +SKIP
     """
     found = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
     for key, values in found.items():
@@ -220,7 +268,10 @@ def get_mnist() -> dict[str, np.ndarray]:
 
 
 def get_mnist_ubyte() -> None:
-    """Make sure that the unpacked MNIST files are in the folder ``data``."""
+    """Make sure that the unpacked MNIST files are in the folder ``data``.
+
+    >>> mx.test_utils.get_mnist_ubyte()  # doctest: +SKIP
+    """
     for name in _MNIST_FILES.values():
         target = Path("data", name)
         if target.exists():
@@ -232,7 +283,10 @@ def get_mnist_ubyte() -> None:
 
 
 def get_mnist_pkl() -> None:
-    """Make sure that ``data/mnist.pkl.gz`` is there, made from the MNIST files if need be."""
+    """Make sure that ``data/mnist.pkl.gz`` is there, made from the MNIST files if need be.
+
+    >>> mx.test_utils.get_mnist_pkl()  # doctest: +SKIP
+    """
     target = Path("data", "mnist.pkl.gz")
     if target.exists():
         return
@@ -253,6 +307,8 @@ def get_cifar10() -> None:
     """Make sure that ``data/cifar`` has train.rec, test.rec and their lists.
 
     They are unpacked from ``cifar10.zip``, out of ``data`` or ``~/.mxnet/datasets/cifar10``.
+
+    >>> mx.test_utils.get_cifar10()  # doctest: +SKIP
     """
     wanted = ("train.rec", "test.rec", "train.lst", "test.lst")
     target = Path("data")
@@ -264,7 +320,16 @@ def get_cifar10() -> None:
 
 
 def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
-    """Return the path of the tool im2rec.py."""
+    """Return the path of the tool im2rec.py.
+
+    Parameters
+    ----------
+    home_env
+        Variable that names MXNet's folder.
+
+    >>> mx.test_utils.get_im2rec_path().endswith("im2rec.py")
+    True
+    """
     places = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
     if home_env in os.environ:
         places.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))

@@ -30,6 +30,15 @@ def simple_forward(
 ) -> np.ndarray | list[np.ndarray]:
     """Return the outputs of a symbol for NumPy inputs, as NumPy arrays.
 
+    Parameters
+    ----------
+    sym
+        The symbol.
+    ctx
+        Device; by default that of tests.
+    is_train
+        Whether to run in training mode.
+
     >>> x = mx.sym.Variable("x")
     >>> simple_forward(x * 2, x=np.ones(2))
     array([2., 2.], dtype=float32)
@@ -136,6 +145,7 @@ def check_symbolic_forward(
     Parameters
     ----------
     sym : Symbol
+        The symbol.
     location
         Values of the arguments, in their order or by name.
     expected
@@ -144,6 +154,10 @@ def check_symbolic_forward(
         Tolerances; by default those of the data type.
     aux_states
         Values of the auxiliary states, in their order or by name.
+    ctx
+        Device; by default that of tests.
+    equal_nan
+        Whether NaN equals NaN.
     dtype
         The type of the arrays; 'asnumpy' keeps that of each value.
 
@@ -183,6 +197,7 @@ def check_symbolic_backward(
     Parameters
     ----------
     sym : Symbol
+        The symbol.
     location
         Values of the arguments, in their order or by name.
     out_grads
@@ -195,8 +210,12 @@ def check_symbolic_backward(
         Values of the auxiliary states, in their order or by name.
     grad_req
         {'write', 'add', 'null'}, a list or a dict of them.
+    ctx
+        Device; by default that of tests.
     grad_stypes
         Storage types of gradients by name.
+    equal_nan
+        Whether NaN equals NaN.
     dtype
         The type of the arrays; 'asnumpy' keeps that of each value.
 
@@ -253,6 +272,27 @@ def numeric_grad(
 
     ``df/dx = (f(x + eps/2) - f(x - eps/2)) / eps``, one element at a time; arguments that are
     not floating-point have none.
+
+    Parameters
+    ----------
+    executor
+        The executor.
+    location
+        Values of the arguments by name.
+    aux_states
+        Values of the auxiliary states.
+    eps
+        The step.
+    use_forward_train
+        Whether differences are taken in training mode.
+    dtype
+        Data type of the array.
+
+    >>> x = mx.nd.array([3.0])
+    >>> executor = (mx.sym.var("x") ** 2).bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(1)})
+    >>> slope = mx.test_utils.numeric_grad(executor, {"x": x}, eps=0.125)["x"]
+    >>> slope.round(2)
+    array([6.], dtype=float32)
     """
     values = {n: np.array(_host(v)) for n, v in location.items()}
     aux = None if aux_states is None else {n: _host(v) for n, v in aux_states.items()}
@@ -307,6 +347,7 @@ def check_numeric_gradient(
     Parameters
     ----------
     sym : Symbol
+        The symbol.
     location
         Values of the arguments, in their order or by name.
     aux_states
@@ -319,6 +360,10 @@ def check_numeric_gradient(
         The arguments to check, by default all; a dict gives their grad_req.
     use_forward_train
         Whether the differences are taken in training mode.
+    ctx
+        Device; by default that of tests.
+    grad_stype_dict
+        Storage types of gradients by name.
     dtype
         Float16, float32 or float64.
 

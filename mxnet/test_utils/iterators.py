@@ -14,6 +14,12 @@ class DummyIter(DataIter):
     Parameters
     ----------
     real_iter : DataIter
+        The other iterator.
+
+    >>> real = mx.io.NDArrayIter(np.arange(4), batch_size=2)
+    >>> dummy = mx.test_utils.DummyIter(real)
+    >>> dummy.next().data[0].asnumpy()
+    array([0., 1.], dtype=float32)
     """
 
     def __init__(self, real_iter: DataIter) -> None:
@@ -35,7 +41,21 @@ class DummyIter(DataIter):
 def get_mnist_iterator(
     batch_size: int, input_shape: tuple[int, ...], num_parts: int = 1, part_index: int = 0
 ) -> tuple[DataIter, DataIter]:
-    """Return iterators over the training and test images of MNIST, from files in ``data``."""
+    """Return iterators over the training and test images of MNIST, from files in ``data``.
+
+    Parameters
+    ----------
+    batch_size
+        Number of samples in a batch.
+    input_shape
+        Shape of an image.
+    num_parts
+        How many parts the samples are divided into.
+    part_index
+        Which one of the parts to read.
+
+    >>> train, test = mx.test_utils.get_mnist_iterator(100, (784,))  # doctest: +SKIP
+    """
     get_mnist_ubyte()
     flat = len(input_shape) != 3
     parts = {"num_parts": num_parts, "part_index": part_index}

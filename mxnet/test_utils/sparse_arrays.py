@@ -26,7 +26,30 @@ def rand_ndarray(
     distribution: str | None = None,
     ctx: Context | None = None,
 ) -> NDArray:
-    """Return a random array: normal numbers, or a sparse one between 0 and 1."""
+    """Return a random array: normal numbers, or a sparse one between 0 and 1.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array.
+    stype
+        Storage type.
+    density
+        Which part is not zero; random by default.
+    dtype
+        Data type of the array.
+    modifier_func
+        Function that is applied to each number.
+    shuffle_csr_indices
+        Whether columns within a row are out of order.
+    distribution
+        How numbers are spread over a csr matrix: ``'uniform'`` or ``'powerlaw'``.
+    ctx
+        Device; by default that of tests.
+
+    >>> mx.test_utils.rand_ndarray((2, 3), "csr", density=0.5).stype
+    'csr'
+    """
     if stype == "default":
         values = np.random.randn(*shape)
         return mx.nd.array(values, ctx=ctx, dtype=dtype)
@@ -59,9 +82,13 @@ def rand_sparse_ndarray(
     Parameters
     ----------
     shape : tuple of int
+        Shape of the array.
     stype : {'csr', 'row_sparse'}
+        Storage type.
     density
         Which part is not zero; random by default.
+    dtype
+        Data type of the array.
     distribution
         {'uniform', 'powerlaw'}; the latter, for csr, puts twice as many numbers in each row as in
         the one before.
@@ -73,11 +100,17 @@ def rand_sparse_ndarray(
         Applied to each number of a row_sparse array.
     shuffle_csr_indices
         Whether columns within a row are out of order.
+    ctx
+        Device; by default that of tests.
 
     Returns
     -------
     array : CSRNDArray or RowSparseNDArray
     parts : (indptr, indices, data) for csr; (data, indices) as NumPy arrays for row_sparse
+
+    >>> array, parts = mx.test_utils.rand_sparse_ndarray((2, 3), "row_sparse", density=0.5)
+    >>> array.shape
+    (2, 3)
     """
     density = np.random.rand() if density is None else density
     dtype = default_dtype() if dtype is None else dtype
@@ -191,7 +224,30 @@ def create_sparse_array(
     density: float = 0.5,
     shuffle_csr_indices: bool = False,
 ) -> NDArray:
-    """Return a random sparse array; the rows of a row_sparse one are in order."""
+    """Return a random sparse array; the rows of a row_sparse one are in order.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array.
+    stype
+        Storage type.
+    data_init
+        Number to fill with, in place of random ones.
+    rsp_indices
+        Numbers of the rows that are there, for row_sparse.
+    dtype
+        Data type of the array.
+    modifier_func
+        Function that is applied to each number.
+    density
+        Which part is not zero; random by default.
+    shuffle_csr_indices
+        Whether columns within a row are out of order.
+
+    >>> mx.test_utils.create_sparse_array((2, 3), "csr").stype
+    'csr'
+    """
     if stype not in ("csr", "row_sparse"):
         raise AssertionError(f"Unknown storage type: {stype}")
     return rand_sparse_ndarray(
@@ -216,7 +272,30 @@ def create_sparse_array_zd(
     modifier_func: Callable | None = None,
     shuffle_csr_indices: bool = False,
 ) -> NDArray:
-    """Return a random sparse array; the density of a row_sparse one comes from its rows alone."""
+    """Return a random sparse array; the density of a row_sparse one comes from its rows alone.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array.
+    stype
+        Storage type.
+    density
+        Which part is not zero; random by default.
+    data_init
+        Number to fill with, in place of random ones.
+    rsp_indices
+        Numbers of the rows that are there, for row_sparse.
+    dtype
+        Data type of the array.
+    modifier_func
+        Function that is applied to each number.
+    shuffle_csr_indices
+        Whether columns within a row are out of order.
+
+    >>> mx.test_utils.create_sparse_array_zd((2, 3), "csr", 0.5).stype
+    'csr'
+    """
     if stype == "row_sparse":
         density = 0.0
         if rsp_indices is not None and len(rsp_indices) > shape[0]:
@@ -227,6 +306,16 @@ def create_sparse_array_zd(
 
 
 def shuffle_csr_column_indices(csr: Any) -> None:
-    """Put the columns within each row of a SciPy csr matrix out of order, in place."""
+    """Put the columns within each row of a SciPy csr matrix out of order, in place.
+
+    Parameters
+    ----------
+    csr
+        The matrix.
+
+    >>> import scipy.sparse
+    >>> matrix = scipy.sparse.csr_matrix(np.ones((2, 3)))
+    >>> mx.test_utils.shuffle_csr_column_indices(matrix)
+    """
     rows = np.repeat(np.arange(len(csr.indptr) - 1), np.diff(csr.indptr))
     csr.indices[:] = csr.indices[_order_within_rows(rows)]

@@ -21,6 +21,17 @@ def _samples(generator: Generator, count: int) -> np.ndarray:
 def mean_check(generator: Generator, mu: float, sigma: float, nsamples: int = 1000000) -> bool:
     """Return whether the mean of samples is within three deviations of the true mean.
 
+    Parameters
+    ----------
+    generator
+        Makes a number of independent samples.
+    mu
+        The true mean.
+    sigma
+        The true standard deviation.
+    nsamples
+        How many samples to make.
+
     >>> mean_check(lambda n: np.zeros(n), 0, 1.0, nsamples=100)
     True
     """
@@ -29,7 +40,20 @@ def mean_check(generator: Generator, mu: float, sigma: float, nsamples: int = 10
 
 
 def var_check(generator: Generator, sigma: float, nsamples: int = 1000000) -> bool:
-    """Return whether the variance of samples is within three deviations of the true one."""
+    """Return whether the variance of samples is within three deviations of the true one.
+
+    Parameters
+    ----------
+    generator
+        Makes a number of independent samples.
+    sigma
+        The true standard deviation.
+    nsamples
+        How many samples to make.
+
+    >>> var_check(lambda n: np.random.normal(0, 1, n), 1.0, nsamples=1000) in (True, False)
+    True
+    """
     variance = _samples(generator, nsamples).astype(np.float64).var(ddof=1)
     return bool(abs(variance - sigma**2) < 3 * math.sqrt(2 * sigma**4 / (nsamples - 1)))
 
@@ -38,6 +62,13 @@ def gen_buckets_probs_with_ppf(
     ppf: Callable[[float], float], nbuckets: int
 ) -> tuple[list[tuple[float, float]], list[float]]:
     """Return intervals of equal probability of a distribution, given its quantile function.
+
+    Parameters
+    ----------
+    ppf
+        The quantile function.
+    nbuckets
+        Number of intervals.
 
     >>> gen_buckets_probs_with_ppf(lambda q: 10 * q, 2)
     ([(0.0, 5.0), (5.0, 10.0)], [0.5, 0.5])
@@ -70,6 +101,11 @@ def chi_square_check(
     p : float
         The p value of the chi-square test; a small one says that the generator is wrong.
     obs_freq, expected_freq : how many samples were and should be in each bucket.
+
+    >>> coin = lambda n: np.random.randint(0, 2, n)
+    >>> p, found, expected = mx.test_utils.chi_square_check(coin, [0, 1], [0.5, 0.5], 1000)
+    >>> 0 <= p <= 1
+    True
     """
     if not isinstance(buckets, list | tuple) or len(buckets) != len(probs) or not buckets:
         raise AssertionError("buckets must be a list with a probability for each of its members")
@@ -124,6 +160,11 @@ def verify_generator(
         Which part of the tests has to succeed.
     alpha
         A test succeeds if its p value is above this.
+
+    >>> coin = lambda n: np.random.randint(0, 2, n)
+    >>> fair = ([0, 1], [0.5, 0.5])
+    >>> len(mx.test_utils.verify_generator(coin, *fair, 1000, nrepeat=2, success_rate=0))
+    2
     """
     runs = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     values = [p for p, _, _ in runs]

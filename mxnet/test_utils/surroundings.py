@@ -15,12 +15,24 @@ from ..context import Context, num_gpus
 
 
 def default_context() -> Context:
-    """Return the context that tests use."""
+    """Return the context that tests use.
+
+    >>> mx.test_utils.default_context()
+    cpu(0)
+    """
     return context.current_context()
 
 
 def set_default_context(ctx: Context) -> None:
-    """Make a context the one in force wherever no ``with`` says otherwise, in this thread."""
+    """Make a context the one in force wherever no ``with`` says otherwise, in this thread.
+
+    Parameters
+    ----------
+    ctx
+        Device; by default that of tests.
+
+    >>> mx.test_utils.set_default_context(mx.cpu(0))
+    """
     scopes = context._scopes
     if getattr(scopes, "has_default", False):
         scopes.stack[0] = ctx
@@ -30,7 +42,11 @@ def set_default_context(ctx: Context) -> None:
 
 
 def list_gpus() -> range:
-    """Return the numbers of the GPUs that can be used."""
+    """Return the numbers of the GPUs that can be used.
+
+    >>> len(mx.test_utils.list_gpus()) == mx.context.num_gpus()
+    True
+    """
     return range(num_gpus())
 
 
@@ -39,6 +55,11 @@ def environment(*args: Any) -> Iterator[None]:
     """Set environment variables within a ``with`` block; None removes one.
 
     Takes a name and a value, or one dict of names to values.
+
+    Parameters
+    ----------
+    args
+        A name and a value, or a dict of names to values.
 
     >>> with environment("MY_SWITCH", "1"):
     ...     print(os.environ["MY_SWITCH"])
@@ -68,7 +89,11 @@ def _set(values: dict[str, str | None]) -> None:
 
 @contextmanager
 def discard_stderr() -> Iterator[None]:
-    """Throw away what is written to the standard error within a ``with`` block, also by C code."""
+    """Throw away what is written to the standard error within a ``with`` block, also by C code.
+
+    >>> with mx.test_utils.discard_stderr():
+    ...     pass
+    """
     sys.stderr.flush()
     number = 2
     kept = os.dup(number)
@@ -84,6 +109,11 @@ def discard_stderr() -> Iterator[None]:
 
 def retry(n: int) -> Callable[[Callable], Callable]:
     """Run a test up to `n` times until its assertions hold; for tests with random numbers.
+
+    Parameters
+    ----------
+    n
+        How many times to try.
 
     >>> @retry(3)
     ... def sometimes():
@@ -110,20 +140,36 @@ def retry(n: int) -> Callable[[Callable], Callable]:
 
 
 def has_tvm_ops() -> bool:
-    """Return whether there are operators made by TVM: never."""
+    """Return whether there are operators made by TVM: never.
+
+    >>> mx.test_utils.has_tvm_ops()
+    False
+    """
     return False
 
 
 def is_op_runnable() -> bool:
-    """Return whether operators run on this device: always."""
+    """Return whether operators run on this device: always.
+
+    >>> mx.test_utils.is_op_runnable()
+    True
+    """
     return True
 
 
 def is_cd_run() -> bool:
-    """Return whether the variable ``CD_JOB`` says that this is a release build."""
+    """Return whether the variable ``CD_JOB`` says that this is a release build.
+
+    >>> mx.test_utils.is_cd_run() in (True, False)
+    True
+    """
     return os.environ.get("CD_JOB", "0") == "1"
 
 
 def is_aarch64_run() -> bool:
-    """Return whether this is a 64-bit ARM processor."""
+    """Return whether this is a 64-bit ARM processor.
+
+    >>> mx.test_utils.is_aarch64_run() in (True, False)
+    True
+    """
     return platform.machine() == "aarch64"

@@ -23,10 +23,34 @@ class SVRGModule(Module):
 
     Parameters
     ----------
-    symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names,
-        state_names, group2ctxs, compression_params : as for Module.
+    symbol
+        The network.
+    data_names
+        Names of the arguments that come with each batch.
+    label_names
+        Names of the labels that come with each batch.
+    logger
+        Where training writes.
+    context
+        Device, or list of devices.
+    work_load_list
+        How large each device's part is, in proportion.
+    fixed_param_names
+        Parameters that are not trained.
+    state_names
+        Arguments that are neither parameters nor come with a batch.
+    group2ctxs
+        Device of each ``ctx_group``.
+    compression_params
+        How gradients are compressed on their way.
     update_freq : int
         How many epochs a snapshot lasts.
+
+    >>> from mxnet.contrib.svrg_optimization.svrg_module import SVRGModule
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1)
+    >>> module = SVRGModule(mx.sym.LinearRegressionOutput(net, name="softmax"), update_freq=2)
+    >>> module.update_freq
+    2
     """
 
     def __init__(

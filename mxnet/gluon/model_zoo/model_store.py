@@ -89,6 +89,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
     -----
     Nothing is fetched unless ``MXNET_GLUON_REPO`` names a mirror, which holds
     ``gluon/models/<file>.zip``.
+
+    >>> path = mx.gluon.model_zoo.model_store.get_model_file("resnet18_v1")  # doctest: +SKIP
     """
     file_name = f"{name}-{short_hash(name)}"
     folder = Path(default_root() if root is None else root).expanduser()

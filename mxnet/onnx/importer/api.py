@@ -63,11 +63,21 @@ def import_to_gluon(model_file: Source, ctx: Context | None = None) -> Any:
 def get_model_metadata(model_file: Source) -> dict[str, list[tuple[str, tuple]]]:
     """Return the names and shapes of the inputs and outputs of an ONNX file.
 
+    Parameters
+    ----------
+    model_file
+        The file.
+
     Returns
     -------
     dict
         ``{"input_tensor_data": [(name, shape)], "output_tensor_data": [(name, shape)]}``;
         a size that is not known is 0.
+
+    >>> net = mx.sym.relu(mx.sym.var("data"))
+    >>> _ = mx.onnx.export_model(net, {}, [(1, 3)], np.float32, "net.onnx")
+    >>> mx.contrib.onnx.get_model_metadata("net.onnx")["input_tensor_data"]
+    [('data', (1, 3))]
     """
     graph = read_model(model_file).graph
     given = {tensor.name for tensor in graph.initializer}

@@ -120,6 +120,22 @@ class DeformableConvolution(_Deformable):
 
     Parameters
     ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel, for each spatial axis.
+    strides
+        Step of the kernel, for each spatial axis.
+    padding
+        Number of zeros at both ends, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    num_deformable_group
+        Number of groups of channels that share offsets.
+    layout
+        Order of the axes.
     use_bias
         Whether there is a bias.
     in_channels
@@ -130,6 +146,16 @@ class DeformableConvolution(_Deformable):
         Initializer of the weight; None takes the one given to `initialize`.
     bias_initializer
         Initializer of the bias.
+    offset_weight_initializer
+        Initializer of the weight that computes the offsets.
+    offset_bias_initializer
+        Initializer of the bias that computes the offsets.
+    offset_use_bias
+        Whether that convolution has a bias.
+    op_name
+        Name of the operator.
+    adj
+        Accepted for compatibility, without effect.
     prefix
         What the names of parameters begin with; by default the class name and a number.
     params
@@ -231,6 +257,22 @@ class ModulatedDeformableConvolution(_Deformable):
 
     Parameters
     ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel, for each spatial axis.
+    strides
+        Step of the kernel, for each spatial axis.
+    padding
+        Number of zeros at both ends, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    num_deformable_group
+        Number of groups of channels that share offsets.
+    layout
+        Order of the axes.
     use_bias
         Whether there is a bias.
     in_channels
@@ -241,6 +283,16 @@ class ModulatedDeformableConvolution(_Deformable):
         Initializer of the weight; None takes the one given to `initialize`.
     bias_initializer
         Initializer of the bias.
+    offset_weight_initializer
+        Initializer of the weight that computes the offsets.
+    offset_bias_initializer
+        Initializer of the bias that computes the offsets.
+    offset_use_bias
+        Whether that convolution has a bias.
+    op_name
+        Name of the operator.
+    adj
+        Accepted for compatibility, without effect.
     prefix
         What the names of parameters begin with; by default the class name and a number.
     params

@@ -15,6 +15,7 @@ class IntervalSampler(sampler.Sampler):
     Parameters
     ----------
     length : int
+        Number of indices.
     interval : int
         The distance.
     rollover : bool
