@@ -11,14 +11,22 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
+import mmap
 import platform
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import env
+
+if TYPE_CHECKING:
+    import torch
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _NEVER_TRIM = 2**31 - 1
 _TOP_PAD_BYTES = 64 * 1024 * 1024
+_LEAST_MAPPED = 1 << 20  # bytes
 
 
 def keep_freed_memory() -> bool:
@@ -61,6 +69,29 @@ def return_freed_memory() -> None:
     gc.collect()
     if sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Return zeros in main memory whose pages the system gives when they are first touched.
+
+    For arrays that live long, and that may be written over as a whole or never be used, such as
+    gradients of a network that only predicts. Small ones are ordinary.
+
+    >>> import torch
+    >>> untouched_zeros((512, 512), torch.float32).sum()
+    tensor(0.)
+    """
+    import torch
+
+    count = math.prod(shape)
+    size = count * dtype.itemsize
+    if size < _LEAST_MAPPED or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return torch.zeros(shape, dtype=dtype)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError):  # torch says how much is missing
+        return torch.zeros(shape, dtype=dtype)
+    return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
 
 
 def memory_summary() -> str:

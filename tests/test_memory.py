@@ -29,3 +29,22 @@ def test_caches_of_any_device_can_be_emptied():
     if not mx.context.num_gpus():
         with pytest.raises(MXNetError, match="no such GPU"):
             mx.gpu(0).empty_cache()
+
+
+def test_gradients_take_memory_when_they_are_first_used():
+    layer = mx.gluon.nn.Dense(4096, in_units=4096)
+    before = mx.memory._process_memory()[0]
+    layer.initialize()
+    weight = 4096 * 4096 * 4
+    if before:  # on Linux
+        assert mx.memory._process_memory()[0] - before < 2.8 * weight
+    assert layer.weight.grad().asnumpy().any() == 0
+    with mx.autograd.record():
+        loss = layer(mx.nd.ones((1, 4096))).sum()
+    loss.backward()
+    assert layer.weight.grad().asnumpy().min() == 1
+
+
+def test_zeros_of_impossible_sizes_are_refused():
+    with pytest.raises(MXNetError, match="memory"):
+        mx.sym.Variable("x").simple_bind(mx.cpu(), x=(1 << 45, 1 << 10))

@@ -15,6 +15,7 @@ from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..imperative.apply import stored_context
 from ..imperative.gradient import check_req
 from ..imperative.handle import plain, wrap_plain
+from ..memory import untouched_zeros
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
@@ -191,7 +192,11 @@ class _Array(NamedTuple):
             dtype = dtypes.to_numpy(self.dtype)
             return sparse_zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)
         with reporting_memory(f"bind: an array of shape {tuple(self.shape)}"):
-            made = torch.zeros(self.shape, dtype=self.dtype, device=torch_device(self.ctx))
+            device = torch_device(self.ctx)
+            if device.type == "cpu":
+                made = untouched_zeros(self.shape, self.dtype)
+            else:
+                made = torch.zeros(self.shape, dtype=self.dtype, device=device)
         return wrap_plain(NDArray, made, stored_context(self.ctx))
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
+from ..memory import untouched_zeros
 from .freed_graphs import note
 from .handle import CONSTANT, plain, wrap, wrap_plain
 from .integers import cut, make_leaf
@@ -119,6 +120,12 @@ def check_req(req: Any) -> str:
     return req
 
 
+def _zeros_like(data: Tensor) -> Tensor:
+    if data.is_cpu and data.is_contiguous():
+        return untouched_zeros(data.shape, data.dtype)
+    return torch.zeros_like(data)
+
+
 def attach(
     array: NDArray, req: str = "write", *, target: NDArray | None = None, stype: str | None = None
 ) -> None:
@@ -135,7 +142,7 @@ def attach(
         target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
     elif owned:
         with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
-            target = wrap_plain(type(array), torch.zeros_like(data), array._ctx)
+            target = wrap_plain(type(array), _zeros_like(data), array._ctx)
     if req == "null":
         array._tracked, array._grad = None, Gradient(target, req, owned)
         return

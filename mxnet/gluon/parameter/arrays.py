@@ -41,13 +41,18 @@ class ParameterArrays:
 
     # -- making -------------------------------------------------------------------------------
 
-    def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
-        """Put copies of the data on all contexts."""
+    def _init_impl(
+        self, data: NDArray, ctx_list: Sequence[Context], is_owned: bool = False
+    ) -> None:
+        """Put copies of the data on all contexts; one may be the data itself if it is owned."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = places_of(self._ctx_list)
         if is_np_array():
             data = data.as_np_ndarray()
-        arrays = [data.copyto(ctx) for ctx in self._ctx_list]
+        if is_owned and self._ctx_list == [data.context]:
+            arrays = [data]
+        else:
+            arrays = [data.copyto(ctx) for ctx in self._ctx_list]
         self._grad = self._attached(arrays)
         self._data = arrays  # last: other threads take this for a sign that all is there
         Generation.number += 1

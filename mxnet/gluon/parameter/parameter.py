@@ -14,7 +14,8 @@ from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
 from ...context import Context, cpu, listed_contexts
 from ...error import MXNetError
-from ...imperative.handle import forget_writes
+from ...imperative.handle import forget_writes, wrap_plain
+from ...memory import untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
@@ -213,14 +214,16 @@ class Parameter(ParameterArrays):
                 f"{self._layer()}."
             )
         with autograd.pause():
+            is_owned = data is None
             if data is None:
-                data = ndarray.zeros(self._shape, ctx=cpu(), dtype=self._dtype)
+                zeros = untouched_zeros(self._shape, dtypes.to_torch(self._dtype))
+                data = wrap_plain(ndarray.NDArray, zeros)
                 if is_np_array():
                     data = data.as_np_ndarray()
                 _fill(self.name, data, init, default_init)
                 if self._stype != "default":
                     data = data.tostype(self._stype)
-            self._init_impl(data, ctx)
+            self._init_impl(data, ctx, is_owned)
         self._deferred_init = ()
 
     def _load_init(
