@@ -107,6 +107,13 @@ VARIABLES = {
             "Distributed stores: gradients travel together in messages of about this size.",
         ),
         Variable(
+            "MXNET_KVSTORE_SHARD_MB",
+            float,
+            64.0,
+            "Synchronous distributed stores that update: from this size of all weights on, each "
+            "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
+        ),
+        Variable(
             "MXNET_PROGRESS",
             str,
             "auto",

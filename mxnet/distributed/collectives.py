@@ -153,8 +153,8 @@ def _sum_in_place(names: Sequence[str], arrays: Sequence[NDArray], factor: float
     if reducer is None:
         reducer = _reducers[group] = Reducer(group)
     places = dict(zip(names, arrays, strict=True))
-    for keys, sums in reducer.start(names, [plain(a) for a in arrays]).sums():
-        for key, total in zip(keys, sums, strict=True):
+    for bucket in reducer.start(names, [plain(a) for a in arrays]).buckets():
+        for key, total in bucket.sums().items():
             plain(places[key]).copy_(total if factor == 1.0 else total * factor)
 
 

@@ -56,6 +56,7 @@ class Group:
         self._side: Any = None  # a second process group, for small facts between large exchanges
         self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
         self._unfinished = False  # an exchange was given up: torch's threads may still wait in it
+        self.is_closed = False
         self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
         if job is not None:
             self._connect(job)
@@ -256,6 +257,7 @@ class Group:
 
     def close(self) -> None:
         """Leave the job."""
+        self.is_closed = True
         over_workers.sum_in_place = None
         if self.size > 1 and dist.is_initialized():
             self.barrier("shutdown")

@@ -68,15 +68,15 @@ class OverlappedSums:
         self._missing[self._bucket_of[place]].discard(place)
         last = len(self._buckets) - 1
         while len(self._sent_buckets) < last and not self._missing[len(self._sent_buckets)]:
-            self._send(())
+            self._send()
 
-    def _send(self, extra: tuple[float, ...], facts: str = "") -> None:
+    def _send(self, flags: tuple[float, ...] = (), facts: str = "") -> None:
         number = len(self._sent_buckets)
         bucket = self._buckets[number]
         parts = [self._gradient(i) for i in bucket.places]
         self._sent.update((i, (t, t._version)) for i, t in zip(bucket.places, parts, strict=True))
         text = f"early {self.reducer.rounds} {number} {facts}"
-        self._sent_buckets.append(self.reducer.launch(bucket, parts, self.keys, text, extra))
+        self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
 
     def _is_changed(self) -> bool:
         """Return whether a gradient is not the one that left."""
@@ -104,18 +104,16 @@ class OverlappedSums:
         """
         changed = not is_valid or self._is_changed()
         while len(self._sent_buckets) < len(self._buckets) - 1:
-            self._send(())
+            self._send()
         self._send((float(changed),), facts)
         pending = self._sent_buckets
-        tensors = [plain(w) for w in self._weights]
         self._reset()
         self.reducer.rounds += 1
         self.reducer.group.finish(pending[-1].work, "the last sum of a step")
-        reduction = Reduction(self.reducer, self.keys, tensors, pending, facts)
-        if pending[-1].buffer[-BITS - 1].item() == 0:
-            return reduction
-        for bucket_sent in pending[:-1]:
-            self.reducer.group.finish(bucket_sent.work, "sums of gradients that were changed later")
+        if pending[-1].tail(BITS + 1)[0].item() == 0:
+            return Reduction(self.reducer, pending, facts)
+        for bucket in pending[:-1]:
+            self.reducer.group.finish(bucket.work, "sums of gradients that were changed later")
         return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,22 +20,59 @@ from .group import Disagreement, Group, ranks_of
 BITS = 16  # of a signature, one element for each
 
 
-@dataclass(frozen=True)
 class Bucket:
-    """Which tensors of a round travel together."""
+    """Tensors of a round that travel together.
 
-    places: tuple[int, ...]
-    sizes: tuple[int, ...]
+    Parameters
+    ----------
+    places : list of int
+        Which of the round's tensors.
+    keys, tensors : list
+        All keys and tensors of the round.
+    """
+
+    def __init__(self, places: Sequence[int], keys: Sequence[Any], tensors: Sequence[Tensor]):
+        self.places = list(places)
+        self.keys = [keys[i] for i in places]
+        self.shapes = [tensors[i].shape for i in places]
+        self.sizes = [tensors[i].numel() for i in places]
+        self.dtype, self.device = tensors[places[0]].dtype, tensors[places[0]].device
+        self.names = " ".join(map(str, self.keys))
 
 
-@dataclass
 class PendingBucket:
-    """A buffer on its way."""
+    """A bucket on its way; `sums` may be read once its work is done."""
 
-    bucket: Bucket
-    buffer: Tensor
-    expected: Tensor  # the sum of signatures if all ranks agree
-    work: Any
+    def __init__(
+        self, reducer: Reducer, bucket: Bucket, buffer: Tensor, signature: Tensor, work: Any
+    ) -> None:
+        self.reducer, self.bucket, self.buffer = reducer, bucket, buffer
+        self.signature, self.work = signature, work
+
+    @property
+    def what(self) -> str:
+        """What is summed, as text for errors."""
+        keys = self.bucket.keys
+        if len(keys) > 3:
+            return f"the sum of {len(keys)} keys, {keys[0]} to {keys[-1]}"
+        return f"the sum of key {', '.join(map(str, keys))}"
+
+    def release(self) -> None:
+        """Let a later round use the buffer: the sums are not needed any more."""
+        self.reducer.give_back(self.buffer)
+
+    def tail(self, count: int) -> Tensor:
+        """Return the sums of the last `count` elements: flags, then the signature."""
+        return self.buffer[-count:].cpu()
+
+    def sums(self) -> dict[Any, Tensor]:
+        """Return the sum of each key; they are valid until `release`."""
+        bucket = self.bucket
+        parts = self.buffer[: sum(bucket.sizes)].split(bucket.sizes)
+        return {
+            key: part.to(bucket.dtype).view(shape)
+            for key, part, shape in zip(bucket.keys, parts, bucket.shapes, strict=True)
+        }
 
 
 class Reducer:
@@ -52,21 +88,21 @@ class Reducer:
     def __init__(self, group: Group, wire: torch.dtype | None = None) -> None:
         self.group, self.wire = group, wire
         self.limit = int(env.get("MXNET_KVSTORE_BUCKET_MB") * 2**20)
-        self._plans: dict[tuple, list[Bucket]] = {}
         self.rounds = 0
+        self._plans: dict[tuple, list[Bucket]] = {}
+        self._free: dict[tuple, list[Tensor]] = {}  # buffers of earlier rounds
 
     def start(self, keys: Sequence[Any], tensors: Sequence[Tensor], facts: str = "") -> Reduction:
         """Start to sum tensors; `facts` must be the same text on all ranks.
 
         The tensors may be overwritten when this returns.
         """
-        plan = self.plan(keys, tensors)
         self.rounds += 1
-        pending = []
-        for number, bucket in enumerate(plan):
-            parts = [tensors[i] for i in bucket.places]
-            pending.append(self.launch(bucket, parts, keys, f"{self.rounds} {number} {facts}"))
-        return Reduction(self, list(keys), list(tensors), pending, facts)
+        pending = [
+            self.launch(bucket, [tensors[i] for i in bucket.places], f"{self.rounds} {n} {facts}")
+            for n, bucket in enumerate(self.plan(keys, tensors))
+        ]
+        return Reduction(self, pending, facts)
 
     def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
         """Return which tensors go together; new lists of keys are agreed on first."""
@@ -78,93 +114,80 @@ class Reducer:
                 for k, t in zip(keys, tensors, strict=True)
             )
             self.group.agree(described, "a sum of keys")
-            plan = self._plans[found] = self._split(tensors)
+            places = _split(tensors, self.limit)
+            plan = self._plans[found] = [Bucket(p, keys, tensors) for p in places]
         return plan
 
-    def _split(self, tensors: Sequence[Tensor]) -> list[Bucket]:
-        buckets: list[Bucket] = []
-        open_places: dict[Any, list[int]] = {}
-        for i, tensor in enumerate(tensors):
-            kind = (tensor.dtype, tensor.device)
-            places = open_places.setdefault(kind, [])
-            places.append(i)
-            if sum(tensors[p].numel() * tensor.element_size() for p in places) >= self.limit:
-                buckets.append(_bucket(open_places.pop(kind), tensors))
-        buckets += [_bucket(places, tensors) for places in open_places.values()]
-        return sorted(buckets, key=lambda b: b.places)
-
     def launch(
-        self,
-        bucket: Bucket,
-        parts: list[Tensor],
-        keys: Sequence[Any],
-        text: str,
-        extra: tuple[float, ...] = (),
+        self, bucket: Bucket, parts: list[Tensor], text: str, flags: tuple[float, ...] = ()
     ) -> PendingBucket:
-        """Start to sum one bucket; `text` must be the same on all ranks, `extra` is summed too."""
-        dtype = parts[0].dtype
-        if self.wire is not None and dtype.is_floating_point:
-            dtype = self.wire
-        names = " ".join(str(keys[i]) for i in bucket.places)
-        sign = zlib.crc32(f"{text} {names}".encode())
-        bits = [float(sign >> k & 1) for k in range(BITS)]
-        tail = torch.tensor([*extra, *bits]).to(parts[0].device, dtype)
-        flat = [p.reshape(-1) if p.dtype is dtype else p.reshape(-1).to(dtype) for p in parts]
-        buffer = torch.cat([*flat, tail])
-        expected = (tail[-BITS:] * self.group.size).cpu()
-        return PendingBucket(bucket, buffer, expected, self.group.start_sum(buffer))
+        """Start to sum one bucket; `text` must be the same on all ranks, flags are summed too."""
+        dtype, tail = self._tail(bucket, text, flags)
+        buffer = self.take_buffer(sum(bucket.sizes) + len(tail), dtype, bucket.device)
+        torch.cat([p.reshape(-1).to(dtype) for p in (*parts, tail)], out=buffer)
+        work = self.group.start_sum(buffer)
+        return PendingBucket(self, bucket, buffer, tail[-BITS:], work)
+
+    def _tail(
+        self, bucket: Bucket, text: str, flags: tuple[float, ...]
+    ) -> tuple[torch.dtype, Tensor]:
+        """Return the type in which a bucket travels, and its last elements."""
+        is_cast = self.wire is not None and bucket.dtype.is_floating_point
+        dtype = self.wire if is_cast else bucket.dtype
+        code = zlib.crc32(f"{text} {bucket.names}".encode())
+        bits = [float(code >> k & 1) for k in range(BITS)]
+        return dtype, torch.tensor([*flags, *bits], dtype=dtype, device=bucket.device)
+
+    # Fresh memory of some megabytes costs more than filling it: buffers are kept.
+
+    def take_buffer(self, size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return a flat tensor with any content."""
+        free = self._free.get((size, dtype, device))
+        return free.pop() if free else torch.empty(size, dtype=dtype, device=device)
+
+    def give_back(self, buffer: Tensor) -> None:
+        """Let a later round use a buffer."""
+        self._free.setdefault((len(buffer), buffer.dtype, buffer.device), []).append(buffer)
 
 
-def _bucket(places: list[int], tensors: Sequence[Tensor]) -> Bucket:
-    return Bucket(tuple(places), tuple(tensors[i].numel() for i in places))
+def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
+    """Return which tensors of a list go together: of one type, and about `limit` bytes."""
+    full: list[list[int]] = []
+    filling: dict[Any, tuple[list[int], int]] = {}
+    for i, tensor in enumerate(tensors):
+        kind = (tensor.dtype, tensor.device)
+        places, size = filling.pop(kind, ([], 0))
+        places, size = [*places, i], size + tensor.numel() * tensor.element_size()
+        if size >= limit:
+            full.append(places)
+        else:
+            filling[kind] = places, size
+    return sorted([*full, *(places for places, _ in filling.values())])
 
 
 class Reduction:
     """A round of sums on its way."""
 
-    def __init__(
-        self,
-        reducer: Reducer,
-        keys: list[Any],
-        tensors: list[Tensor],
-        pending: list[PendingBucket],
-        facts: str,
-    ) -> None:
-        self.reducer, self.keys, self.facts = reducer, keys, facts
-        self._shapes = [(t.shape, t.dtype) for t in tensors]
-        self._sent_buckets = pending
+    def __init__(self, reducer: Reducer, pending: list[PendingBucket], facts: str) -> None:
+        self.reducer, self.facts = reducer, facts
+        self._pending = pending
 
-    def sums(self) -> Iterator[tuple[list[Any], list[Tensor]]]:
-        """Yield keys and their sums, bucket by bucket as they arrive; each is a view of one."""
+    def buckets(self) -> Iterator[PendingBucket]:
+        """Yield each bucket as its sums arrive."""
+        for bucket in self._pending:
+            self.reducer.group.finish(bucket.work, bucket.what)
+            self._check(bucket)
+            yield bucket
+            bucket.release()
+
+    def _check(self, pending: PendingBucket) -> None:
         group = self.reducer.group
-        for bucket_sent in self._sent_buckets:
-            keys = [self.keys[i] for i in bucket_sent.bucket.places]
-            group.finish(bucket_sent.work, _sum_of(keys))
-            self._check(bucket_sent, keys)
-            yield keys, self._views(bucket_sent)
-
-    def _views(self, bucket_sent: PendingBucket) -> list[Tensor]:
-        parts = bucket_sent.buffer[: sum(bucket_sent.bucket.sizes)].split(bucket_sent.bucket.sizes)
-        shapes = [self._shapes[i] for i in bucket_sent.bucket.places]
-        return [
-            (p if p.dtype is dtype else p.to(dtype)).view(shape)
-            for p, (shape, dtype) in zip(parts, shapes, strict=True)
-        ]
-
-    def _check(self, bucket_sent: PendingBucket, keys: list[Any]) -> None:
-        if bucket_sent.expected.equal(bucket_sent.buffer[-BITS:].cpu()):
+        if pending.tail(BITS).equal(pending.signature.cpu() * group.size):
             return
-        mine = f"keys {', '.join(map(str, keys))} {self.facts}".strip()
-        found = self.reducer.group.gather_bytes(mine.encode(), "a comparison of keys")
+        mine = f"keys {', '.join(map(str, pending.bucket.keys))} {self.facts}".strip()
+        found = group.gather_bytes(mine.encode(), "a comparison of keys")
         shown = ranks_of([data.decode() for data in found])
         raise Disagreement(
             f"Workers push different things at the same time: {shown}. All workers must push and "
             "pull the same keys in the same order, with the same settings of the optimizer."
         )
-
-
-def _sum_of(keys: Sequence[Any]) -> str:
-    """Return what is summed, as text for errors."""
-    if len(keys) > 3:
-        return f"the sum of {len(keys)} keys, {keys[0]} to {keys[-1]}"
-    return f"the sum of key {', '.join(map(str, keys))}"

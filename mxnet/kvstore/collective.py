@@ -45,8 +45,8 @@ class Horovod(KVStoreBase):
         outs = entries if out is None else list(grouped("pushpull", key, out))
         totals = [plain(summed(one, values, values[0].context)) for one, values in entries]
         places: dict[Any, list[NDArray]] = dict(outs)
-        for keys, sums in self._reducer.start([k for k, _ in entries], totals).sums():
-            for one, total in zip(keys, sums, strict=True):
+        for bucket in self._reducer.start([k for k, _ in entries], totals).buckets():
+            for one, total in bucket.sums().items():
                 for place in places[one]:
                     plain(place).copy_(total)
 

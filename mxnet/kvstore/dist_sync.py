@@ -1,20 +1,24 @@
 """`DistSyncStore`: arrays that the workers of a job share, summed over all of them on each push.
 
-There is no server: every worker holds the stored arrays, sums travel by all-reduce, and every
-worker applies the same update to its copy, so the copies stay equal bit by bit.
+There is no server: every worker holds the stored arrays. Sums travel by all-reduce, and every
+worker applies the same update to its copy; of large models each worker updates a part, and sends
+it to the others. Either way the copies stay equal bit by bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .. import env
 from .. import optimizer as opt
 from ..distributed.overlap import OverlappedSums, can_send_early
 from ..distributed.reduction import Reducer, Reduction
+from ..distributed.sharding import ShardedReducer
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
@@ -24,6 +28,7 @@ from .distributed import DistributedStore
 from .keys import Key, grouped
 from .kvstore import SYNC
 from .packing import sum_packed
+from .sharded_updater import ShardedUpdater, make_updater
 from .summing import summed
 
 __all__ = ["DistSyncStore"]
@@ -68,7 +73,8 @@ class DistSyncStore(DistributedStore):
         dense: dict[Key, NDArray] = {}
         for one, values in grouped("push", key, value):
             stored = self._known(one, values)
-            total = summed(one, values, stored.context)
+            is_one = len(values) == 1 and values[0].context == stored.context
+            total = values[0] if is_one else summed(one, values, stored.context)
             if total.stype != "default" or (one in dense):
                 self._start(dense)
                 dense = {}
@@ -89,7 +95,11 @@ class DistSyncStore(DistributedStore):
         is_plain = not isinstance(self._compression, TwoBit)
         if self._group.size == 1 or not is_plain or not can_send_early(weights):
             return None
-        early = OverlappedSums(self._reducer, keys, weights)
+        sharded = self._sharded(keys)
+        if sharded and len(sharded) < len(keys):
+            return None
+        reducer = self._updater.reducer if sharded else self._reducer
+        early = OverlappedSums(reducer, keys, weights)
         if early.is_useful:
             return early
         early.close()
@@ -108,36 +118,72 @@ class DistSyncStore(DistributedStore):
     def _start(self, values: Mapping[Key, NDArray]) -> None:
         if not values:
             return
-        keys, tensors = list(values), self._fitting(values)
+        tensors = self._fitting(values)
         if isinstance(self._compression, TwoBit):
-            sums = sum_packed(self._group, self._compression, keys, tensors)
+            sums = sum_packed(self._group, self._compression, list(tensors), [*tensors.values()])
             self._settle()
-            self._apply(self._arrays(keys, sums))
+            self._apply(self._arrays(dict(zip(tensors, sums, strict=True))))
             return
-        self._pending.append(self._reducer.start(keys, tensors, self._facts()))
+        sharded = dict.fromkeys(self._sharded(tensors))
+        whole = [key for key in tensors if key not in sharded]
+        for keys in (list(sharded), whole):
+            if keys:
+                reducer = self._updater.reducer if keys is not whole else self._reducer
+                reduction = reducer.start(keys, [tensors[key] for key in keys], self._facts())
+                self._pending.append(reduction)
 
-    def _fitting(self, values: Mapping[Key, NDArray]) -> list[Tensor]:
+    def _sharded(self, keys: Iterable[Key]) -> list[Key]:
+        """Return those of the keys whose optimizer states are split over the workers."""
+        updater = self._updater
+        if not isinstance(updater, ShardedUpdater) or not updater.prepare():
+            return []
+        updater.reducer.wire = self._reducer.wire
+        return [key for key in keys if updater.is_sharded(key)]
+
+    def _fitting(self, values: Mapping[Key, NDArray]) -> dict[Key, Tensor]:
         """Return tensors of the stored types, which are the same on all ranks."""
-        return [plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()]
+        return {k: plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()}
 
     def _settle(self) -> None:
         """Wait for all sums on their way, and store or apply them in order."""
         pending, self._pending = self._pending, []
         for reduction in pending:
-            for keys, sums in reduction.sums():
-                self._apply(self._arrays(keys, sums))
+            for bucket in reduction.buckets():
+                if isinstance(reduction.reducer, ShardedReducer):
+                    self._updater.step(bucket.bucket.keys, bucket.sums())
+                else:
+                    self._apply(self._arrays(bucket.sums()))
+            if isinstance(reduction.reducer, ShardedReducer):
+                self._updater.finish()
 
-    def _arrays(self, keys: Sequence[Key], tensors: Sequence[Tensor]) -> dict[Key, NDArray]:
-        return {
-            k: wrap_plain(NDArray, t, self._stored[k]._ctx)
-            for k, t in zip(keys, tensors, strict=True)
-        }
+    def _arrays(self, tensors: Mapping[Key, Tensor]) -> dict[Key, NDArray]:
+        return {k: wrap_plain(NDArray, t, self._stored[k]._ctx) for k, t in tensors.items()}
+
+    def _apply(self, sums: Mapping[Key, NDArray]) -> None:
+        """Apply whole sums; without an optimizer they overwrite the stored arrays."""
+        if self._updater is None:
+            for key, total in sums.items():
+                if total.stype == self._stored[key].stype == "default":
+                    plain(self._stored[key]).copy_(plain(total))  # a sum's buffer is used again
+                else:
+                    self._stored[key] = total
+            return
+        dense = {k: plain(sums[k]) for k in self._sharded(sums) if sums[k].stype == "default"}
+        if dense:
+            self._updater.step_by_whole(dense)
+        sparse = [k for k in self._sharded(sums) if k not in dense]
+        for key in sparse:
+            self._updater.step_by_rows(key, sums[key])
+        rest = {k: v for k, v in sums.items() if k not in dense and k not in sparse}
+        if rest:
+            super()._apply(rest)
 
     def _sum_rows(self, key: Key, value: Any) -> NDArray:
         """Return the sum over workers of a row_sparse array, as one."""
         what = f"the sum of rows of key {key}"
         rows = self._group.gather_ragged(value._indices, what)
-        values = self._group.gather_ragged(value._values, what)
+        dtype = _dtype_of(self._stored[key])
+        values = self._group.gather_ragged(value._values.to(dtype), what)
         return _row_sparse(values, rows, value)
 
     def _apply_rows(self, key: Key, stored: Any, total: Any) -> None:
@@ -168,11 +214,15 @@ class DistSyncStore(DistributedStore):
         """Let an optimizer apply the sums; its settings must be the same on all workers.
 
         MXNet sent a copy to its servers, which later changes of the learning rate did not reach.
-        Here every worker updates by its own optimizer, so they do.
+        Here every worker updates by its own optimizer, so they do. The states of large models are
+        split over the workers; see the variable ``MXNET_KVSTORE_SHARD_MB``.
         """
         self._settle()
-        self._group.agree(_described(optimizer), "the optimizer")
-        self._updater = opt.get_updater(optimizer)
+        limit = env.get("MXNET_KVSTORE_SHARD_MB")
+        self._group.agree(f"{_described(optimizer)}, shards from {limit} MB", "the optimizer")
+        self._updater = make_updater(optimizer, self._group, self._stored)
+        if isinstance(self._updater, ShardedUpdater):
+            weakref.finalize(self, self._updater.release).atexit = False
 
     def _facts(self) -> str:
         """Return what the workers must agree on in each round, or their weights would part."""
@@ -183,7 +233,7 @@ class DistSyncStore(DistributedStore):
         return f"rescale_grad={optimizer.rescale_grad:.9g} learning_rate={rate} wd={optimizer.wd}"
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file; every worker has all of them."""
+        """Write the optimizer's states of all workers to a file; any worker may call it."""
         self._settle()
         super().save_optimizer_states(fname, dump_optimizer)
 

@@ -36,6 +36,7 @@ class Adam(ListOptimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
+    shards_by = "rows"
     rule = adam
 
     def __init__(
@@ -93,6 +94,7 @@ class Adamax(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = adamax
     create_state = Adam.create_state
 
@@ -187,6 +189,7 @@ class FTML(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = ftml
 
     def __init__(

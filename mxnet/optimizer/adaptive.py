@@ -31,6 +31,7 @@ class AdaGrad(ListOptimizer):
     array([0.5], dtype=float32)
     """
 
+    shards_by = "rows"
     rule = adagrad
     lazy_update = True
 
@@ -75,6 +76,7 @@ class AdaDelta(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = adadelta
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
@@ -115,6 +117,8 @@ class RMSProp(ListOptimizer):
     >>> bool(w.asscalar() != 1)
     True
     """
+
+    shards_by = "rows"
 
     def __init__(
         self,
@@ -163,6 +167,7 @@ class Ftrl(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = ftrl
     create_state = AdaDelta.create_state
 

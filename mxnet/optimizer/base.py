@@ -90,6 +90,9 @@ class Optimizer:
     """
 
     opt_registry: ClassVar[dict[str, type]] = {}
+    # How workers may share the updates: "rows" if each row of a weight and of its states steps by
+    # itself, "parameters" if each parameter does, None if one step depends on another.
+    shards_by: ClassVar[str | None] = None
     allow_np_array = False
 
     def __init__(

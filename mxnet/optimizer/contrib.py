@@ -34,6 +34,7 @@ class GroupAdaGrad(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = group_adagrad
     lazy_update = True
     states_like_weights = False  # one number a row
@@ -81,6 +82,7 @@ class AdamW(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = adamw
     create_state = Adam.create_state
 

@@ -46,6 +46,7 @@ class LARS(ListOptimizer):
     True
     """
 
+    shards_by = "parameters"
     rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
     rates_by_list = True
@@ -147,6 +148,7 @@ class LAMB(ListOptimizer):
     True
     """
 
+    shards_by = "parameters"
     rule = lamb
     create_state = Adam.create_state
 

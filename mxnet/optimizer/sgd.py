@@ -31,6 +31,7 @@ class SGD(ListOptimizer):
     array([0.5, 2.5], dtype=float32)
     """
 
+    shards_by = "rows"
     rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
     rates_by_list = True
@@ -82,6 +83,7 @@ class NAG(ListOptimizer):
     array([0.25], dtype=float32)
     """
 
+    shards_by = "rows"
     rule, stateless_rule = nag_mom, sgd
     copy_comes_first = False
     create_state = SGD.create_state
@@ -117,6 +119,7 @@ class Signum(ListOptimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
+    shards_by = "rows"
     rule, stateless_rule = signum, signsgd
     create_state = SGD.create_state
 
@@ -152,6 +155,7 @@ class DCASGD(ListOptimizer):
     True
     """
 
+    shards_by = "rows"
     rule = dcasgd
 
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:

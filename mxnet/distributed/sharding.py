@@ -1,0 +1,223 @@
+"""Arrays that are split over the ranks: each owns a part, and sees only the sums of that part.
+
+Together, `ShardedReducer` (every rank sends each part to its owner) and `Gathering` (every owner
+sends its part to all) send as many bytes as an all-reduce. In between, the owner alone updates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .group import Group
+from .reduction import BITS, Bucket, PendingBucket, Reducer
+
+SPLIT = 4096  # arrays of fewer elements have one owner
+IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its size of memory
+
+
+class Partition:
+    """Which rows of every array each rank owns.
+
+    Parameters
+    ----------
+    size : int
+        Number of ranks.
+    splits : bool
+        Whether large arrays may be split between rows; else each array has one owner.
+
+    >>> partition = Partition(2, splits=True)
+    >>> partition.add({"weight": (101, 100), "bias": (101,)})
+    >>> partition["weight"], partition["bias"]
+    ([(0, 51), (51, 101)], [(0, 0), (0, 101)])
+    """
+
+    def __init__(self, size: int, splits: bool) -> None:
+        self.size, self.splits = size, splits
+        self._bounds: dict[Any, list[tuple[int, int]]] = {}
+        self._loads = [0] * size  # elements of each rank
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._bounds
+
+    def __getitem__(self, key: Any) -> list[tuple[int, int]]:
+        return self._bounds[key]
+
+    def add(self, shapes: Mapping[Any, Sequence[int]]) -> None:
+        """Assign arrays, given by their shapes, so that all ranks own about the same."""
+        for key, shape in sorted(shapes.items(), key=lambda item: -math.prod(item[1])):
+            rows, row = shape[0], math.prod(shape[1:])
+            if self.splits and rows >= self.size and rows * row >= SPLIT:
+                bounds = _even_bounds(rows, self.size)
+            else:
+                owner = self._loads.index(min(self._loads))
+                bounds = [(0, rows if rank == owner else 0) for rank in range(self.size)]
+            self._bounds[key] = bounds
+            for rank, (start, stop) in enumerate(bounds):
+                self._loads[rank] += (stop - start) * row
+
+
+def _even_bounds(rows: int, size: int) -> list[tuple[int, int]]:
+    ends = [-(-rows * (rank + 1) // size) for rank in range(size)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]], rank: int) -> Any:
+    """Return the rows of arrays that a rank owns, without empty ones."""
+    places = (rows[rank] for rows in bounds)
+    pairs = zip(arrays, places, strict=True)
+    return [array[start:stop] for array, (start, stop) in pairs if stop > start]
+
+
+class PendingShards(PendingBucket):
+    """A bucket of which this rank receives its own rows, from every rank.
+
+    Parameters
+    ----------
+    shapes : dict of key to torch.Size
+        The rows that this rank owns.
+    received : Tensor
+        One row for each rank: the elements of all keys, flags and the signature.
+    pending
+        Arguments of `PendingBucket`.
+    """
+
+    def __init__(
+        self,
+        shapes: dict[Any, torch.Size],
+        received: Tensor,
+        *pending: Any,
+    ) -> None:
+        super().__init__(*pending)
+        self._shapes, self._received = shapes, received
+        self._total: Tensor | None = None
+
+    def complete(self) -> None:
+        """Wait for all ranks, sum what they sent, and let go of the buffer."""
+        if self._total is None:
+            self.reducer.group.finish(self.work, self.what)
+            first, *others = self._received.unbind(0)
+            total = first.to(self.bucket.dtype, copy=True)
+            for row in others:  # in the order of ranks: the sum does not depend on who adds
+                total.add_(row)
+            self._total, self.work = total, None
+            self.reducer.give_back(self.buffer)
+            self.buffer = self._received = total
+
+    def tail(self, count: int) -> Tensor:
+        """Return the sums of the last `count` elements: flags, then the signature."""
+        self.complete()
+        return self._total[-count:].cpu()
+
+    def sums(self) -> dict[Any, Tensor]:
+        """Return the sum of this rank's rows of each key that it owns a part of."""
+        self.complete()
+        sizes = [shape.numel() for shape in self._shapes.values()]
+        parts = self._total[: sum(sizes)].split(sizes)
+        pairs = zip(self._shapes.items(), parts, strict=True)
+        return {key: part.view(shape) for (key, shape), part in pairs}
+
+    def release(self) -> None:
+        """Let go of the sums."""
+        self._total = self.buffer = self._received = self._received.new_empty(0)
+
+
+class ShardedReducer(Reducer):
+    """Sums tensors over ranks; each rank gets the parts that it owns.
+
+    Parameters
+    ----------
+    group : Group
+    partition : Partition
+        It has all keys that are summed.
+    wire : torch.dtype, optional
+        The type in which floating-point tensors travel; by default their own.
+    """
+
+    def __init__(self, group: Group, partition: Partition, wire: torch.dtype | None) -> None:
+        super().__init__(group, wire)
+        self.partition = partition
+        self._in_flight: deque[PendingShards] = deque()
+
+    def launch(
+        self, bucket: Bucket, parts: list[Tensor], text: str, flags: tuple[float, ...] = ()
+    ) -> PendingBucket:
+        """Start to send each part of a bucket to its owner; see `Reducer.launch`."""
+        dtype, tail = self._tail(bucket, text, flags)
+        size, rank = self.group.size, self.group.rank
+        bounds = [self.partition[key] for key in bucket.keys]
+        messages = [[*_parts(parts, bounds, owner), tail] for owner in range(size)]
+        lengths = [sum(part.numel() for part in message) for message in messages]
+        own, total = lengths[rank], sum(lengths)
+        most = buffer_size(total - size * len(tail), own - len(tail), size)
+        buffer = self.take_buffer(most, dtype, bucket.device)
+        sent, received = buffer[:total], buffer[total : total + size * own]
+        torch.cat([p.reshape(-1).to(dtype) for message in messages for p in message], out=sent)
+        work = self.group.start_exchange(received, sent, [own] * size, lengths)
+        owned = [key for key, rows in zip(bucket.keys, bounds, strict=True) if _has(rows[rank])]
+        shapes = {key: part.shape for key, part in zip(owned, messages[rank][:-1], strict=True)}
+        rows = received.view(size, own)
+        pending = PendingShards(shapes, rows, self, bucket, buffer, tail[-BITS:], work)
+        self._in_flight.append(pending)
+        if len(self._in_flight) > IN_FLIGHT:  # all ranks launch buckets in the same order
+            self._in_flight.popleft().complete()
+        return pending
+
+
+def buffer_size(total: int, own: int, ranks: int) -> int:
+    """Return the elements of a buffer for a bucket, its owned rows from all ranks, and tails."""
+    return total + ranks * own + 2 * ranks * (BITS + 1)
+
+
+def _has(bound: tuple[int, int]) -> bool:
+    return bound[1] > bound[0]
+
+
+class Gathering:
+    """Arrays on their way from the owners of their rows to all ranks.
+
+    Parameters
+    ----------
+    reducer : Reducer
+        Its group exchanges the rows, in its buffers.
+    arrays : list of Tensor
+        Of one type. This rank's rows are sent, and `finish` overwrites the others.
+    bounds : list
+        For each array the rows that each rank owns.
+    """
+
+    def __init__(
+        self,
+        reducer: Reducer,
+        arrays: Sequence[Tensor],
+        bounds: Sequence[Sequence[tuple[int, int]]],
+    ) -> None:
+        self._reducer, group = reducer, reducer.group
+        self._parts = [_parts(arrays, bounds, rank) for rank in range(group.size)]
+        lengths = [sum(part.numel() for part in parts) for parts in self._parts]
+        own, total = lengths[group.rank], sum(lengths)
+        size = buffer_size(total, own, group.size)  # as for the gradients of these arrays
+        self._buffer = reducer.take_buffer(size, arrays[0].dtype, arrays[0].device)
+        received = self._buffer[:total]
+        sent = self._buffer[total : total + own * group.size]
+        self._received = received.split(lengths)
+        if own:
+            rows = torch.cat([part.reshape(-1) for part in self._parts[group.rank]])
+            sent.view(group.size, own).copy_(rows)
+        self._work = group.start_exchange(received, sent, lengths, [own] * group.size)
+
+    def finish(self, what: str) -> None:
+        """Wait for the other ranks' rows, and copy them into the arrays."""
+        group = self._reducer.group
+        group.finish(self._work, what)
+        for rank, (parts, received) in enumerate(zip(self._parts, self._received, strict=True)):
+            if rank != group.rank and parts:
+                pieces = received.split([part.numel() for part in parts])
+                new = [piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True)]
+                torch._foreach_copy_(parts, new)
+        self._reducer.give_back(self._buffer)

@@ -1,0 +1,254 @@
+"""`ShardedUpdater`: an updater whose states are split over the workers (ZeRO, stage 1).
+
+Each worker owns some rows of every weight, keeps the optimizer's states of these rows only, and
+updates them; the others receive the new rows. Files hold whole states, so that they can be loaded
+by any number of workers, and by MXNet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import env
+from .. import optimizer as opt
+from ..distributed.group import Group
+from ..distributed.sharding import IN_FLIGHT, Gathering, Partition, ShardedReducer
+from ..error import MXNetError
+from ..imperative.handle import plain, wrap_plain
+from ..ndarray import NDArray, zeros
+from ..ndarray.sparse import RowSparseNDArray
+from ..ndarray.sparse.base import make
+from ..optimizer.states_file import dump_states, read_states
+from ..optimizer.updater import takes_all
+from .keys import Key
+from .shard_exchange import ShardExchange
+
+__all__ = ["ShardedUpdater", "make_updater"]
+
+
+def make_updater(
+    optimizer: opt.Optimizer, group: Group, stored: Mapping[Key, NDArray]
+) -> opt.Updater:
+    """Return an updater for stored weights, one that can be sharded where that is possible."""
+    kind = optimizer.shards_by if takes_all(optimizer) else None
+    is_possible = kind is not None and group.size > 1 and group.job is not None
+    if not is_possible or env.get("MXNET_KVSTORE_SHARD_MB") < 0 or not _has_states(optimizer):
+        return opt.get_updater(optimizer)
+    return ShardedUpdater(optimizer, group, stored)
+
+
+def _has_states(optimizer: opt.Optimizer) -> bool:
+    return optimizer.create_state(0, zeros((1, 1))) is not None or optimizer.multi_precision
+
+
+class ShardedUpdater(opt.Updater):
+    """Updates this worker's rows of weights, if the weights are large enough together.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    group : Group
+    stored : dict of key to NDArray
+        The weights of a store, the same on all workers.
+    """
+
+    def __init__(
+        self, optimizer: opt.Optimizer, group: Group, stored: Mapping[Key, NDArray]
+    ) -> None:
+        super().__init__(optimizer)
+        self._group, self._stored = group, stored
+        self.partition = Partition(group.size, splits=optimizer.shards_by == "rows")
+        self.reducer = ShardedReducer(group, self.partition, None)
+        self._seen = 0  # stored weights at the last call of `prepare`
+        self._is_worthwhile: bool | None = None  # not decided before all weights are there
+        self._exchange: ShardExchange | None = None
+        self._gatherings: deque[Gathering] = deque()
+        self._rows: dict[Key, tuple[Tensor, NDArray]] = {}  # weights, and this worker's rows
+
+    # -- who owns what ------------------------------------------------------------------------
+
+    def prepare(self) -> bool:
+        """Assign weights that have come since the last call; return whether states are split."""
+        if self._seen == len(self._stored):
+            return bool(self._is_worthwhile)
+        self._seen = len(self._stored)
+        new = {k: w for k, w in self._stored.items() if k not in self.partition}
+        dense = {k: w.shape for k, w in new.items() if w.stype == "default" and w.shape}
+        if self._is_worthwhile is None and dense:
+            size = sum(plain(w).nbytes for k, w in new.items() if k in dense)
+            self._is_worthwhile = size >= env.get("MXNET_KVSTORE_SHARD_MB") * 2**20
+            if self._is_worthwhile:
+                self._exchange = ShardExchange(self._group, self)
+        if self._is_worthwhile and dense:
+            self.partition.add(dense)
+        return bool(self._is_worthwhile)
+
+    def release(self) -> None:
+        """Take note that the store of this updater is gone."""
+        if self._exchange is not None:
+            self._exchange.release()
+
+    def is_sharded(self, key: Key) -> bool:
+        """Return whether the states of a key are split."""
+        return key in self.partition
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the states that this worker keeps."""
+        return sum(array.nbytes for state in self.states.values() for array in _leaves(state))
+
+    def _own_rows(self, key: Key) -> NDArray:
+        """Return this worker's rows of a weight, as a view of it."""
+        whole = plain(self._stored[key])
+        held = self._rows.get(key)
+        if held is None or held[0] is not whole:
+            start, stop = self.partition[key][self._group.rank]
+            rows = wrap_plain(NDArray, whole[start:stop], self._stored[key]._ctx)
+            held = self._rows[key] = whole, rows
+        return held[1]
+
+    def _owns(self, key: Key) -> bool:
+        start, stop = self.partition[key][self._group.rank]
+        return stop > start
+
+    # -- updating -----------------------------------------------------------------------------
+
+    def step(self, keys: Sequence[Key], sums: Mapping[Key, Tensor]) -> None:
+        """Update this worker's rows by their gradients, and start to send them; see `finish`.
+
+        Parameters
+        ----------
+        keys : list
+            All keys of the step, which other workers update too.
+        sums : dict of key to Tensor
+            Gradients of the rows that this worker owns.
+        """
+        weights = [self._own_rows(key) for key in sums]
+        grads = [wrap_plain(NDArray, sums[k], w._ctx) for k, w in zip(sums, weights, strict=True)]
+        self(list(sums), grads, weights)
+        self._count([key for key in keys if key not in sums])
+        arrays = [plain(self._stored[key]) for key in keys]
+        bounds = [self.partition[key] for key in keys]
+        self._gatherings.append(Gathering(self.reducer, arrays, bounds))
+        if len(self._gatherings) > IN_FLIGHT:
+            self._gatherings.popleft().finish("updated weights")
+
+    def finish(self) -> None:
+        """Wait until this worker has the rows that others have updated."""
+        while self._gatherings:
+            self._gatherings.popleft().finish("updated weights")
+
+    def step_by_whole(self, sums: Mapping[Key, Tensor]) -> None:
+        """Do `step` by gradients of whole weights, and `finish`."""
+        owned = {}
+        for key, total in sums.items():
+            if self._owns(key):
+                start, stop = self.partition[key][self._group.rank]
+                owned[key] = total[start:stop]
+        self.step(list(sums), owned)
+        self.finish()
+
+    def step_by_rows(self, key: Key, total: Any) -> None:
+        """Update by a row_sparse gradient of a whole weight; only changed rows are sent."""
+        bounds, indices = self.partition[key], total._indices
+        places = [_between(indices, *bound) for bound in bounds]
+        first, last = places[self._group.rank]
+        if self._owns(key):
+            rows = self._own_rows(key)
+            start = bounds[self._group.rank][0]
+            values, own = total._values[first:last], indices[first:last] - start
+            self([key], [make(RowSparseNDArray, rows.shape, values, own, ctx=rows._ctx)], [rows])
+        else:
+            self._count([key])
+        whole = plain(self._stored[key])
+        if not self.optimizer._is_lazy(self._stored[key], total):
+            Gathering(self.reducer, [whole], [bounds]).finish("updated weights")
+            return
+        changed = whole[indices]
+        Gathering(self.reducer, [changed], [places]).finish("updated rows")
+        whole[indices] = changed
+
+    def _count(self, keys: list[Key]) -> None:
+        """Count updates that other workers do, for schedules and for bias correction."""
+        if keys:
+            self.optimizer._set_current_context(self._stored[keys[0]].context.device_id)
+            self.optimizer._update_count(keys)
+
+    # -- files --------------------------------------------------------------------------------
+
+    def own_states(self) -> bytes:
+        """Return the states that this worker keeps."""
+        return super().get_states()
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """Return the states of all workers, as one would have them; see `Updater.get_states`.
+
+        Any worker may call it, alone or together with others.
+        """
+        if not self.prepare() or self._exchange is None:
+            return super().get_states(dump_optimizer)
+        parts = [read_states(data) for data in self._exchange.collect(self.own_states())]
+        whole = dict(self.states)
+        for key in {key for part in parts for key in part if self.is_sharded(key)}:
+            whole[key] = _joined([part[key] for part in parts if key in part])
+        return dump_states((whole, self.optimizer) if dump_optimizer else whole)
+
+    def set_states(self, states: bytes) -> None:
+        """Keep this worker's part of whole states; see `Updater.set_states`."""
+        previous = self.optimizer
+        super().set_states(states)
+        if self.optimizer.shards_by != previous.shards_by:
+            found, self.optimizer = type(self.optimizer).__name__, previous
+            raise MXNetError(
+                f"The states are of {found}, which workers cannot share in the way of "
+                f"{type(previous).__name__}: create the store with {found}."
+            )
+        if self.prepare():
+            kept = {k: s for k, s in self.states.items() if not self.is_sharded(k) or self._owns(k)}
+            self.states = {k: self._part(k, state) for k, state in kept.items()}
+            self.states_synced = dict.fromkeys(kept, False)
+
+    def _part(self, key: Key, state: Any) -> Any:
+        if not self.is_sharded(key):
+            return state
+        start, stop = self.partition[key][self._group.rank]
+        return _mapped(lambda array: array[start:stop].copy(), state)
+
+
+def _between(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
+    """Return where sorted row numbers from start to stop are.
+
+    >>> _between(torch.tensor([2, 5, 7]), 3, 7)
+    (1, 2)
+    """
+    limits = torch.tensor([start, stop], device=indices.device, dtype=indices.dtype)
+    first, last = torch.searchsorted(indices, limits).tolist()
+    return first, last
+
+
+def _leaves(state: Any) -> list[Any]:
+    if isinstance(state, tuple | list):
+        return [leaf for part in state for leaf in _leaves(part)]
+    return [plain(state)] if isinstance(state, NDArray) else []
+
+
+def _mapped(function: Any, state: Any) -> Any:
+    """Return a state with a function applied to its arrays."""
+    if isinstance(state, tuple | list):
+        return type(state)(_mapped(function, part) for part in state)
+    return function(state) if isinstance(state, NDArray) else state
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the state whose rows several workers have."""
+    first = parts[0]
+    if isinstance(first, tuple | list):
+        return type(first)(_joined(kind) for kind in zip(*parts, strict=True))
+    if not isinstance(first, NDArray):
+        return first
+    return wrap_plain(NDArray, torch.cat([plain(part) for part in parts]))
