@@ -246,3 +246,18 @@ def test_backward_runs_in_the_mode_that_it_is_told(train_mode):
         y = mx.nd.Custom(x, op_type="watching_its_mode")
     y.backward(train_mode=train_mode)
     assert seen == [train_mode] and not mx.autograd.is_training()
+
+
+def test_arguments_are_described_with_their_defaults():
+    found = mx.operator.get_operator_arguments("Activation")
+    assert found.types == [
+        "NDArray-or-Symbol",
+        "{'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}, required",
+    ]
+    found = mx.operator.get_operator_arguments("FullyConnected")
+    assert found.types[3:] == [
+        "int, required",
+        "boolean, optional, default=0",
+        "boolean, optional, default=1",
+    ]
+    assert mx.operator.get_operator_arguments("Concat").names == ["data", "num_args", "dim"]

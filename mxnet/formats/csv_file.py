@@ -23,13 +23,26 @@ def read_rows(
             continue
         if filled[0].count(",") == width:
             filled = [_without_last_comma(line) for line in filled]
-        try:
-            rows = np.loadtxt(filled, dtype, delimiter=",", comments=None, ndmin=2)
-        except (ValueError, OverflowError):
-            rows = None
+        rows = _loaded(filled, dtype)
         if rows is None or rows.shape != (len(filled), width):
             _find_mistake(place, first, lines, width, dtype)
         yield rows
+
+
+def _loaded(lines: list[str], dtype: type[np.generic]) -> np.ndarray | None:
+    """Return the numbers of some lines; integers may be written as ``3.0``."""
+    try:
+        return np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
+    except (ValueError, OverflowError):
+        if not issubclass(dtype, np.integer):
+            return None
+    try:
+        numbers = np.loadtxt(lines, np.float64, delimiter=",", comments=None, ndmin=2)
+    except (ValueError, OverflowError):
+        return None
+    limits = np.iinfo(dtype)
+    fit = (numbers == np.trunc(numbers)) & (numbers >= limits.min) & (numbers <= limits.max)
+    return numbers.astype(dtype) if fit.all() else None
 
 
 def _without_last_comma(line: str) -> str:
@@ -57,7 +70,5 @@ def _find_mistake(
 
 
 def _is_number(cell: str, dtype: type) -> bool:
-    try:
-        return bool(cell.strip()) and np.loadtxt([cell], dtype, comments=None, ndmin=1).size == 1
-    except (ValueError, OverflowError):
-        return False
+    rows = _loaded([cell], dtype) if cell.strip() else None
+    return rows is not None and rows.size == 1

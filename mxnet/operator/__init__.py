@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..ops import registry
+from ..ops.attributes import Attribute, to_string
 from . import running  # declares the operator `Custom`
 from .custom import CustomOp, CustomOpProp, register
 from .older_forms import NDArrayOp, NumpyOp, PythonOp
@@ -55,13 +58,35 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     op_name
         Name of the operator.
 
-    >>> mx.operator.get_operator_arguments("Activation").names
-    ['data', 'act_type']
+    >>> mx.operator.get_operator_arguments("LeakyReLU").types[-1]
+    'float, optional, default=0.333999991'
     """
     found = registry.get(op_name)
-    names = [i.name for i in found.inputs] + list(found.attributes)
+    types = {i.name: "NDArray-or-Symbol" for i in found.inputs}
     if found.variadic is not None:
-        names.insert(0, found.variadic)
-    types = ["NDArray-or-Symbol"] * (len(names) - len(found.attributes))
-    types += [a.type.label for a in found.attributes.values()]
-    return OperatorArguments(len(names), names, types)
+        types = {found.variadic: "NDArray-or-Symbol[]", **types}
+        if found.count is not None:
+            types[found.count] = "int, required"
+    types |= {name: _described(a) for name, a in found.attributes.items()}
+    return OperatorArguments(len(types), list(types), list(types.values()))
+
+
+def _described(attribute: Attribute) -> str:
+    """Return the type of an attribute and its default, as MXNet writes them."""
+    label = attribute.type.label
+    if label.endswith("} or None"):
+        label = "{None, " + label[1:].removesuffix(" or None")
+    if attribute.required:
+        return f"{label}, required"
+    default = attribute.default
+    if isinstance(default, bool):
+        text = str(int(default))
+    elif isinstance(default, float):
+        text = f"{float(np.float32(default)):.9g}"
+    elif isinstance(default, tuple):
+        text = "[" + ",".join(f"{float(n):.9g}" for n in default) + "]"
+    else:
+        text = to_string(default)
+    is_quoted = label.startswith("{") or label in ("int", "int or None", "string")
+    separator = "," if label.startswith("{") else ", "
+    return f"{label}{separator}optional, default={repr(text) if is_quoted else text}"

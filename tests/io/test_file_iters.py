@@ -303,3 +303,11 @@ def test_any_damage_is_read_or_told(kind):
             read(write(bytes(broken)))
         except FormatError as error:
             assert "file" in str(error)
+
+
+def test_integers_of_a_csv_file_may_be_written_with_a_point(tmp_path):
+    (tmp_path / "x.csv").write_text("0.0,1.0\n2.0,3.0\n")
+    batches = mx.io.CSVIter(
+        data_csv=str(tmp_path / "x.csv"), data_shape=(2,), batch_size=2, dtype="int32"
+    )
+    assert next(batches).data[0].asnumpy().tolist() == [[0, 1], [2, 3]]

@@ -204,3 +204,14 @@ def test_surface():
     names = "csr_matrix row_sparse_array array zeros empty add subtract multiply divide retain dot"
     for name in names.split():
         assert callable(getattr(mx.nd.sparse, name))
+
+
+@pytest.mark.filterwarnings("ignore:Storage type fallback")
+def test_backward_from_a_comparison_of_sparse_arrays_reaches_nothing():
+    for stype in ("csr", "row_sparse"):
+        x = mx.nd.array([[0, 1], [2, 0]]).tostype(stype)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = x > 1
+            z = mx.nd.argmax(x, axis=1)
+        mx.autograd.backward([y, z])
