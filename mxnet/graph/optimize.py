@@ -12,6 +12,7 @@ from .passes.batch_projections import batch_projections
 from .passes.block_pointwise import block_pointwise
 from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
+from .passes.fuse_attention import fuse_attention
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
 from .passes.fuse_quantized import fuse_quantized
 from .passes.recompute import recompute, recompute_marked
@@ -27,6 +28,7 @@ INFERENCE_PASSES: tuple[Pass, ...] = (
     fold_batch_norm,
     fuse_pointwise,
     fuse_quantized,
+    fuse_attention,
     drop_finite_checks,
     unpack_rnn,
     batch_projections,

@@ -7,6 +7,7 @@ Users do not call them. Each computes exactly what the nodes compute that it sta
 from __future__ import annotations
 
 from . import (
+    attention,
     channels_last,
     convolution,
     int8,
@@ -17,6 +18,7 @@ from . import (
 )
 
 __all__ = [
+    "attention",
     "channels_last",
     "convolution",
     "int8",

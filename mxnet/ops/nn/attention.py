@@ -13,7 +13,7 @@ from ..declare import op
 from ..shapes import UNKNOWN, Shape
 
 
-def _heads_of(name: str, projected: Tensor, heads: int, parts: int) -> Tensor:
+def heads_of(name: str, projected: Tensor, heads: int, parts: int) -> Tensor:
     """Return ``(length, batch * heads, parts, size)``."""
     length, batch, width = projected.shape
     if heads <= 0 or width % (heads * parts):
@@ -45,7 +45,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
             [2., 2.]]], dtype=float32)
     """
     name = "_contrib_interleaved_matmul_selfatt_qk"
-    qkv = _heads_of(name, queries_keys_values, heads, 3)
+    qkv = heads_of(name, queries_keys_values, heads, 3)
     return _scores(qkv[:, :, 0], qkv[:, :, 1])
 
 
@@ -60,7 +60,7 @@ def interleaved_matmul_selfatt_valatt(
     array([1., 1.], dtype=float32)
     """
     name = "_contrib_interleaved_matmul_selfatt_valatt"
-    qkv = _heads_of(name, queries_keys_values, heads, 3)
+    qkv = heads_of(name, queries_keys_values, heads, 3)
     return _attended(attention, qkv[:, :, 2], heads)
 
 
@@ -78,7 +78,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
     array([[[2., 2.]]], dtype=float32)
     """
     name = "_contrib_interleaved_matmul_encdec_qk"
-    q, kv = _heads_of(name, queries, heads, 1), _heads_of(name, keys_values, heads, 2)
+    q, kv = heads_of(name, queries, heads, 1), heads_of(name, keys_values, heads, 2)
     return _scores(q[:, :, 0], kv[:, :, 0])
 
 
@@ -93,7 +93,7 @@ def interleaved_matmul_encdec_valatt(
     array([[[0.75]]], dtype=float32)
     """
     name = "_contrib_interleaved_matmul_encdec_valatt"
-    kv = _heads_of(name, keys_values, heads, 2)
+    kv = heads_of(name, keys_values, heads, 2)
     return _attended(attention, kv[:, :, 1], heads)
 
 

@@ -266,7 +266,7 @@ with_number(
     result="[ 1.,  4., -3.]",
     swapped=True,
 )
-with_number(
+mul_scalar = with_number(
     "_mul_scalar",
     torch.mul,
     "_MulScalar",
@@ -275,7 +275,7 @@ with_number(
     result="[ 2., -4., 10.]",
     keeps_zeros=True,
 )
-with_number(
+div_scalar = with_number(
     "_div_scalar",
     divide,
     "_DivScalar",

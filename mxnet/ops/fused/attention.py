@@ -1,0 +1,64 @@
+"""Attention in one call: scores, softmax and weighted values without the matrices between them."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..declare import op
+from ..nn.attention import (
+    heads_of,
+    interleaved_matmul_selfatt_qk,
+    interleaved_matmul_selfatt_valatt,
+)
+from ..shapes import Shape
+
+
+@op("_fused_self_attention")
+def fused_self_attention(queries_keys_values: Tensor, *, heads: int) -> Tensor:
+    """Attend to the whole sequence, on interleaved projections ``(length, batch, width)``.
+
+    >>> mx.nd._internal._fused_self_attention(mx.nd.ones((2, 1, 3 * 4)), heads=1).shape
+    (2, 1, 4)
+    """
+    length, batch, width = queries_keys_values.shape
+    parts = heads_of(interleaved_matmul_selfatt_qk.name, queries_keys_values, heads, 3)
+    # (length, batch * heads, 3, size) -> 3 of (batch, heads, length, size)
+    q, k, v = parts.view(length, batch, heads, 3, -1).permute(3, 1, 2, 0, 4)
+    out = F.scaled_dot_product_attention(q, k, v)
+    return out.permute(2, 0, 1, 3).reshape(length, batch, width // 3)
+
+
+@fused_self_attention.infer_outputs
+def self_attention_shape(qkv: Shape | None, *, heads: int) -> Shape | None:
+    """A third of the projections."""
+    rule = interleaved_matmul_selfatt_valatt.output_rule
+    assert rule is not None
+    return rule(qkv, None, heads=heads)
+
+
+@op("_fused_attention")
+def fused_attention(queries: Tensor, keys: Tensor, values: Tensor, *, scale: float = 1.0) -> Tensor:
+    """Return ``softmax(scale Q K^T) V`` of each batch of matrices.
+
+    Parameters
+    ----------
+    scale
+        What scores are multiplied by.
+
+    >>> q, kv = mx.nd.ones((1, 2, 4)), mx.nd.ones((1, 3, 4))
+    >>> mx.nd._internal._fused_attention(q, kv, kv, scale=0.5).shape
+    (1, 2, 4)
+    """
+    together = [x.unsqueeze(0) for x in (queries, keys, values)]
+    return F.scaled_dot_product_attention(*together, scale=scale).squeeze(0)
+
+
+@fused_attention.infer_outputs
+def attention_shape(
+    queries: Shape | None, keys: Shape | None, values: Shape | None, **_: object
+) -> Shape | None:
+    """As many rows as queries, as many columns as values."""
+    if queries is None or values is None:
+        return None
+    return (*queries[:-1], values[-1])
