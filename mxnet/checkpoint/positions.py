@@ -45,13 +45,14 @@ class TrackedData:
 
     def __iter__(self) -> Iterator[Any]:
         resumed, self._resumed = self._resumed, None
-        if resumed is not None:
+        if resumed is not None and resumed["start"] is not None:
             set_random_states(resumed["start"])
         self._start, self._batches = get_random_states(), 0
         batches = iter(self._data)
         if resumed is not None:
             self._skip(batches, resumed["batches"])
-            set_random_states(resumed["now"])
+            if resumed["now"] is not None:
+                set_random_states(resumed["now"])
         for batch in batches:
             self._batches += 1
             yield batch
@@ -82,7 +83,7 @@ class TrackedData:
         """Begin the next iteration where the position was taken."""
         self._epoch = int(state["epoch"])
         self._batches = 0
-        self._resumed = state if state["start"] is not None else None
+        self._resumed = state if state["start"] is not None or state["batches"] else None
 
 
 def track(data: Iterable) -> TrackedData:

@@ -16,6 +16,7 @@ from ..ndarray import NDArray
 from .fields import get_fields, set_fields
 from .files import path_of, remove_old, steps
 from .random_states import get_random_states, set_random_states
+from .workers import find_newest, scale_position, seed_worker, worker_folder
 
 __all__ = ["Checkpoint", "load", "save"]
 
@@ -64,7 +65,8 @@ def save(
     Parameters
     ----------
     folder : str
-        Where checkpoints are; it is created if it is not there.
+        Where checkpoints are; it is created if it is not there. Each worker of a distributed job
+        saves at the same steps, into a folder of its own below it.
     step : int
         A number that grows, such as that of the batch or epoch.
     net : Block
@@ -90,7 +92,9 @@ def save(
     """
     if keep < 1:
         raise ValueError(f"keep is at least 1, got {keep}.")
-    place = local_path(folder)
+    place = worker_folder(local_path(folder))
+    if place != local_path(folder):
+        keep = max(keep, 2)  # a worker may be lost before it has saved the newest step
     place.mkdir(parents=True, exist_ok=True)
     state = {
         "kind": KIND,
@@ -125,6 +129,10 @@ def load(
     too. In a folder, a damaged checkpoint is reported by a warning and the one before it is used;
     without any, the result is None and nothing is changed.
 
+    All workers of a distributed job call it, and get the newest step that all of them have. Also
+    another number of workers may go on: all of them take the network and the trainer from rank 0's
+    checkpoint, and the rest of its epoch with new parts of the data.
+
     Parameters
     ----------
     place
@@ -146,7 +154,7 @@ def load(
     >>> mx.checkpoint.load("run", net=net).step
     7
     """
-    path, state = _read_newest(local_path(place))
+    path, state, writers = _read_newest(local_path(place))
     if state is None:
         return None
     given = {"net": net, "trainer": trainer, "data": data, "metric": metric, "scaler": scaler}
@@ -157,29 +165,44 @@ def load(
         _restore_network(net, state["net"], str(path))
     if trainer is not None:
         _restore_trainer(trainer, net, state["trainer"], str(path))
-    if data is not None:
-        _with_position(data).load_state_dict(state["data"])
+    position = state["data"] if writers is None else scale_position(state["data"], writers)
+    if data is not None and position is not None:
+        _with_position(data).load_state_dict(position)
     for thing, fields in ((metric, state["metric"]), (scaler, state["scaler"])):
         if thing is not None:
             set_fields(thing, fields)
-    set_random_states(state["random"])
+    if writers is None:
+        set_random_states(state["random"])
+    else:
+        seed_worker(state["step"])
     return Checkpoint(path, state["step"], state["extra"])
 
 
-def _read_newest(place: Path) -> tuple[Path, dict[str, Any] | None]:
-    """Return the state in a file, or in the newest file of a folder that can be read."""
-    if not place.is_dir():
-        return place, _read(place) if place.exists() else None
-    problem: FormatError | None = None
-    for path in reversed(steps(place).values()):
+def _read_newest(place: Path) -> tuple[Path, dict[str, Any] | None, int | None]:
+    """Return the state in a file, or in the newest file of a folder that all workers can read.
+
+    The last value is the number of workers that wrote it, if that is another one than now.
+    """
+    if place.is_file():
+        return place, _read(place), None
+    own = steps(worker_folder(place))
+    newest, state, problem = None, None, None
+    for step, path in reversed(own.items()):
         try:
-            return path, _read(path)
+            newest, state = step, _read(path)
+            break
         except FormatError as error:
             warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=3)
             problem = error
-    if problem is not None:
+    readable = [step for step in own if newest is not None and step <= newest]
+    path, writers = find_newest(place, readable)
+    if path is None and problem is not None:
         raise problem
-    return place, None
+    if path is None:
+        return place, None, None
+    if newest is None or path != own[newest]:
+        state = _read(path)
+    return path, state, None if path.parent == worker_folder(place) else writers
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ EPILOG = """\
 examples:
   mx launch -n 4 python train.py --kv-store dist_sync
   mx launch -n 8 -H hosts --launcher ssh --sync-dst-dir /tmp/job python train.py
-  mx launch -n 4 --max-restarts 3 python train.py      (with fit(resume=...) in the program)
+  mx launch -n 4 --max-restarts 3 python train.py      (with fit(resume=...) or mx.checkpoint)
 """
 
 

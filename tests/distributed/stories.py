@@ -431,3 +431,38 @@ def launch(arguments):
     from mxnet.launch import main
 
     raise SystemExit(main(arguments))
+
+
+def train_and_print(folder, die_at=None):
+    """Train by a plain Gluon loop with mx.checkpoint; rank 1 dies at some step."""
+    import os
+    import signal
+
+    store = mx.kvstore.create("dist_sync")
+    random = np.random.RandomState(4)
+    x = random.normal(size=(48, 3)).astype("float32")
+    y = x.sum(1, keepdims=True)
+    mx.random.seed(11 + store.rank)
+    np.random.seed(11 + store.rank)  # noqa: NPY002 (RandomSampler shuffles by it)
+    dataset = gluon.data.ArrayDataset(part_of(x, store), part_of(y, store))
+    data = mx.checkpoint.track(gluon.data.DataLoader(dataset, 4, shuffle=True))
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(4, in_units=3), gluon.nn.Dropout(0.2), gluon.nn.Dense(1, in_units=4))
+    net.initialize(mx.init.Xavier())
+    options = {"learning_rate": 0.05}
+    trainer = gluon.Trainer(net.collect_params(), "adam", options, kvstore=store)
+    found = mx.checkpoint.load(folder, net=net, trainer=trainer, data=data)
+    step = done = 0 if found is None else found.step
+    while data.epoch < 3:
+        for images, labels in data:
+            with autograd.record():
+                loss = gluon.loss.L2Loss()(net(images), labels)
+            loss.backward()
+            trainer.step(4 * store.num_workers)
+            step += 1
+            if step == die_at and store.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if step % 2 == 0:
+                mx.checkpoint.save(folder, step, net=net, trainer=trainer, data=data)
+    weights = np.concatenate([p.data().asnumpy().ravel() for p in net.collect_params().values()])
+    print([weights.tolist()], step - done)

@@ -1,4 +1,4 @@
-"""Restarts: `fit(resume=...)` goes on from the last state that all workers have."""
+"""Restarts: `fit(resume=...)` and Gluon loops go on from the last state that all workers have."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ def weights(processes):
     return json.loads(rows[0])[0]
 
 
+def test_a_gluon_loop_restarts_with_the_same_and_with_fewer_workers(tmp_path):
+    wanted = weights(run_forked(stories.train_and_print, 2, str(tmp_path / "whole")))
+    ended = run_forked(stories.train_and_print, 2, str(tmp_path / "run"), 9, **QUICK)
+    assert [e.status for e in ended] == [1, -9]
+    again = run_forked(stories.train_and_print, 2, str(tmp_path / "run"))
+    assert weights(again) == wanted  # to the last bit
+    assert all(p.out.endswith(" 10\n") for p in again)  # of 18 steps, 8 were done
+    ended = run_forked(stories.train_and_print, 3, str(tmp_path / "fewer"), 7, **QUICK)
+    assert [e.status for e in ended] == [1, -9, 1]
+    again = run_forked(stories.train_and_print, 2, str(tmp_path / "fewer"))
+    # Of 4 steps an epoch, 6 are done; with 6 an epoch, the second epoch goes on after 3.
+    assert all(p.out.endswith(" 9\n") for p in again) and len(weights(again)) == 21
+
+
 def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
     wanted = weights(run_forked(stories.fit_and_print, 2, None))
     ended = run_forked(stories.fit_and_print, 2, str(tmp_path), 9, **QUICK)
@@ -33,14 +47,17 @@ PROGRAM = """
 import os, sys
 from tests.distributed import stories
 first = os.environ["MXNET_LAUNCH_ATTEMPT"] == "0"
-stories.fit_and_print(sys.argv[1], 9 if first else None)
+getattr(stories, sys.argv[1])(sys.argv[2], 9 if first else None)
 """
 
 
 @pytest.mark.slow
-def test_the_launcher_restarts_a_killed_job_to_the_same_result(tmp_path):
-    wanted = weights(run_forked(stories.fit_and_print, 2, None))
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+@pytest.mark.parametrize("story", ["fit_and_print", "train_and_print"])
+def test_the_launcher_restarts_a_killed_job_to_the_same_result(story, tmp_path):
+    uninterrupted = None if story == "fit_and_print" else str(tmp_path / "whole")
+    wanted = weights(run_forked(getattr(stories, story), 2, uninterrupted))
+    (tmp_path / "run").mkdir()
+    command = [sys.executable, "-c", PROGRAM, story, str(tmp_path / "run")]
     options = ["-n", "2", "--max-restarts", "1"]
     settings = {"PYTHONPATH": stories.ROOT, "OMP_NUM_THREADS": 1, **QUICK}
     (launcher,) = run_forked(stories.launch, 1, [*options, *command], timeout=240, **settings)
