@@ -33,6 +33,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from ...error import MXNetError
 from ...util import set_np
 from .packing import Packed, pack, unpack
+from .sending import Sendable
 from .shared_memory import remove_leftovers
 from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
 
@@ -63,7 +64,7 @@ class ProcessCrew(TorchLoader):
         multiprocessing.util.get_temp_dir()
         self._epoch = multiprocessing.get_context().RawValue("Q")
         super().__init__(
-            _Batches(fetch, self._epoch),
+            _Batches(Sendable(fetch), self._epoch),
             batch_size=None,  # the sampler's items are whole batches
             sampler=_Numbered(tasks, self._epoch),
             collate_fn=_as_it_is,
@@ -147,8 +148,9 @@ class ProcessCrew(TorchLoader):
             if method != "fork" and not _can_be_sent(self.dataset._fetch):
                 raise MXNetError(
                     "The data set or batchify_fn cannot be sent to a worker process that is "
-                    f"started by {method!r}: {error}. Use functions and classes that stand at the "
-                    "top level of a module, or thread_pool=True, or num_workers=0."
+                    f"started by {method!r}: {error}. Open files, locks and connections in "
+                    "__getitem__ rather than in the constructor, or use thread_pool=True or "
+                    "num_workers=0."
                 ) from error
             raise
 

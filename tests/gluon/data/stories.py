@@ -406,8 +406,16 @@ def structure(samples):
     }
 
 
-def unsendable_data():
+def lambdas_are_sent():
     loader = DataLoader(Numbers(trouble=lambda: None), 2, num_workers=1)
+    assert of(loader) == list(range(20))
+    del loader
+    no_children()
+
+
+def unsendable_data():
+    lock = threading.Lock()
+    loader = DataLoader(Numbers(trouble=lambda: lock.locked()), 2, num_workers=1)
     if multiprocessing.get_start_method() == "fork":
         assert of(loader) == list(range(20))
     else:

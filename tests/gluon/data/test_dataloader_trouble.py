@@ -28,6 +28,7 @@ ALL = [
     "reloads",
     "many_kept",
     "arrays_and_structures",
+    "lambdas_are_sent",
     "unsendable_data",
 ]
 ANEW = [
@@ -36,6 +37,7 @@ ANEW = [
     "worker_raises",
     "locks_are_lost",
     "consumer_breaks",
+    "lambdas_are_sent",
     "unsendable_data",
 ]
 
