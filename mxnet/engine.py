@@ -24,6 +24,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def set_bulk_size(size: int) -> int:
     """Remember a bulk size and return the previous one; it has no effect on how things run.
 
+    Parameters
+    ----------
+    size
+        The size.
+
     >>> set_bulk_size(set_bulk_size(16))
     16
     """
@@ -35,6 +40,11 @@ def set_bulk_size(size: int) -> int:
 @contextmanager
 def bulk(size: int) -> Iterator[None]:
     """Set the bulk size within a ``with`` block; it has no effect on how things run.
+
+    Parameters
+    ----------
+    size
+        The size.
 
     >>> with bulk(10):
     ...     y = mx.nd.ones((2,)) + 1

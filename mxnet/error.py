@@ -51,42 +51,93 @@ class MXNetError(RuntimeError):
 
 
 class ShapeError(MXNetError, ValueError):
-    """Shapes do not fit together."""
+    """Shapes do not fit together.
+
+    >>> try:
+    ...     mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+    ... except mx.error.ShapeError:
+    ...     print("the shapes do not fit")
+    the shapes do not fit
+    """
 
 
 class DTypeError(MXNetError, TypeError):
-    """Data types do not fit together."""
+    """Data types do not fit together.
+
+    >>> try:
+    ...     mx.nd.broadcast_add(mx.nd.ones(2), mx.nd.ones(2, dtype="int32"))
+    ... except mx.error.DTypeError:
+    ...     print("the types do not fit")
+    the types do not fit
+    """
 
 
 class UnknownAttribute(MXNetError, TypeError):
-    """An operator was given an argument that it does not have."""
+    """An operator was given an argument that it does not have.
+
+    >>> try:
+    ...     mx.nd.FullyConnected(mx.nd.ones((1, 2)), mx.nd.ones((3, 2)), num_hiden=3)
+    ... except mx.error.UnknownAttribute:
+    ...     print("no such argument")
+    no such argument
+    """
 
 
 class AttributeConversionError(MXNetError, ValueError):
-    """An operator's argument has a value that cannot be understood."""
+    """An operator's argument has a value that cannot be understood.
+
+    >>> try:
+    ...     mx.nd.Activation(mx.nd.ones(2), act_type="no such function")
+    ... except mx.error.AttributeConversionError:
+    ...     print("not a value of act_type")
+    not a value of act_type
+    """
 
 
 class OutOfMemory(MXNetError, MemoryError):
-    """More memory was asked for than there is; the process goes on."""
+    """More memory was asked for than there is; the process goes on.
+
+    >>> issubclass(mx.error.OutOfMemory, MemoryError)
+    True
+    """
 
 
 class FormatError(MXNetError, ValueError):
-    """A file is damaged, truncated or not of the format that was asked for."""
+    """A file is damaged, truncated or not of the format that was asked for.
+
+    >>> try:
+    ...     mx.nd.load_frombuffer(b"not a file of arrays")
+    ... except mx.error.FormatError:
+    ...     print("not of this format")
+    not of this format
+    """
 
 
 # MXNet's Python code checked arguments with `assert`, and programs catch what that raised.
 
 
 class InvalidValue(MXNetError, AssertionError, ValueError):
-    """An argument has a value that cannot be used."""
+    """An argument has a value that cannot be used.
+
+    >>> issubclass(mx.error.InvalidValue, ValueError)
+    True
+    """
 
 
 class InvalidType(MXNetError, AssertionError, TypeError):
-    """An argument is of a kind that cannot be used."""
+    """An argument is of a kind that cannot be used.
+
+    >>> issubclass(mx.error.InvalidType, TypeError)
+    True
+    """
 
 
 class OutOfRange(MXNetError, IndexError):
-    """An operator met an index or axis that its input does not have."""
+    """An operator met an index or axis that its input does not have.
+
+    >>> issubclass(mx.error.OutOfRange, IndexError)
+    True
+    """
 
 
 _ALLOCATIONS = re.compile(
@@ -138,6 +189,11 @@ def register_error(
 ) -> ErrorType | Callable[[ErrorType], ErrorType]:
     """Register an exception class under a name, as a decorator or directly.
 
+    Parameters
+    ----------
+    func_name
+        The name, or the class.
+
     >>> @register_error
     ... class MyError(MXNetError):
     ...     pass
@@ -159,7 +215,11 @@ register = register_error
 
 @register_error
 class InternalError(MXNetError):
-    """Something that cannot happen did: a defect of MXNext itself."""
+    """Something that cannot happen did: a defect of MXNext itself.
+
+    >>> issubclass(mx.error.InternalError, mx.MXNetError)
+    True
+    """
 
 
 for _builtin in (TypeError, ValueError, IndexError, AttributeError):
@@ -171,7 +231,23 @@ IndexError = IndexError
 
 
 class NotImplementedForSymbol(MXNetError, NotImplementedError):
-    """A method that needs values was called on a Symbol, which has none yet."""
+    """A method that needs values was called on a Symbol, which has none yet.
+
+    Parameters
+    ----------
+    function
+        The method, or its name.
+    alias
+        What to use in its place.
+    args
+        What it was called with.
+
+    >>> try:
+    ...     mx.sym.var("x").asnumpy()
+    ... except mx.error.NotImplementedForSymbol:
+    ...     print("a symbol has no values")
+    a symbol has no values
+    """
 
     def __init__(self, function: Callable | str, alias: str | None = None, *args: object) -> None:
         name = function if isinstance(function, str) else function.__name__

@@ -76,7 +76,24 @@ def getLogger(
     filemode: str | None = None,
     level: int = WARNING,
 ) -> logging.Logger:
-    """Return a logger, as `get_logger` does; the old spelling."""
+    """Return a logger, as `get_logger` does; the old spelling.
+
+    Parameters
+    ----------
+    name
+        Name of the logger; None means the root logger.
+    filename
+        File to write to; by default the standard error.
+    filemode
+        How to open the file: ``'a'`` to append (the default), ``'w'`` to begin anew.
+    level
+        Least level that is written.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
+    >>> mx.log.getLogger("old spelling").name
+    'old spelling'
+    """
     warnings.warn(
         "getLogger is deprecated, use get_logger instead.", DeprecationWarning, stacklevel=2
     )

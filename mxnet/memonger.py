@@ -66,7 +66,19 @@ def search_plan(
 def get_cost(
     sym: Symbol, type_dict: Mapping[str, Any] | None = None, **shapes: tuple[int, ...]
 ) -> int:
-    """Return the megabytes that results take in training, with marks taken into account."""
+    """Return the megabytes that results take in training, with marks taken into account.
+
+    Parameters
+    ----------
+    sym
+        The network.
+    type_dict
+        Data types by argument; float32 by default.
+
+    >>> net = mx.sym.relu(mx.sym.relu(mx.sym.var("data")))
+    >>> mx.memonger.get_cost(net, data=(1024, 1024)) > 0
+    True
+    """
     return marked_plan(_typed(sym, type_dict, shapes)).total // MEGABYTE
 
 

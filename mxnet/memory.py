@@ -65,7 +65,10 @@ def collect_again() -> None:
 
 
 def return_freed_memory() -> None:
-    """Give memory that no array uses any more back to the system, where the allocator can."""
+    """Give memory that no array uses any more back to the system, where the allocator can.
+
+    >>> mx.memory.return_freed_memory()
+    """
     gc.collect()
     if sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)

@@ -94,6 +94,13 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
 def get_alias_func(base_class: type, nickname: str) -> Callable:
     """Return the decorator that registers a subclass under several names.
 
+    Parameters
+    ----------
+    base_class
+        The base class.
+    nickname
+        What its classes are called in messages.
+
     >>> class Colour: ...
     >>> alias = get_alias_func(Colour, "colour")
     >>> @alias("red", "crimson")

@@ -98,7 +98,23 @@ class CudaModule:
 
 
 class CudaKernel:
-    """A compiled kernel; made by `CudaModule.get_kernel`."""
+    """A compiled kernel; made by `CudaModule.get_kernel`.
+
+    Parameters
+    ----------
+    handle
+        The module.
+    name
+        Name of the kernel.
+    is_ndarray
+        Which parameters are arrays.
+    dtypes
+        Data types of the parameters.
+
+    >>> if mx.context.num_gpus():
+    ...     source = 'extern "C" __global__ void none(float* x) {}'
+    ...     kernel = mx.rtc.CudaModule(source).get_kernel("none", "float* x")
+    """
 
     def __init__(
         self, handle: CudaModule, name: str, is_ndarray: Sequence[bool], dtypes: Sequence[str]

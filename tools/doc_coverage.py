@@ -12,12 +12,43 @@ import sys
 from collections.abc import Iterator
 
 from mxnet.ops.documentation import parameter_items, sections
-from tools.reference import PAGES, public_names
+from tools.reference import PAGES, ReferencePage, public_names
 
 __all__ = ["Documented", "documented", "examine", "main"]
 
-# Parameters that every function of a kind has, and that its class or module explains once.
 IMPLIED = {"self", "cls"}
+# Public modules that have no page of their own in the reference.
+MORE = tuple(
+    ReferencePage(f"mxnet.{module}", f"mx.{module}", homes)
+    for module, homes in (
+        ("attribute", ()),
+        ("contrib.autograd", ()),
+        ("contrib.io", ()),
+        ("contrib.svrg_optimization.svrg_module", ()),
+        ("contrib.tensorboard", ()),
+        ("contrib.text.utils", ()),
+        ("engine", ()),
+        ("error", ()),
+        ("gluon.contrib.cnn", ()),
+        ("gluon.contrib.data", ()),
+        ("gluon.contrib.data.text", ()),
+        ("gluon.data.batchify", ()),
+        ("gluon.model_zoo.model_store", ()),
+        ("library", ()),
+        ("log", ()),
+        ("memonger", ()),
+        ("name", ()),
+        ("numpy_extension.image", ("mxnet.ndarray.op", "mxnet.image")),
+        ("numpy_extension.random", ()),
+        ("registry", ()),
+        ("rtc", ()),
+        ("symbol.image", ("mxnet.symbol.op",)),
+        ("symbol.linalg", ("mxnet.symbol.op",)),
+        ("symbol.random", ("mxnet.symbol.op",)),
+        ("symbol.sparse", ("mxnet.symbol.op",)),
+        ("tracking", ()),
+    )
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +99,8 @@ def examine(value: object, module: str, name: str) -> Documented:
 
 
 def documented() -> Iterator[Documented]:
-    """Yield every public name of the pages of the reference."""
-    for page in PAGES:
+    """Yield every public name of the pages of the reference, and of `MORE`."""
+    for page in (*PAGES, *MORE):
         module = importlib.import_module(page.module)
         for name, value in public_names(module, page.homes):
             yield examine(value, page.title, name)
@@ -88,13 +119,13 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{row.module}.{row.name}: {', '.join(row.missing_parameters)}{example}")
         return 0
     rows["all"] = [row for found in rows.values() for row in found]
-    print(f"{'module':34}{'names':>7}{'docstring':>11}{'example':>9}{'parameters':>12}")
+    print(f"{'module':42}{'names':>7}{'docstring':>11}{'example':>9}{'parameters':>12}")
     for module, found in rows.items():
         docs, examples, parameters = (
             sum(getattr(r, f"has_{key}") for r in found)
             for key in ("docstring", "example", "parameters")
         )
-        print(f"{module:34}{len(found):>7}{docs:>11}{examples:>9}{parameters:>12}")
+        print(f"{module:42}{len(found):>7}{docs:>11}{examples:>9}{parameters:>12}")
     return 0
 
 

@@ -30,14 +30,34 @@ __all__ = [
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Switch training mode and recording together; return what training mode was."""
+    """Switch training mode and recording together; return what training mode was.
+
+    Parameters
+    ----------
+    is_train
+        Whether to train and record from now on.
+
+    >>> previous = mx.contrib.autograd.set_is_training(True)
+    >>> mx.contrib.autograd.set_is_training(previous)
+    True
+    """
     previous = _autograd.set_training(is_train)
     _autograd.set_recording(is_train)
     return previous
 
 
 class TrainingStateScope:
-    """A scope that trains and records, or does neither."""
+    """A scope that trains and records, or does neither.
+
+    Parameters
+    ----------
+    enter_state
+        Whether to train and record.
+
+    >>> with mx.contrib.autograd.TrainingStateScope(True):
+    ...     mx.autograd.is_recording()
+    True
+    """
 
     def __init__(self, enter_state: bool) -> None:
         self._enter_state = enter_state
@@ -64,7 +84,12 @@ def train_section() -> TrainingStateScope:
 
 
 def test_section() -> TrainingStateScope:
-    """Return a scope for prediction inside a training one: nothing is recorded."""
+    """Return a scope for prediction inside a training one: nothing is recorded.
+
+    >>> with mx.contrib.autograd.test_section():
+    ...     mx.autograd.is_training()
+    False
+    """
     return TrainingStateScope(False)
 
 
@@ -97,7 +122,25 @@ def backward(
     out_grads: Sequence[NDArray | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Compute the gradients of the outputs with respect to the marked variables."""
+    """Compute the gradients of the outputs with respect to the marked variables.
+
+    Parameters
+    ----------
+    outputs
+        The outputs to differentiate.
+    out_grads
+        Gradients of the outputs to start from; by default ones.
+    retain_graph
+        Whether to keep the graph, to differentiate it again.
+
+    >>> x, dx = mx.nd.array([3.0]), mx.nd.zeros(1)
+    >>> mx.contrib.autograd.mark_variables([x], [dx])
+    >>> with mx.contrib.autograd.train_section():
+    ...     y = x * x
+    >>> mx.contrib.autograd.backward([y])
+    >>> dx.asscalar()
+    np.float32(6.0)
+    """
     if not isinstance(outputs, list | tuple):
         raise AssertionError("outputs must be a list or tuple of NDArrays")
     _autograd.backward(list(outputs), out_grads, retain_graph)
@@ -156,7 +199,18 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
 
 def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable:
-    """Return a function that gives the gradients of `func`."""
+    """Return a function that gives the gradients of `func`.
+
+    Parameters
+    ----------
+    func
+        Function of arrays.
+    argnum
+        Position, or positions, of the arguments to differentiate by; by default all.
+
+    >>> mx.contrib.autograd.grad(lambda x: x * x)(mx.nd.array([3.0]))[0].asscalar()
+    np.float32(6.0)
+    """
     both = grad_and_loss(func, argnum)
 
     @functools.wraps(both)

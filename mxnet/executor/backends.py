@@ -67,6 +67,8 @@ def register_backend(
         Whether it copies parameters, so that it must prepare again when they change.
     prepares_quickly
         Whether ``backend="auto"`` tries it.
+
+    >>> mx.executor.register_backend("my engine", lambda *args: None)  # doctest: +SKIP
     """
     _backends[name] = Backend(name, prepare, keeps_parameters, prepares_quickly)
 

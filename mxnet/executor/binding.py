@@ -56,6 +56,11 @@ def bind(
         Device of each ``ctx_group``.
     shared_exec
         Executor whose memory may be used again.
+
+    >>> x = mx.sym.var("x")
+    >>> executor = mx.executor.bind(x * 2, mx.cpu(), {"x": mx.nd.array([3])})
+    >>> executor.forward()[0].asnumpy()
+    array([6.], dtype=float32)
     """
     _check_context(ctx)
     names = symbol.list_arguments()
@@ -102,6 +107,11 @@ def simple_bind(
         Executor whose memory may be used again.
     shared_buffer
         Arrays by name that may be used again.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    >>> executor = mx.executor.simple_bind(net, mx.cpu(), data=(4, 3))
+    >>> executor.arg_dict["fc_weight"].shape
+    (2, 3)
     """
     _check_context(ctx)
     group2ctx = dict(group2ctx or {})

@@ -45,6 +45,10 @@ class DistSyncStore(DistributedStore):
     ----------
     name
         Name of the store.
+
+    >>> mx.kvstore.create("dist_sync")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mxnet.error.MXNetError: A distributed kvstore needs to know the other workers, ...
     """
 
     def __init__(self, name: str) -> None:

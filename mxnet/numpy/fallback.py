@@ -6,6 +6,7 @@ They have no gradient, so inside `autograd.record()` they are refused.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import re
 import textwrap
@@ -16,7 +17,10 @@ import numpy as onp
 
 from ..context import Context
 from ..imperative.state import state
+from ..ops.documentation import complete
 from .array import ndarray
+from .fallback_examples import example_of
+from .glossary import GLOSSARY
 from .making import array
 
 _log = logging.getLogger("mxnet.numpy")
@@ -66,8 +70,9 @@ def from_host(value: Any, ctx: Context | None) -> Any:
         if value.dtype.kind == "c":
             raise ValueError(f"{value.dtype} is not supported.")
         return array(value, ctx=ctx)
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return type(value)(from_host(v, ctx) for v in value)
+    if isinstance(value, list | tuple):
+        found = [from_host(v, ctx) for v in value]
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
     return value
 
 
@@ -124,6 +129,24 @@ def _old_keywords(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
 _REMOVED = {"in1d": _in1d, "msort": _msort, "trapz": _trapz}
 
 
+_ANY = inspect.signature(lambda *args, **kwargs: None)
+_OF_NUMPY = {
+    "*args": "Arguments of NumPy's function.",
+    "casting": "How NumPy may cast the arrays.",
+    "order": "Order in memory of the result.",
+    "signature": "Data types of the loop that NumPy runs.",
+    "where": "Where to compute; elsewhere `out` stays as it is.",
+    "ar1": "The input array.",
+    "ar2": "The values to look for.",
+    "assume_unique": "Whether both have no element twice, which is faster.",
+    "invert": "Whether to return the opposite.",
+    "y": "The values to integrate.",
+    "dx": "Distance between neighboring points, if `x` is not given.",
+    "a": "The input array.",
+    "x": "The points; by default they are evenly spaced.",
+}
+
+
 def _financial(name: str) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -136,10 +159,20 @@ def _financial(name: str) -> Callable:
 _PARAMETERS = re.compile(r"\n *Parameters\n *-+\n.*?(?=\n\n[ ]*\S[^\n]*\n *---|\Z)", re.DOTALL)
 
 
-def _parameters_of(function: Callable) -> str:
-    """Return the parameters as the installed NumPy documents them."""
+def _docstring(function: Callable, name: str, module: str) -> str:
+    """Return a docstring with the parameters as the installed NumPy documents them."""
+    text = (
+        f"Return what ``numpy.{name}`` gives for these arrays, computed on the host.\n\n"
+        "It has no gradient and is refused inside `autograd.record()`."
+    )
     found = _PARAMETERS.search(function.__doc__ or "")
-    return f"\n{textwrap.dedent(found[0]).rstrip()}" if found else ""
+    if found:
+        text += f"\n{textwrap.dedent(found[0]).rstrip()}"
+    if isinstance(function, onp.ufunc) or not found or name in _OLD_SIGNATURES:
+        shown = _ANY if name in _OLD_SIGNATURES else inspect.signature(function)
+        text = complete(text, shown, _OF_NUMPY, GLOSSARY)
+    examples = example_of(f"{module}.{name}".removeprefix("mxnet.numpy."))
+    return f"{text}\n\n{examples}" if examples else text
 
 
 def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> Callable:
@@ -157,10 +190,7 @@ def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> 
         del fallback.__wrapped__
     fallback.__name__ = fallback.__qualname__ = name
     fallback.__module__ = module
-    fallback.__doc__ = (
-        f"Return what ``numpy.{name}`` gives for these arrays, computed on the host.\n\n"
-        "It has no gradient and is refused inside `autograd.record()`." + _parameters_of(function)
-    )
+    fallback.__doc__ = _docstring(function, name, module)
     return fallback
 
 

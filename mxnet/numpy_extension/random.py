@@ -15,6 +15,13 @@ __all__ = ["seed"]
 def seed(seed: int, ctx: Any = "all") -> None:
     """Seed the random numbers of all devices, or of one.
 
+    Parameters
+    ----------
+    seed
+        The seed, any integer.
+    ctx
+        The device, or ``'all'``.
+
     >>> mx.npx.random.seed(7)
     """
     _random.seed(seed, ctx)

@@ -32,6 +32,15 @@ __all__ = [
 class OperatorArguments(NamedTuple):
     """How many arguments an operator has, their names and their types.
 
+    Parameters
+    ----------
+    narg
+        Number of arguments.
+    names
+        Their names.
+    types
+        Their types.
+
     >>> mx.operator.get_operator_arguments("Activation").narg
     2
     """

@@ -228,7 +228,7 @@ def docstring(op: Op, array: str, extras: tuple[Entry, ...], skip: int = 0) -> s
 def complete(text: str, signature: inspect.Signature, *glossaries: Mapping[str, str]) -> str:
     """Return a docstring with a sentence for each parameter, from the first glossary that has one.
 
-    What the docstring says itself counts most; keywords (``**kwargs``) are left as they are.
+    What the docstring says itself counts most, also of keywords that ``**kwargs`` takes.
 
     >>> def scale(x, factor=2):
     ...     pass
@@ -243,6 +243,9 @@ def complete(text: str, signature: inspect.Signature, *glossaries: Mapping[str, 
         for p in signature.parameters.values()
         if p.kind is not p.VAR_KEYWORD or p.name in own
     ]
+    for name, (kind, body) in own.items():  # keywords that ``**kwargs`` takes
+        if name not in signature.parameters:
+            shown.append(shown_entry(Entry(name, kind, "\n".join(map(str.strip, body)).strip())))
     lines = ["\n".join(parts.pop("")).strip()]
     if shown:
         lines += ["", "Parameters", "----------", *shown]

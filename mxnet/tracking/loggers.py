@@ -24,6 +24,12 @@ class Logger:
 
     Give loggers to ``Module.fit(loggers=...)`` or ``Estimator.fit(loggers=...)``; in a loop of
     your own call the three methods.
+
+    >>> class Printer(mx.tracking.Logger):
+    ...     def log(self, row):
+    ...         print(row["epoch"], row["train_loss"])
+    >>> Printer().log({"epoch": 0, "time": 1.5, "train_loss": 0.25})
+    0 0.25
     """
 
     def begin(self, history: History) -> None:
@@ -80,6 +86,7 @@ class JSONLinesLogger(_FileLogger):
     Parameters
     ----------
     path : str
+        The file to write.
     append : bool
         Keep the lines of an older training.
 
@@ -108,8 +115,16 @@ class CSVLogger(_FileLogger):
     Parameters
     ----------
     path : str
+        The file to write.
     append : bool
         Keep the rows of an older training.
+
+    >>> logger = mx.tracking.CSVLogger("run.csv")
+    >>> logger.begin(mx.tracking.History())
+    >>> logger.log({"epoch": 0, "time": 1.5, "train_loss": 0.25})
+    >>> print(Path("run.csv").read_text())
+    epoch,time,train_loss
+    0,1.5,0.25
     """
 
     _names: tuple[str, ...] = ()

@@ -34,6 +34,9 @@ class TensorBoardLogger(Logger):
     Parameters
     ----------
     folder : str
+        Where the event files go.
+
+    >>> logger = mx.tracking.TensorBoardLogger("logs")  # doctest: +SKIP
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -70,11 +73,14 @@ class WandbLogger(Logger):
     Parameters
     ----------
     project : str, optional
+        Name of the project.
     run : optional
         A run that was started by ``wandb.init``; it stays open. Without one, training starts and
         finishes its own.
     options
         As of ``wandb.init``, such as ``name``, ``config``, ``mode="offline"``.
+
+    >>> logger = mx.tracking.WandbLogger("digits")  # doctest: +SKIP
     """
 
     def __init__(self, project: str | None = None, run: Any = None, **options: Any) -> None:
@@ -111,6 +117,8 @@ class MLflowLogger(Logger):
         The experiment that a new run belongs to.
     options
         As of ``mlflow.start_run``, such as ``run_name``.
+
+    >>> logger = mx.tracking.MLflowLogger(run_name="digits")  # doctest: +SKIP
     """
 
     def __init__(self, experiment: str | None = None, **options: Any) -> None:

@@ -33,9 +33,14 @@ class Tracker:
     show : bool, optional
         Whether to show progress; see `mx.progress`.
     loggers : Logger or list
+        A logger, or a list of loggers.
     logger : logging.Logger
         Where `fit` writes its own lines. If that is silent, bars stay on the screen and the
         training ends with a line on stderr.
+
+    >>> tracker = mx.tracking.Tracker([1, 2, 3], show=False)
+    >>> tracker.history.epoch
+    []
     """
 
     def __init__(

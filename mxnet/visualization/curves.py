@@ -31,6 +31,9 @@ def plot_history(
     -------
     matplotlib.figure.Figure
         A notebook shows it.
+
+    >>> history = {"train_accuracy": [0.5, 0.9], "val_accuracy": [0.4, 0.8]}
+    >>> figure = mx.viz.plot_history(history, path="curves.svg")
     """
     try:
         from matplotlib.figure import Figure

@@ -65,6 +65,11 @@ def test_fallbacks_compute_on_the_host_and_come_back() -> None:
     assert np.isclose(x, x).tolist() == [True, True, True]
 
 
+def test_fallbacks_convert_the_fields_of_named_results() -> None:
+    result = np.linalg.qr(np.eye(2))
+    assert type(result.Q) is np.ndarray and type(result[1]) is np.ndarray
+
+
 def test_fallbacks_are_refused_while_recording() -> None:
     x = np.ones(2)
     with autograd.record(), pytest.raises(ValueError, match="interp"):

@@ -20,6 +20,7 @@ def count_tokens_from_str(
     Parameters
     ----------
     source_str : str
+        The text.
     token_delim, seq_delim : str
         Regular expressions of what stands between tokens and sequences.
     to_lower : bool

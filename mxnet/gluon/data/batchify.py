@@ -24,6 +24,11 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
 
     Arrays keep their type, Python's whole numbers become int64 and its others float64.
 
+    Parameters
+    ----------
+    data
+        The samples.
+
     >>> images, labels = default_batchify_fn([(nd.ones((2,)), 3), (nd.zeros((2,)), 4)])
     >>> images.shape, labels.asnumpy()
     ((2, 2), array([3, 4]))
@@ -170,6 +175,11 @@ class Pad:
 
 class Group:
     """Make a batch of each part of the samples with a function of its own.
+
+    Parameters
+    ----------
+    fns
+        A function for each part, or one list of them.
 
     >>> group = mx.gluon.data.batchify.Group(mx.gluon.data.batchify.Pad(), list)
     >>> tokens, names = group([([1, 2], "a"), ([3], "b")])

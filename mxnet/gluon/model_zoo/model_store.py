@@ -175,7 +175,15 @@ def _checkpoint(name: str) -> str:
 
 
 def purge(root: str | None = None) -> None:
-    """Delete all parameter files of a folder of models."""
+    """Delete all parameter files of a folder of models.
+
+    Parameters
+    ----------
+    root
+        The folder; by default `models` under MXNET_HOME.
+
+    >>> mx.gluon.model_zoo.model_store.purge("models")
+    """
     folder = Path(default_root() if root is None else root).expanduser()
     for file in folder.glob("*.params"):
         file.unlink()

@@ -43,6 +43,13 @@ def constraint_check(F, x, msg):
 def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=None):
     """Draw 1 with a probability, given as such or as its logit; else 0.
 
+    Parameters
+    ----------
+    prob
+        Probability of 1: a number or an array.
+    logit
+        Log-odds of 1, in place of `prob`.
+
     >>> mx.npx.random.bernoulli(prob=0.5, size=(2, 3)).shape
     (2, 3)
     """
@@ -83,6 +90,11 @@ def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):
 def uniform_n(F, low=0.0, high=1.0, batch_shape=None, dtype=None, ctx=None):
     """Draw from uniform distributions; the shape is `batch_shape` and then the parameters'.
 
+    Parameters
+    ----------
+    batch_shape
+        Shape that precedes that of the parameters.
+
     >>> mx.npx.random.uniform_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)
     """
@@ -91,6 +103,11 @@ def uniform_n(F, low=0.0, high=1.0, batch_shape=None, dtype=None, ctx=None):
 
 def normal_n(F, loc=0.0, scale=1.0, batch_shape=None, dtype=None, ctx=None):
     """Draw from normal distributions; the shape is `batch_shape` and then the parameters'.
+
+    Parameters
+    ----------
+    batch_shape
+        Shape that precedes that of the parameters.
 
     >>> mx.npx.random.normal_n(mx.np.zeros(3), 1.0, batch_shape=(2,)).shape
     (2, 3)

@@ -74,9 +74,13 @@ class WikiText2(_WikiText):
     root : str
         The folder of the files such as ``wiki.train.tokens``, or of their archive.
     segment : {'train', 'validation', 'test'}
+        Which part: ``'train'``, ``'validation'`` or ``'test'``.
     vocab : Vocabulary
         The words' numbers; by default a new vocabulary of this segment.
     seq_len : int
+        Number of words in a sequence.
+
+    >>> words = mx.gluon.contrib.data.text.WikiText2(seq_len=35)  # doctest: +SKIP
     """
 
     _namespace = "wikitext-2"
@@ -98,7 +102,21 @@ class WikiText2(_WikiText):
 
 
 class WikiText103(_WikiText):
-    """WikiText-103: a hundred million words; see `WikiText2`."""
+    """WikiText-103: a hundred million words; see `WikiText2`.
+
+    Parameters
+    ----------
+    root
+        The folder of the files such as ``wiki.train.tokens``, or of their archive.
+    segment
+        Which part: ``'train'``, ``'validation'`` or ``'test'``.
+    vocab
+        The words' numbers; by default a new vocabulary of this segment.
+    seq_len
+        Number of words in a sequence.
+
+    >>> words = mx.gluon.contrib.data.text.WikiText103(seq_len=35)  # doctest: +SKIP
+    """
 
     _namespace = "wikitext-103"
     _archive_file = Wanted("wikitext-103-v1.zip", "0aec09a7537b58d4bb65362fee27650eeaba625a")
