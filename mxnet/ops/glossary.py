@@ -119,6 +119,18 @@ _INT8 = {
     "dim": "The axis to join along.",
 }
 
+_ATTENTION = {
+    "heads": "Number of attention heads.",
+    "queries_keys_values": (
+        "Projections of shape ``(length, batch, heads * 3 * size)``: each head's query, key "
+        "and value\nside by side."
+    ),
+    "keys_values": (
+        "Projections of the encoder of shape ``(length, batch, heads * 2 * size)``: each "
+        "head's key\nand value side by side."
+    ),
+}
+
 FOLDERS = {
     "control_flow": {
         "*data": "All arrays that the condition and the bodies read.",
@@ -140,6 +152,10 @@ FOLDERS = {
     },
     "fused": {
         **_QUANTIZED,
+        **_ATTENTION,
+        "queries": "Queries of shape ``(batch, queries, size)``.",
+        "keys": "Keys of shape ``(batch, keys, size)``.",
+        "values": "Values of shape ``(batch, keys, size)``.",
         **_INT8,
         "other": "Array that is added to the result.",
         "gamma": "Scale of each channel.",
@@ -188,15 +204,7 @@ FOLDERS = {
         "min_calib_range": "Accepted for compatibility, without effect.",
         "max_calib_range": "Accepted for compatibility, without effect.",
         "grad_scale": "Factor of the gradient.",
-        "heads": "Number of attention heads.",
-        "queries_keys_values": (
-            "Projections of shape ``(length, batch, heads * 3 * size)``: each head's query, key "
-            "and value\nside by side."
-        ),
-        "keys_values": (
-            "Projections of the encoder of shape ``(length, batch, heads * 2 * size)``: each "
-            "head's key\nand value side by side."
-        ),
+        **_ATTENTION,
         "attention": "Attention weights of shape ``(batch * heads, queries, keys)``.",
         "sequence_length": "Length of each sequence, of shape ``(batch,)``.",
         "use_sequence_length": "Whether `sequence_length` is given; else all have full length.",
