@@ -50,8 +50,8 @@ def fused_attention(queries: Tensor, keys: Tensor, values: Tensor, *, scale: flo
     >>> mx.nd._internal._fused_attention(q, kv, kv, scale=0.5).shape
     (1, 2, 4)
     """
-    together = [x.unsqueeze(0) for x in (queries, keys, values)]
-    return F.scaled_dot_product_attention(*together, scale=scale).squeeze(0)
+    q, k, v = queries.unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0)
+    return F.scaled_dot_product_attention(q, k, v, scale=scale).squeeze(0)
 
 
 @fused_attention.infer_outputs
