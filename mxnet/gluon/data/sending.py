@@ -24,6 +24,7 @@ class Sendable:
         self._function = function
 
     def __call__(self, *args: Any) -> Any:
+        """Call the function."""
         return self._function(*args)
 
     def __reduce__(self) -> tuple[Callable, tuple[bytes]]:
@@ -37,12 +38,9 @@ def _restore(text: bytes) -> Sendable:
 def _dump(function: Callable[..., Any]) -> bytes:
     import cloudpickle  # only where processes start anew
 
-    class Sender(cloudpickle.Pickler):
-        dispatch_table = ChainMap(
-            ForkingPickler._extra_reducers,  # type: ignore[attr-defined]
-            *cloudpickle.Pickler.dispatch_table.maps,
-        )
-
     buffer = io.BytesIO()
-    Sender(buffer).dump(function)
+    pickler = cloudpickle.Pickler(buffer)
+    reducers: Any = ForkingPickler
+    pickler.dispatch_table = ChainMap(reducers._extra_reducers, dict(pickler.dispatch_table))
+    pickler.dump(function)
     return buffer.getvalue()
