@@ -1,4 +1,4 @@
-"""Loggers that print MXNet's coloured headers."""
+"""Loggers that print MXNet's colored headers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _RED, _GREEN, _BLUE, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[34m", "\x1b[0m"
 
 
 class _Formatter(logging.Formatter):
-    """``I0102 15:04:05 1234 file.py:function:7] message``, with the header in colour."""
+    """``I0102 15:04:05 1234 file.py:function:7] message``, with the header in color."""
 
     def __init__(self) -> None:
         super().__init__(datefmt="%m%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of one record; red from WARNING up, green from INFO, blue below."""
-        colour = _BLUE if record.levelno < INFO else _GREEN if record.levelno < WARNING else _RED
+        color = _BLUE if record.levelno < INFO else _GREEN if record.levelno < WARNING else _RED
         self._style._fmt = (
-            f"{colour}{record.levelname[0]}%(asctime)s %(process)d "
+            f"{color}{record.levelname[0]}%(asctime)s %(process)d "
             f"%(pathname)s:%(funcName)s:%(lineno)d]{_PLAIN} %(message)s"
         )
         return super().format(record)
@@ -37,7 +37,7 @@ def get_logger(
     filemode: str | None = None,
     level: int = WARNING,
 ) -> logging.Logger:
-    """Return a logger that writes to a file, or in colour to the standard error.
+    """Return a logger that writes to a file, or in color to the standard error.
 
     The first call for a name decides about its handler and level; without a name the root logger
     is returned as it is.

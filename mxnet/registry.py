@@ -101,11 +101,11 @@ def get_alias_func(base_class: type, nickname: str) -> Callable:
     nickname
         What its classes are called in messages.
 
-    >>> class Colour: ...
-    >>> alias = get_alias_func(Colour, "colour")
+    >>> class Color: ...
+    >>> alias = get_alias_func(Color, "color")
     >>> @alias("red", "crimson")
-    ... class Red(Colour): ...
-    >>> sorted(get_registry(Colour))
+    ... class Red(Color): ...
+    >>> sorted(get_registry(Color))
     ['crimson', 'red']
     """
     register = get_register_func(base_class, nickname)

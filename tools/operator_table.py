@@ -1,6 +1,6 @@
 """Write `docs/operators.md`: every operator as it is registered, what differs, what is absent.
 
-Run ``python -m tools.operator_table``. What differs is told in `docs/differences.md`; MXNet's
+Run ``python -m tools.operator_table``. What differs is listed in `docs/differences.md`; MXNet's
 names were recorded in `tests/golden/operator_names.json`.
 """
 

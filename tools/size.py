@@ -1,4 +1,4 @@
-"""Show where the house grows: the ten largest files, and functions over 40 lines.
+"""Show where the code grows: the ten largest files, and functions over 40 lines.
 
 Run ``python -m tools.size``. The guides of CONTRIBUTING.md are meant, not enforced.
 """

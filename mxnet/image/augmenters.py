@@ -376,7 +376,7 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Add noise along the principal components of colour.
+    """Add noise along the principal components of color.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from .augmenters import (
     ForceResizeAug,
     ResizeAug,
     _plain,
-    colour_augmenters,
+    color_augmenters,
     normalizers,
 )
 from .geometry import copyMakeBorder, fixed_crop
@@ -281,7 +281,7 @@ class DetRandomPadAug(DetAugmenter):
     max_attempts : int
         After so many the image is left as it is.
     pad_val : float, or one for each channel
-        The colour of the ground.
+        The color of the background.
 
     >>> aug = mx.image.DetRandomPadAug()
     >>> image, label = aug(mx.nd.ones((40, 60, 3)), np.array([[0, 0.1, 0.1, 0.5, 0.5]]))
@@ -316,8 +316,8 @@ class DetRandomPadAug(DetAugmenter):
         if found is None:
             return src, label
         x, y, w, h = found
-        colour = self.pad_val if isinstance(self.pad_val, list | tuple) else [self.pad_val] * 4
-        src = copyMakeBorder(src, y, h - y - height, x, w - x - width, values=tuple(colour))
+        color = self.pad_val if isinstance(self.pad_val, list | tuple) else [self.pad_val] * 4
+        src = copyMakeBorder(src, y, h - y - height, x, w - x - width, values=tuple(color))
         moved = label.copy()
         moved[:, (1, 3)] = (label[:, (1, 3)] * width + x) / w
         moved[:, (2, 4)] = (label[:, (2, 4)] * height + y) / h
@@ -512,7 +512,7 @@ def CreateDetAugmenter(
     borrowed = [
         ForceResizeAug((data_shape[2], data_shape[1]), inter_method),
         CastAug(),
-        *colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray),
+        *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray),
         *normalizers(mean, std),
     ]
     return auglist + [DetBorrowAug(augmenter) for augmenter in borrowed]

@@ -148,7 +148,7 @@ def _image_record(
     random_resized_crop, max_random_area, min_random_area : bool, float, float
         Crop a random part of the area and resize it.
     max_rotate_angle, max_shear_ratio, rotate, fill_value : int, int, float, int
-        Turn by a random or a fixed angle in degrees, shear, and the colour of empty corners.
+        Turn by a random or a fixed angle in degrees, shear, and the color of empty corners.
     max_aspect_ratio, min_aspect_ratio : float
         Width / height changes by up to the first, or lies between both.
     max_crop_size, min_crop_size : int

@@ -302,7 +302,7 @@ def resized_short(
 def bordered(
     pixels: np.ndarray, top: int, bottom: int, left: int, right: int, value: float
 ) -> np.ndarray:
-    """Return the picture with a border of one colour."""
+    """Return the picture with a border of one color."""
     cv2 = opencv()
     kind = cv2.BORDER_CONSTANT
     made = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)

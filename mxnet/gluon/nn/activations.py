@@ -1,4 +1,4 @@
-"""Layers that bend each value on its own."""
+"""Activation layers: functions of each element."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Activation(HybridBlock):
         return self._act_type
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.Activation(x, act_type=self._act_type, name="fwd")
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class LeakyReLU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class PReLU(HybridBlock):
             self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
 
@@ -110,7 +110,7 @@ class ELU(HybridBlock):
         self._alpha = alpha
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
 
@@ -125,7 +125,7 @@ class SELU(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
 
@@ -140,7 +140,7 @@ class GELU(HybridBlock):
         super().__init__(**kwargs)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
 
@@ -161,5 +161,5 @@ class Swish(HybridBlock):
         self._beta = beta
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Bend the input."""
+        """Apply the activation."""
         return x * F.sigmoid(self._beta * x, name="fwd")

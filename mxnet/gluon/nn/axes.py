@@ -28,12 +28,12 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
 def check_conv_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no convolution of `ndim` axes knows."""
     known = CONV_LAYOUTS[ndim]
-    spelt = " and ".join(f"'{name}'" for name in known)
-    assert layout in known, f"Only supports {spelt} layout for now"
+    names = " and ".join(f"'{name}'" for name in known)
+    assert layout in known, f"Only supports {names} layout for now"
 
 
 def check_pool_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no pooling of `ndim` axes knows."""
     known = POOL_LAYOUTS[ndim]
-    spelt = " and ".join(known)
-    assert layout in known, f"Only {spelt} layouts are valid for {ndim}D Pooling"
+    names = " and ".join(known)
+    assert layout in known, f"Only {names} layouts are valid for {ndim}D Pooling"

@@ -136,7 +136,7 @@ class HybridSequential(_Stack, HybridBlock):
 
 
 class Dense(HybridBlock):
-    """Transform linearly, then bend: ``activation(x W^T + b)``.
+    """Apply a linear transformation, then an activation: ``activation(x W^T + b)``.
 
     Every axis but the first is flattened, unless ``flatten=False`` keeps all but the last.
 

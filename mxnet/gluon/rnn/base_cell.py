@@ -108,7 +108,7 @@ class RecurrentCell(Block):
         return outputs, states
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
-        """Bend by a name, a LeakyReLU block or any callable."""
+        """Apply an activation given by name, as a LeakyReLU block or as any callable."""
         if activation in ("tanh", "relu", "sigmoid", "softsign"):
             return getattr(F, activation)(inputs, **kwargs)
         if isinstance(activation, str):

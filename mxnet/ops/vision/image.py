@@ -390,7 +390,7 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
 
 @op("_image_random_hue", "_npx__image_random_hue", shape=same, random=True)
 def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
-    """Turn the hue by a random part of the colour circle.
+    """Turn the hue by a random part of the color circle.
 
     Parameters
     ----------

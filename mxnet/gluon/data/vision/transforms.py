@@ -329,7 +329,7 @@ class RandomCrop(Block):
     pad : int or (vertical, horizontal), optional
         Add a border of so many pixels first.
     pad_value : int
-        The colour of the border.
+        The color of the border.
     interpolation : int
         OpenCV's number of the interpolation; 1 is bilinear.
 

@@ -97,7 +97,7 @@ def _add_conv_dw(
 
 
 class LinearBottleneck(nn.HybridBlock):
-    """Expand `t` times, convolve channel by channel, squeeze without a bend.
+    """Expand `t` times, convolve channel by channel, project without an activation.
 
     The input is added where shapes allow.
     """
