@@ -19,14 +19,12 @@ def name(request):
     logger.handlers.clear()
 
 
-def test_header_and_colours(name, capsys):
+def test_header_and_colors(name, capsys):
     logger = log.get_logger(name, level=log.DEBUG)
     for level in (logger.debug, logger.info, logger.warning, logger.critical):
         level("told")
     lines = capsys.readouterr().err.splitlines()
-    form = (
-        r"\x1b\[(\d+)m([A-Z])\d{4} \d\d:\d\d:\d\d \d+ .*test_log.py:test_header_and_colours:\d+\]"
-    )
+    form = r"\x1b\[(\d+)m([A-Z])\d{4} \d\d:\d\d:\d\d \d+ .*test_log.py:test_header_and_colors:\d+\]"
     found = [re.match(form + r"\x1b\[0m told$", line).groups() for line in lines]
     assert found == [("34", "D"), ("32", "I"), ("31", "W"), ("31", "C")]
 

@@ -26,7 +26,7 @@ from .geometry import (
 )
 
 GREY = np.array([[[0.299, 0.587, 0.114]]], np.float32)
-# Mean, deviation and principal components of the colours of ImageNet (Krizhevsky et al., 2012).
+# Mean, deviation and principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 MEAN = (123.68, 116.28, 103.53)
 DEVIATION = (58.395, 57.12, 57.375)
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
 
 
 def _float(src: NDArray) -> NDArray:
-    """Colours are computed in floating point; bytes would be cut."""
+    """Colors are computed in floating point; bytes would be cut."""
     return src if np.issubdtype(src.dtype, np.floating) else src.astype("float32")
 
 
@@ -270,7 +270,7 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Move all colours towards the mean grey of the image, or away from it.
+    """Move all colors towards the mean grey of the image, or away from it.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Move the colours of each pixel towards its grey, or away from it.
+    """Move the colors of each pixel towards its grey, or away from it.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Turn the colours about the grey axis of YIQ, by up to ``hue`` half turns.
+    """Turn the colors about the grey axis of YIQ, by up to ``hue`` half turns.
 
     Parameters
     ----------
@@ -527,7 +527,7 @@ def CreateAugmenter(
     std : array of 3, or True for ImageNet's
         Standard deviation of each channel, or True for ImageNet's.
     brightness, contrast, saturation, hue, pca_noise : float
-        How far colours may change.
+        How far colors may change.
     rand_gray : float
         How often an image becomes grey.
     inter_method : int
@@ -549,7 +549,7 @@ def CreateAugmenter(
     if rand_mirror:
         auglist.append(HorizontalFlipAug(0.5))
     auglist.append(CastAug())
-    auglist += colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray)
+    auglist += color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray)
     if mean is True:
         mean = nd.array(MEAN)
     if std is True:
@@ -557,7 +557,7 @@ def CreateAugmenter(
     return auglist + normalizers(mean, std)
 
 
-def colour_augmenters(
+def color_augmenters(
     brightness: float,
     contrast: float,
     saturation: float,
@@ -565,7 +565,7 @@ def colour_augmenters(
     pca_noise: float,
     rand_gray: float,
 ) -> list[Augmenter]:
-    """Return the augmenters that change colours, those that are wanted."""
+    """Return the augmenters that change colors, those that are wanted."""
     made: list[Augmenter] = []
     if brightness or contrast or saturation:
         made.append(ColorJitterAug(brightness, contrast, saturation))
@@ -579,7 +579,7 @@ def colour_augmenters(
 
 
 def normalizers(mean: Any, std: Any) -> list[Augmenter]:
-    """Return the augmenter that normalizes colours, if there is anything to do."""
+    """Return the augmenter that normalizes colors, if there is anything to do."""
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and tuple(np.shape(pixels_of(value)))[:1] not in ((1,), (3,)):
             raise AssertionError(f"{name} is one number for each of 1 or 3 channels, not {value}")

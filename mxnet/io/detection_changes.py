@@ -58,7 +58,7 @@ class DetectionChanges(NamedTuple):
         """Return the changed picture, not larger than ``data_shape``, and its boxes."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
-        pixels = self._coloured(pixels, chance)
+        pixels = self._colored(pixels, chance)
         if chance.random() < self.rand_mirror_prob:
             pixels, boxes = pixels[:, ::-1], boxes.copy()
             boxes[:, 1], boxes[:, 3] = 1 - boxes[:, 3], 1 - boxes[:, 1]
@@ -68,9 +68,9 @@ class DetectionChanges(NamedTuple):
             pixels, boxes = self._cropped(pixels, boxes, chance)
         return self._fitted(pixels, chance), boxes
 
-    # -- colours ---------------------------------------------------------------------------------
+    # -- colors ---------------------------------------------------------------------------------
 
-    def _coloured(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         limits = (
             (self.max_random_hue, self.random_hue_prob),
             (self.max_random_illumination, self.random_illumination_prob),

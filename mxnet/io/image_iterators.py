@@ -156,7 +156,7 @@ def _image_record(
     max_random_scale, min_random_scale, max_img_size, min_img_size : float
         Scale at random, and limits of the size after it.
     brightness, contrast, saturation, pca_noise, random_h, random_s, random_l : float or int
-        How far colours may change.
+        How far colors may change.
     inter_method : int
         0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by the sizes, 10 at random.
     pad : int
@@ -187,7 +187,7 @@ def _image_record(
     changes = Changes(**{name: given[name] for name in Changes._fields})
     pixel_type = _pixel_type("ImageRecordIter", dtype)
     files = RecordFiles(path_imgrec, path_imgidx)
-    means, deviations = _colours(given, data_shape[0])
+    means, deviations = _colors(given, data_shape[0])
     labels = _labels(path_imglist)
 
     def batches(normalization: Normalization, **other: Any) -> PictureBatches:
@@ -416,7 +416,7 @@ def _image_detection_record(
     _pixel_type(title, dtype, torch.float32)
     changes = DetectionChanges(**{name: given[name] for name in DetectionChanges._fields})
     files = RecordFiles(path_imgrec)
-    means, deviations = _colours(given, data_shape[0])
+    means, deviations = _colors(given, data_shape[0])
     if mean_img:
         means = _read_mean(local_path(mean_img), data_shape)
     normalization = Normalization(means, (scale / deviations).astype(np.float32))
@@ -466,7 +466,7 @@ def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) ->
     return PIXEL_TYPES[dtype]
 
 
-def _colours(given: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
+def _colors(given: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and deviation of each channel; a deviation of 0 was not given."""
     means = [given[f"mean_{c}"] for c in "rgba"[:channels]]
     deviations = [given[f"std_{c}"] or 1.0 for c in "rgba"[:channels]]

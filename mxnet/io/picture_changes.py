@@ -62,8 +62,8 @@ class Changes(NamedTuple):
         if self.pad > 0:
             pixels = bordered(pixels, self.pad, self.pad, self.pad, self.pad, self.fill_value)
         pixels = self._cropped(pixels, chance)
-        if self._colours:
-            pixels = self._coloured(pixels, chance)
+        if self._colors:
+            pixels = self._colored(pixels, chance)
         return pixels
 
     # -- rotation, shear and scale ---------------------------------------------------------------
@@ -190,10 +190,10 @@ class Changes(NamedTuple):
                 return pixels[y : y + h, x : x + w]
         return None
 
-    # -- colours ---------------------------------------------------------------------------------
+    # -- colors ---------------------------------------------------------------------------------
 
     @property
-    def _colours(self) -> bool:
+    def _colors(self) -> bool:
         return any(
             (
                 self.brightness,
@@ -206,9 +206,9 @@ class Changes(NamedTuple):
             )
         )
 
-    def _coloured(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         if pixels.shape[2] != 3:
-            raise MXNetError("Colours can be changed in pictures of 3 channels only.")
+            raise MXNetError("Colors can be changed in pictures of 3 channels only.")
         steps = [
             step
             for step, amount in (

@@ -128,7 +128,7 @@ REFUSED = {
     "value": (file(variable("x"), node(attrs={"act_type": "up"})), "valid values"),
     "number": (file(variable("x"), node(attrs={"act_type": 3})), "must be text"),
     "inputs": (file(variable("x"), node(inputs=[])), "needs 1 inputs"),
-    "field": (file(variable("x", colour="red")), "colour"),
+    "field": (file(variable("x", color="red")), "color"),
     "name": (file({"op": "null", "inputs": []}), "name"),
     "shape": (file(variable("x", attrs={"__shape__": "(1e999,)"})), "__shape__"),
     "size": (file(variable("x", attrs={"__shape__": f"({10**30},)"})), "__shape__"),

@@ -190,9 +190,9 @@ def test_epochs_draw_anew():
         ({"max_random_illumination": 30, "mean_r": 10, "scale": 0.5}, (60, 35, 5), (90, 65, 35)),
     ],
 )
-def test_colours_change_within_mxnets_bounds(tmp_path, setting, low, high):
-    colour = np.full((20, 20, 3), (40, 100, 160), np.uint8)  # blue first
-    packed = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), colour, 3, ".png")
+def test_colors_change_within_mxnets_bounds(tmp_path, setting, low, high):
+    color = np.full((20, 20, 3), (40, 100, 160), np.uint8)  # blue first
+    packed = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), color, 3, ".png")
     with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
         for _ in range(400):
             file.write(packed)

@@ -15,7 +15,7 @@ from ..declare import op
 from ..shapes import UNKNOWN, same
 
 GRAY = (0.299, 0.587, 0.114)
-# Principal components of the colours of ImageNet (Krizhevsky et al., 2012).
+# Principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 EIGENVALUES = (55.46, 4.794, 1.148)
 EIGENVECTORS = (
     (-0.5675, 0.7192, 0.4009),
@@ -31,12 +31,12 @@ def _check_image(name: str, data: Tensor) -> None:
         )
 
 
-def _check_colours(name: str, data: Tensor) -> None:
+def _check_colors(name: str, data: Tensor) -> None:
     _check_image(name, data)
     if data.shape[-1] not in (1, 3):
         raise ShapeError(
             f"{name}: the last axis of an image holds its 1 or 3 channels, got "
-            f"{list(data.shape)}. Change colours before ToTensor, which puts channels first."
+            f"{list(data.shape)}. Change colors before ToTensor, which puts channels first."
         )
 
 
@@ -359,7 +359,7 @@ def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> 
     >>> mx.nd.image.random_brightness(mx.nd.ones((1, 1, 3)), 2, 2).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
     """
-    _check_colours("_image_random_brightness", data)
+    _check_colors("_image_random_brightness", data)
     factor = _factor("_image_random_brightness", min_factor, max_factor)
     return _to_dtype(_brightened(_working(data), factor), data.dtype)
 
@@ -371,7 +371,7 @@ def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Te
     >>> mx.nd.image.random_contrast(mx.nd.array([[[1], [3]]]), 2, 2).asnumpy().ravel()
     array([0., 4.], dtype=float32)
     """
-    _check_colours("_image_random_contrast", data)
+    _check_colors("_image_random_contrast", data)
     factor = _factor("_image_random_contrast", min_factor, max_factor)
     return _to_dtype(_contrasted(_working(data), factor), data.dtype)
 
@@ -383,7 +383,7 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
     >>> mx.nd.image.random_saturation(mx.nd.array([[[2, 4, 0]]]), 0.5, 0.5).asnumpy().ravel()
     array([1., 2., 0.], dtype=float32)
     """
-    _check_colours("_image_random_saturation", data)
+    _check_colors("_image_random_saturation", data)
     factor = _factor("_image_random_saturation", min_factor, max_factor)
     return _to_dtype(_saturated(_working(data), factor), data.dtype)
 
@@ -402,7 +402,7 @@ def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     >>> mx.nd.image.random_hue(mx.nd.array([[[2, 2, 2]]]), 0.5, 0.5).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
     """
-    _check_colours("_image_random_hue", data)
+    _check_colors("_image_random_hue", data)
     factor = _factor("_image_random_hue", min_factor, max_factor)
     return _to_dtype(_hue_shifted(_working(data), factor), data.dtype)
 
@@ -427,7 +427,7 @@ def random_color_jitter(
     >>> mx.nd.image.random_color_jitter(mx.nd.ones((1, 1, 3)), 0, 0, 0, 0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_colours("_image_random_color_jitter", data)
+    _check_colors("_image_random_color_jitter", data)
     steps = (
         (_brightened, brightness, 1.0),
         (_contrasted, contrast, 1.0),
@@ -445,7 +445,7 @@ def random_color_jitter(
 
 @op("_image_adjust_lighting", "_npx__image_adjust_lighting", shape=same)
 def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
-    """Add the principal colours of natural images, in three given amounts.
+    """Add the principal colors of natural images, in three given amounts.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
     >>> mx.nd.image.adjust_lighting(mx.nd.ones((1, 1, 3)), alpha=(0, 0, 0)).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_colours("_image_adjust_lighting", data)
+    _check_colors("_image_adjust_lighting", data)
     if len(alpha) != 3:
         raise MXNetError(f"_image_adjust_lighting needs 3 numbers in alpha, got {alpha}.")
     return _lit(data, alpha)
@@ -465,7 +465,7 @@ def adjust_lighting(data: Tensor, *, alpha: Floats) -> Tensor:
 
 @op("_image_random_lighting", "_npx__image_random_lighting", shape=same, random=True)
 def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
-    """Add the principal colours of natural images in normally distributed amounts.
+    """Add the principal colors of natural images in normally distributed amounts.
 
     Parameters
     ----------
@@ -475,5 +475,5 @@ def random_lighting(data: Tensor, *, alpha_std: float = 0.05) -> Tensor:
     >>> mx.nd.image.random_lighting(mx.nd.ones((1, 1, 3)), alpha_std=0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)
     """
-    _check_colours("_image_random_lighting", data)
+    _check_colors("_image_random_lighting", data)
     return _lit(data, (torch.randn(3) * alpha_std).tolist())

@@ -82,7 +82,7 @@ def test_missing_files_are_named_with_the_place_to_put_them(tmp_path):
 
 
 @pytest.mark.parametrize("fine", [None, False, True])
-def test_cifar_reads_planes_of_colour(tmp_path, fine):
+def test_cifar_reads_planes_of_color(tmp_path, fine):
     before = 1 if fine is None else 2
     rows = np.arange(2 * (before + 3072), dtype="uint32").astype("uint8").reshape(2, -1)
     rows[:, :before] = [[7, 77][:before], [2, 22][:before]]

@@ -28,7 +28,7 @@ def test_brightness_draws_between_its_bounds() -> None:
     assert 0.5 <= min(made) < 0.8 and 1.2 < max(made) <= 1.5
 
 
-def test_one_channel_has_no_colour_to_change() -> None:
+def test_one_channel_has_no_color_to_change() -> None:
     image = mx.nd.array(np.full((2, 2, 1), 7), dtype="uint8")
     for changed in (
         mx.nd.image.random_hue(image, 0.1, 0.9),
@@ -61,6 +61,6 @@ def test_normalize_refuses_channels_that_are_not_first(shape) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 4, 5), (4, 5, 4), (4, 5, 2)])
 @pytest.mark.parametrize("name", ["brightness", "contrast", "saturation", "hue"])
-def test_colours_need_channels_last(name, shape) -> None:
+def test_colors_need_channels_last(name, shape) -> None:
     with pytest.raises(MXNetError, match="1 or 3 channels"):
         getattr(mx.nd.image, f"random_{name}")(mx.nd.ones(shape), min_factor=1, max_factor=1)

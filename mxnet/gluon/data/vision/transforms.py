@@ -518,7 +518,7 @@ class RandomContrast(HybridBlock):
 
 
 class RandomSaturation(HybridBlock):
-    """Change the colours' strength by a factor within ``saturation`` of 1, not below 0.
+    """Change the colors' strength by a factor within ``saturation`` of 1, not below 0.
 
     Parameters
     ----------
@@ -590,7 +590,7 @@ class RandomColorJitter(HybridBlock):
 
 
 class RandomLighting(HybridBlock):
-    """Add noise along the main directions of natural images' colours, of deviation ``alpha``.
+    """Add noise along the main directions of natural images' colors, of deviation ``alpha``.
 
     Parameters
     ----------
