@@ -136,6 +136,11 @@ def _line_class() -> type:
             options.setdefault("ncols", 0)  # numbers only
             super().__init__(iterable, **options)
 
+        def refresh(self, *args: Any, **kwargs: Any) -> None:
+            shown_at = getattr(self, "last_print_t", self._time())  # unset until it began
+            if self._time() - shown_at >= self.mininterval:  # not at every set_postfix()
+                super().refresh(*args, **kwargs)
+
         def display(self, msg: str | None = None, pos: int | None = None) -> bool:
             self.fp.write(f"{str(self) if msg is None else msg}\n")
             self.fp.flush()
@@ -145,6 +150,8 @@ def _line_class() -> type:
             pass
 
         def close(self) -> None:
-            self.disable = True  # what was written stays
+            if not self.disable:
+                self.disable = True  # what was written stays
+                self._decr_instances(self)
 
     return Lines

@@ -33,7 +33,9 @@ def yielding_to_output(clear: Callable[[], None], logger: Any) -> Iterator[None]
         clear()
         return True
 
-    handlers = {*logging.getLogger().handlers, *getattr(logger, "handlers", ())}
+    root = logging.getLogger()
+    loggers = {root, root if logger is logging else logger}
+    handlers = {handler for each in loggers for handler in getattr(each, "handlers", ())}
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     for name, stream in streams.items():
         setattr(sys, name, _Yielding(stream, clear))

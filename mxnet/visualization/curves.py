@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,15 +37,9 @@ def plot_history(
     >>> history = {"train_accuracy": [0.5, 0.9], "val_accuracy": [0.4, 0.8]}
     >>> figure = mx.viz.plot_history(history, path="curves.svg")
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MXNetError(
-            "plot_history needs the package matplotlib: pip install 'mxnext[viz]'"
-        ) from None
     charts = _group_by_metric(history, metrics)
     epochs = getattr(history, "epoch", None)
-    figure = Figure(figsize=(5.2 * len(charts), 3.6), layout="constrained")
+    figure = _figure_class()(figsize=(5.2 * len(charts), 3.6), layout="constrained")
     for axes, (metric, curves) in zip(
         figure.subplots(1, len(charts), squeeze=False)[0], charts.items(), strict=True
     ):
@@ -57,6 +53,25 @@ def plot_history(
     if path is not None:
         figure.savefig(os.fspath(path), dpi=150)
     return figure
+
+
+@functools.cache
+def _figure_class() -> Any:
+    """Return a figure that notebooks show without pyplot, which would keep it for ever."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MXNetError(
+            "plot_history needs the package matplotlib: pip install 'mxnext[viz]'"
+        ) from None
+
+    class Curves(Figure):
+        def _repr_png_(self) -> bytes:
+            made = io.BytesIO()
+            self.savefig(made, format="png")
+            return made.getvalue()
+
+    return Curves
 
 
 def _group_by_metric(

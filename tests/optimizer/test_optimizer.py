@@ -238,7 +238,7 @@ def test_misfits_are_refused():
     weight = mx.nd.ones(3)
     with pytest.raises(mx.MXNetError, match=r"'w' is \(3,\), its gradient \(2,\)"):
         updater([0], [mx.nd.ones(2)], [weight])
-    with pytest.raises(mx.MXNetError, match=r"its gradient torch\.float16"):
+    with pytest.raises(mx.MXNetError, match=r"its gradient float16"):
         updater([0], [mx.nd.ones(3, dtype="float16")], [weight])
     updater.states[0] = mx.nd.ones(2)
     with pytest.raises(mx.MXNetError, match=r"its state is \(2,\)"):
