@@ -9,7 +9,7 @@ from mxnet.ndarray.ndarray import NDArray
 __all__ = ['adjust_lighting', 'crop', 'flip_left_right', 'flip_top_bottom', 'normalize', 'random_brightness', 'random_color_jitter', 'random_contrast', 'random_flip_left_right', 'random_flip_top_bottom', 'random_hue', 'random_lighting', 'random_saturation', 'resize', 'to_tensor']
 
 def adjust_lighting(data: NDArray | None = None, alpha: float | Sequence[float] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Add the principal colours of natural images, in three given amounts."""
+    """Add the principal colors of natural images, in three given amounts."""
 
 def crop(data: NDArray | None = None, x: int | None = ..., y: int | None = ..., width: int | None = ..., height: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Cut out a rectangle whose upper left corner is ``(x, y)``."""
@@ -39,10 +39,10 @@ def random_flip_top_bottom(data: NDArray | None = None, out: Any = None, name: s
     """Turn an image upside down, or leave it, with equal chance."""
 
 def random_hue(data: NDArray | None = None, min_factor: float | None = ..., max_factor: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Turn the hue by a random part of the colour circle."""
+    """Turn the hue by a random part of the color circle."""
 
 def random_lighting(data: NDArray | None = None, alpha_std: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Add the principal colours of natural images in normally distributed amounts."""
+    """Add the principal colors of natural images in normally distributed amounts."""
 
 def random_saturation(data: NDArray | None = None, min_factor: float | None = ..., max_factor: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Move each pixel away from, or towards, the blue part of its gray by a random factor."""

@@ -9,7 +9,7 @@ from mxnet.symbol.symbol import Symbol
 __all__ = ['adjust_lighting', 'crop', 'flip_left_right', 'flip_top_bottom', 'normalize', 'random_brightness', 'random_color_jitter', 'random_contrast', 'random_flip_left_right', 'random_flip_top_bottom', 'random_hue', 'random_lighting', 'random_saturation', 'resize', 'to_tensor']
 
 def adjust_lighting(data: Symbol | None = None, alpha: float | Sequence[float] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Add the principal colours of natural images, in three given amounts."""
+    """Add the principal colors of natural images, in three given amounts."""
 
 def crop(data: Symbol | None = None, x: int | None = ..., y: int | None = ..., width: int | None = ..., height: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Cut out a rectangle whose upper left corner is ``(x, y)``."""
@@ -39,10 +39,10 @@ def random_flip_top_bottom(data: Symbol | None = None, name: str | None = None, 
     """Turn an image upside down, or leave it, with equal chance."""
 
 def random_hue(data: Symbol | None = None, min_factor: float | None = ..., max_factor: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Turn the hue by a random part of the colour circle."""
+    """Turn the hue by a random part of the color circle."""
 
 def random_lighting(data: Symbol | None = None, alpha_std: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Add the principal colours of natural images in normally distributed amounts."""
+    """Add the principal colors of natural images in normally distributed amounts."""
 
 def random_saturation(data: Symbol | None = None, min_factor: float | None = ..., max_factor: float | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Move each pixel away from, or towards, the blue part of its gray by a random factor."""
