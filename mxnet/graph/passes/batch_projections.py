@@ -65,5 +65,5 @@ def _hoist(slices: Node, reader: Node) -> Node:
     inputs = {**named_inputs(reader), "data": slices.inputs[0]}
     attrs = {**reader.typed, "axis": slices.typed["axis"]}
     projection = make_node(project_steps, f"{reader.name}_steps", inputs, attrs)
-    again = {**slices.typed, "axis": 1}
+    again = {**slices.typed, "axis": 0}
     return make_node(slice_channel, slices.name, {"data": Entry(projection)}, again)

@@ -465,7 +465,7 @@ def _power_scalar(data: NDArray | None = None, scalar: float = ..., is_int: bool
     """Array to the power of a number."""
 
 def _project_steps(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, num_hidden: int | None = ..., no_bias: bool = ..., axis: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 1."""
+    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 0."""
 
 def _ravel_multi_index(data: NDArray | None = None, shape: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Turn columns of coordinates into positions in an array of that shape laid out flat."""

@@ -22,31 +22,33 @@ def project_steps(
     no_bias: bool = False,
     axis: int = 1,
 ) -> Tensor:
-    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 1.
+    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 0.
 
     >>> x, w = mx.nd.array([[[1, 2], [3, 4], [5, 6]]]), mx.nd.array([[1, 1]])
     >>> mx.nd._internal._project_steps(x, w, num_hidden=1, no_bias=True).asnumpy()
-    array([[[ 3.],
-            [ 7.],
-            [11.]]], dtype=float32)
+    array([[[ 3.]],
+           [[ 7.]],
+           [[11.]]], dtype=float32)
     """
-    steps = data.movedim(axis, 1)
-    if steps.ndim != 3:
-        steps = steps.flatten(2) if steps.ndim > 3 else steps.unsqueeze(2)
-    return fully_connected.function(
-        steps, weight, bias, num_hidden=num_hidden, no_bias=no_bias, flatten=False
+    steps = data.movedim(axis, 0)
+    count, batch = steps.shape[:2]
+    # One product of two matrices; with the steps first, the slices of the result are contiguous.
+    rows = steps.reshape(count * batch, -1) if steps.numel() else steps.flatten(0, 1)
+    out = fully_connected.function(
+        rows, weight, bias, num_hidden=num_hidden, no_bias=no_bias, flatten=True
     )
+    return out.view(count, batch, num_hidden)
 
 
 @project_steps.infer_outputs
 def project_steps_shape(
     data: Shape | None, *_: Shape | None, num_hidden: int, axis: int, **__: object
 ) -> Shape | None:
-    """The slices' first size, the number of steps, the hidden size."""
+    """The number of steps, the slices' first size, the hidden size."""
     if data is None or len(data) < 2:
         return None
     rest = [n for i, n in enumerate(data) if i != axis % len(data)]
-    return (rest[0], data[axis], num_hidden)
+    return (data[axis], rest[0], num_hidden)
 
 
 @project_steps.infer_inputs

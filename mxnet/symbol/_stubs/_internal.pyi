@@ -465,7 +465,7 @@ def _power_scalar(data: Symbol | None = None, scalar: float = ..., is_int: bool 
     """Array to the power of a number."""
 
 def _project_steps(data: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, num_hidden: int | None = ..., no_bias: bool = ..., axis: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 1."""
+    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 0."""
 
 def _ravel_multi_index(data: Symbol | None = None, shape: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Turn columns of coordinates into positions in an array of that shape laid out flat."""

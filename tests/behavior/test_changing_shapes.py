@@ -1,0 +1,28 @@
+"""Training on data whose shape changes all the time keeps no more arrays from step to step."""
+
+from __future__ import annotations
+
+import gc
+import random
+
+from benchmarks import endurance
+from mxnet import memory
+
+
+def live_bytes():
+    gc.collect()
+    return sum(memory._live_storages()["cpu"].values())
+
+
+def test_live_bytes_do_not_grow():
+    steps = [endurance.convolutional(), endurance.recurrent(), endurance.bucketed()]
+    draw = random.Random(0)
+    for number in range(60):
+        steps[number % 3](draw)
+    before = live_bytes()
+    seen = []
+    for number in range(60):
+        steps[number % 3](draw)
+        if number % 20 == 19:
+            seen.append(live_bytes())
+    assert max(seen) < 1.05 * before + 200_000
