@@ -21,8 +21,8 @@ from collections.abc import Callable
 import numpy as np
 
 import mxnet as mx
-from mxnet.tools.models import load_model
-from mxnet.tools.predictor import Predictor
+from mxnet.tools.loading.models import load_model
+from mxnet.tools.loading.predictor import Predictor
 
 SHAPE = (3, 32, 32)
 

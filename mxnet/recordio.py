@@ -17,8 +17,8 @@ from .formats import pictures
 from .formats.atomic import AtomicFile, one_commit
 from .formats.location import local_path
 from .formats.picture_size import find_damage
-from .formats.record_index import read_index
-from .formats.recordio_file import Damage, RecordReader, RecordWriter
+from .formats.records.record_index import read_index
+from .formats.records.recordio_file import Damage, RecordReader, RecordWriter
 
 __all__ = [
     "IRHeader",

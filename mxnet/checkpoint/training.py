@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..error import FormatError, MXNetError
-from ..formats import tree_file
 from ..formats.location import local_path
+from ..formats.parameters import tree_file
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from .fields import get_fields, set_fields

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from ..error import InvalidValue, MXNetError
-from ..formats import safetensors_file
 from ..formats.atomic import replacing
+from ..formats.parameters import safetensors_file
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..error import FormatError, InvalidType, MXNetError
-from ..formats import safetensors_file
+from ..formats.parameters import safetensors_file
 from ..gluon import Block, SymbolBlock
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray

@@ -305,7 +305,7 @@ class TorchWriter:
 
     def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
         """Return the weights of a recurrent layer, unpacked into arrays of their own."""
-        from ..ops.nn.recurrent import GATES, _unpack
+        from ..ops.nn.sequences.recurrent import GATES, _unpack
 
         packed = self.model.constant(call.node.inputs[1])
         if packed is None or call.shapes is None:

@@ -14,7 +14,7 @@ from .. import recordio
 from ..error import MXNetError, ShapeError
 from ..formats.location import existing_file
 from ..formats.pictures import BadPicture
-from ..formats.record_index import read_list
+from ..formats.records.record_index import read_list
 from ..io.batches import DataBatch, DataIter
 from ..ndarray import NDArray
 from . import chance

@@ -20,8 +20,8 @@ import torch
 
 from ..dtypes import to_name, to_numpy
 from ..error import MXNetError, ShapeError
-from ..formats import csv_file, libsvm_file
-from ..formats.idx_file import read_idx
+from ..formats.records import csv_file, libsvm_file
+from ..formats.records.idx_file import read_idx
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray, array, sparse
 from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type

@@ -13,9 +13,9 @@ import torch
 
 from ..dtypes import to_name
 from ..error import MXNetError
-from ..formats import params_file
 from ..formats.location import local_path
-from ..formats.record_index import read_list
+from ..formats.parameters import params_file
+from ..formats.records.record_index import read_list
 from ..ops.attributes import Count, DType, Floats, Shape
 from ..random import host_rng
 from .detection_changes import DetectionChanges

@@ -21,8 +21,8 @@ import torch
 
 from ..error import FormatError, MXNetError
 from ..formats.location import MissingFile, local_path
-from ..formats.record_index import read_index
-from ..formats.recordio_file import RecordReader
+from ..formats.records.record_index import read_index
+from ..formats.records.recordio_file import RecordReader
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from .row_batches import Batch

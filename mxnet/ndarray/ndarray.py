@@ -17,7 +17,7 @@ from .. import dtypes
 from ..base import integer_types, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
-from ..formats import params_file
+from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph
@@ -26,10 +26,10 @@ from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_p
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..ops.interpreters import active
-from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
-from ..ops.tensor.reshape_codes import resolve_reshape
-from ..ops.tensor.shape_changing import expand_dims, flatten, squeeze, transpose
+from ..ops.tensor.shaping.broadcasting import broadcast_to
+from ..ops.tensor.shaping.reshape_codes import resolve_reshape
+from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
 from . import indexing
 from .indexing import is_basic
 from .one_element import convertible

@@ -1,4 +1,4 @@
-"""Operator overloads of `NDArray`, from the table `ops/tensor/operations.py`."""
+"""Operator overloads of `NDArray`, from the table `ops/tensor/maths/operations.py`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..imperative import operator_overloads as overloads
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
 from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
-from ..ops.tensor.elementwise import absolute, negative
-from ..ops.tensor.operations import BY_DUNDER, Operation
+from ..ops.tensor.maths.elementwise import absolute, negative
+from ..ops.tensor.maths.operations import BY_DUNDER, Operation
 from .codegen import make_function
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..formats import params_file, safetensors_file
+from ..formats.parameters import params_file, safetensors_file
 from ..imperative.handle import plain, wrap_plain
 from ..shape_mode import is_np_shape
 from .creation import array, empty, zeros
@@ -58,7 +58,7 @@ def save(fname: Any, data: Any) -> None:
 
 
 def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> None:
-    """Save arrays as `save` does, with JSON data that `formats.params_file.read_info` returns."""
+    """Save arrays as `save` does, with JSON data that `params_file.read_info` returns."""
     if isinstance(data, NDArray):
         data = [data]
     if isinstance(data, Mapping):

@@ -17,12 +17,12 @@ from ..symbol.numpy import _Symbol
 from . import dispatch, fallback, fallback_linalg, linalg, random, standard, utils
 from .array import ndarray
 from .arrayprint import set_printoptions
+from .codegen.namespaces import fill, fill_all
+from .codegen.operator_overloads import add_operator_overloads
+from .codegen.symbol_overloads import add_symbol_overloads
 from .function_base import meshgrid
 from .io import genfromtxt
 from .making import array, empty
-from .namespaces import fill, fill_all
-from .operator_overloads import add_operator_overloads
-from .symbol_overloads import add_symbol_overloads
 from .utils import *  # noqa: F403 (constants and dtypes)
 from .utils import __all__ as _constants
 

@@ -19,8 +19,8 @@ from ..context import Context
 from ..imperative.state import state
 from ..ops.documentation import complete
 from .array import ndarray
+from .codegen.glossary import GLOSSARY
 from .fallback_examples import example_of
-from .glossary import GLOSSARY
 from .making import array
 
 _log = logging.getLogger("mxnet.numpy")

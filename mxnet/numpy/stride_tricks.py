@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..composites.namespace import bind
+from .codegen.glossary import GLOSSARY
+from .codegen.namespaces import eager
 from .composites import shaping
-from .glossary import GLOSSARY
-from .namespaces import eager
 
 __all__ = ["broadcast_arrays"]
 

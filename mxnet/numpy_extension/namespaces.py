@@ -7,10 +7,10 @@ from types import ModuleType
 
 from ..composites.namespace import OperatorNamespace, bind
 from ..ndarray import numpy_extension as eager_module
-from ..numpy.codegen import composites_of
+from ..numpy.codegen.functions import composites_of
+from ..numpy.codegen.glossary import GLOSSARY
+from ..numpy.codegen.namespaces import eager, fill, symbolic
 from ..numpy.composites import extension
-from ..numpy.glossary import GLOSSARY
-from ..numpy.namespaces import eager, fill, symbolic
 from ..ops import registry
 from ..symbol import numpy_extension as symbol_module
 

@@ -3,7 +3,7 @@
 What is written has two readers. MXNet unpickles the beginning and ignores what follows it. MXNext
 reads only what follows: a JSON description of the values, with the place and the checksum of each
 array in the pickled part, and a footer that says where the description begins. Files of MXNet have
-no footer; their pickle is read by `formats.pickle_reader`, which builds data and runs nothing.
+no footer; their pickle is read by `pickle_reader`, which builds data and runs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..error import FormatError, MXNetError
-from ..formats.pickle_reader import PickleError, is_key, read_pickle
+from ..formats.parameters.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer

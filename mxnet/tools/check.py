@@ -28,7 +28,7 @@ from mxnext_cli.run.report import python_2_lines
 from .. import ndarray, symbol
 from ..error import did_you_mean
 from ..ops.declare import Op
-from .file_facts import READERS, read_facts
+from .loading.file_facts import READERS, read_facts
 
 PACKAGE = __name__.partition(".")[0]
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", "build"})

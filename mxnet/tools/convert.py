@@ -24,9 +24,9 @@ from ..convert.to_int8 import INT8_TOLERANCE, convert_to_int8
 from ..dtypes import to_torch
 from ..formats.atomic import one_commit
 from ..model import named_params, write_symbol
-from .input_files import Preparation, read_inputs
-from .models import Model, Shapes, load_model, parse_shapes
-from .predictor import Predictor
+from .loading.input_files import Preparation, read_inputs
+from .loading.models import Model, Shapes, load_model, parse_shapes
+from .loading.predictor import Predictor
 
 Arrays = dict[str, np.ndarray]
 

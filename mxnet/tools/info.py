@@ -11,7 +11,7 @@ from mxnext_cli.errors import CommandError
 from mxnext_cli.output import format_bytes, format_count, print_facts, print_json, print_table
 
 from . import doctor
-from .file_facts import Facts, read_facts
+from .loading.file_facts import Facts, read_facts
 
 SHOWN = 12  # arrays and operators, without --all
 HIDDEN = frozenset({"file", "all_arrays", "nodes", "problems"})

@@ -12,9 +12,9 @@ from mxnext_cli.errors import CommandError, UsageError
 from mxnext_cli.output import print_json, print_table
 
 from ..formats.atomic import replacing
-from .input_files import preparation, read_inputs
-from .models import load_model, parse_shapes
-from .predictor import Predictor
+from .loading.input_files import preparation, read_inputs
+from .loading.models import load_model, parse_shapes
+from .loading.predictor import Predictor
 
 FEW = 16  # values of an output that are printed as they are
 WRITTEN = (".npy", ".npz", ".csv")

@@ -20,8 +20,8 @@ from mxnext_cli.output import print_json
 from ..error import FormatError, MXNetError
 from ..formats import pictures
 from ..formats.atomic import replacing
-from ..formats.record_index import read_index
-from ..formats.recordio_file import Damage, RecordReader
+from ..formats.records.record_index import read_index
+from ..formats.records.recordio_file import Damage, RecordReader
 from ..recordio import IRHeader, unpack
 
 KINDS = {
@@ -62,7 +62,7 @@ def _labels(header: IRHeader) -> list[float]:
 def info(args: argparse.Namespace) -> int:
     """Print how many records there are, of which kinds and sizes."""
     if args.json:
-        from .file_facts import record_facts  # which uses this module
+        from .loading.file_facts import record_facts  # which uses this module
 
         print_json({"file": args.file, **record_facts(Path(args.file))})
         return 0

@@ -14,9 +14,9 @@ import torch
 
 from mxnext_cli.errors import CommandError
 
-from .input_files import preparation
-from .models import Model, Shapes, load_model, parse_shapes
-from .predictor import Predictor
+from .loading.input_files import preparation
+from .loading.models import Model, Shapes, load_model, parse_shapes
+from .loading.predictor import Predictor
 
 BACKLOG = 1024  # connections that the system holds until they are accepted
 

@@ -12,7 +12,7 @@ from mxnext_cli.output import format_bytes, format_count, print_json, print_tabl
 from .. import ndarray as nd
 from ..dtypes import to_torch
 from ..visualization.costs import LayerCost, layer_costs, layer_times
-from .models import Model, Shapes, load_model, parse_shapes
+from .loading.models import Model, Shapes, load_model, parse_shapes
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mxnext_cli.errors import CommandError
 
 from ..visualization.page import render_html
-from .models import load_model, parse_shapes
+from .loading.models import load_model, parse_shapes
 
 
 def run(args: argparse.Namespace) -> int:

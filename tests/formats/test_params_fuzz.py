@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from mxnet.error import FormatError
-from mxnet.formats import params_reader
-from mxnet.formats.params_file import CSR, RowSparse, loads
+from mxnet.formats.parameters import params_reader
+from mxnet.formats.parameters.params_file import CSR, RowSparse, loads
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "params"
 CASES = 10_000

@@ -11,8 +11,8 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError
-from mxnet.formats import csv_file, libsvm_file, text_blocks
-from mxnet.formats.idx_file import read_idx
+from mxnet.formats.records import csv_file, libsvm_file, text_blocks
+from mxnet.formats.records.idx_file import read_idx
 from mxnet.io import CSVIter, LibSVMIter, MNISTIter, MXDataIter
 
 

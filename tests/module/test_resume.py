@@ -8,7 +8,7 @@ import pytest
 import mxnet as mx
 from mxnet.checkpoint.random_states import get_random_states, set_random_states
 from mxnet.error import FormatError, MXNetError
-from mxnet.formats import tree_file
+from mxnet.formats.parameters import tree_file
 
 
 class Killed(BaseException):

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 
 import mxnet as mx
-from mxnet.formats import idx_file, tree_file
-from mxnet.formats.record_index import read_list
+from mxnet.formats.parameters import tree_file
+from mxnet.formats.records import idx_file
+from mxnet.formats.records.record_index import read_list
 from tests.formats.test_params_fuzz import flip_bits, inflate, insert, remove, truncate
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.input_files import IMAGENET, Preparation
+from mxnet.tools.loading.input_files import IMAGENET, Preparation
 from mxnext_cli import main
 
 cv2 = pytest.importorskip("cv2")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.input_files import Preparation
-from mxnet.tools.models import load_model
-from mxnet.tools.predictor import Predictor
+from mxnet.tools.loading.input_files import Preparation
+from mxnet.tools.loading.models import load_model
+from mxnet.tools.loading.predictor import Predictor
 from mxnet.tools.serving.bodies import NPY, NPZ, Decoder
 from mxnext_cli import main
 

@@ -21,7 +21,7 @@ from ...ops import registry
 from ...ops.declare import Op
 from ...ops.nn.activation import activation
 from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
-from ...ops.tensor.elementwise import clip, relu
+from ...ops.tensor.maths.elementwise import clip, relu
 
 REQUANTIZE, QUANTIZE, QUANTIZED = "requantize_", "_quantize", "quantized_"
 

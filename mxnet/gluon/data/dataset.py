@@ -7,6 +7,7 @@ asks for that when no function of the user stands between.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ class _LazyTransformDataset(Dataset):
         try:
             return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
         except TypeError as error:
-            if "positional argument" in str(error) and hasattr(error, "add_note"):
+            if "positional argument" in str(error) and sys.version_info >= (3, 11):
                 parts = len(item) if isinstance(item, tuple) else 1
                 error.add_note(
                     f"The function of transform() gets the {parts} part(s) of a sample; "

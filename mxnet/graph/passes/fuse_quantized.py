@@ -41,7 +41,7 @@ from ...ops.quantization.elementwise import (
     quantized_pooling,
 )
 from ...ops.quantization.layers import quantized_conv, quantized_fully_connected
-from ...ops.tensor.shape_changing import flatten
+from ...ops.tensor.shaping.shape_changing import flatten
 from ..node import Entry, Node
 from ..patterns import make_node, named_inputs
 from ..typed import TypedGraph

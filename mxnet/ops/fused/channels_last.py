@@ -8,7 +8,7 @@ from torch import Tensor
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..nn.convolution import (
+from ..nn.convolutions.convolution import (
     convolution,
     convolution_inputs,
     convolution_shapes,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..nn.recurrent import output_names, rnn, rnn_outputs, rnn_work, unpacked
+from ..nn.sequences.recurrent import output_names, rnn, rnn_outputs, rnn_work, unpacked
 from ..shapes import Shapes
 
 

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from . import (
-    activation,
-    attention,
-    batch_norm,
-    convolution,
-    ctc,
-    deconvolution,
-    dense,
-    dropout,
-    loss_outputs,
-    normalization,
-    pooling,
-    recurrent,
-    sequence,
-    signal,
-    softmax,
-)
+from . import activation, dense, dropout, loss_outputs, signal, softmax
+from .convolutions import convolution, deconvolution, pooling
+from .normalizations import batch_norm, normalization
+from .sequences import attention, ctc, recurrent, sequence

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import torch_kernels
 from ..declare import Epilogue, OpContext, op
 from ..shapes import Shape, Shapes, same, unify
-from ..tensor.elementwise import relu_into
+from ..tensor.maths.elementwise import relu_into
 
 ACTIVATIONS = {
     "relu": torch.relu,

@@ -1,22 +1,8 @@
 """NumPy semantics as operators: the ``_np_``, ``_npi_`` and ``_npx_`` names of MXNet."""
 
-from . import (
-    arithmetic,
-    comparison,
-    creation,
-    diagonal,
-    editing,
-    elementwise,
-    extension,
-    joining,
-    linalg,
-    products,
-    random,
-    reduce,
-    reshaping,
-    selecting,
-    statistics,
-)
+from . import creation, extension, random, selecting
+from .maths import arithmetic, comparison, elementwise, linalg, products, reduce, statistics
+from .shaping import diagonal, editing, joining, reshaping
 
 __all__ = [
     "arithmetic",

@@ -13,7 +13,7 @@ from ..declare import op
 from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
 from ..tensor.memory import may_share
-from ..tensor.reshape_codes import complete_by_size
+from ..tensor.shaping.reshape_codes import complete_by_size
 
 unary(
     "_npx_relu",

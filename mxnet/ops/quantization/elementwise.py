@@ -11,10 +11,10 @@ from ...error import MXNetError
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
 from ..nn.activation import activation
-from ..nn.pooling import Convention, PoolLayout, PoolType, pooling, pooling_output
+from ..nn.convolutions.pooling import Convention, PoolLayout, PoolType, pooling, pooling_output
 from ..shapes import Shape, Shapes, unify
-from ..tensor.arithmetic import elemwise_add
-from ..tensor.shape_changing import flatten, flatten_shape
+from ..tensor.maths.arithmetic import elemwise_add
+from ..tensor.shaping.shape_changing import flatten, flatten_shape
 from .conversions import HALF_STEPS, INT32_STEPS, _check_dtype, _check_ranges, _larger_end
 from .layers import OUTPUTS
 

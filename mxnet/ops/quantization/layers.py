@@ -15,7 +15,7 @@ from torch import Tensor
 from ..attributes import Count, Positive, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import Op, op
-from ..nn.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
+from ..nn.convolutions.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes
 from .conversions import INT32_STEPS, _check_dtype, _check_ranges, range_step

@@ -11,7 +11,7 @@ from ...error import MXNetError
 from ..attributes import DType, Shape
 from ..declare import op
 from ..shapes import same
-from ..tensor.indexing import EmbeddingTypes, embedding, embedding_inputs, embedding_shape
+from ..tensor.selection.indexing import EmbeddingTypes, embedding, embedding_inputs, embedding_shape
 
 
 @op("cast_storage", "_sparse_cast_storage", shape=same, precision="own")

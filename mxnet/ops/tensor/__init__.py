@@ -1,23 +1,9 @@
 """Operators on tensors: maths, shapes, indices, creation."""
 
-from . import (
-    arithmetic,
-    broadcasting,
-    comparison,
-    creation,
-    elementwise,
-    indexing,
-    joining,
-    many_arrays,
-    ordering,
-    passing,
-    patches,
-    products,
-    reduce,
-    scattering,
-    shape_changing,
-    slicing,
-)
+from . import creation, passing
+from .maths import arithmetic, comparison, elementwise, many_arrays, products, reduce
+from .selection import indexing, ordering, scattering, slicing
+from .shaping import broadcasting, joining, patches, shape_changing
 
 __all__ = [
     "arithmetic",

@@ -12,8 +12,8 @@ import numpy as np
 
 from mxnext_cli.errors import CommandError
 
-from ..input_files import Preparation
-from ..models import Shape
+from ..loading.input_files import Preparation
+from ..loading.models import Shape
 
 Arrays = dict[str, np.ndarray]
 

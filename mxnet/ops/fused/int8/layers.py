@@ -14,7 +14,7 @@ from torch import Tensor
 from ...attributes import Count, Positive, PositiveCount
 from ...attributes import Shape as ShapeAttribute
 from ...declare import Attrs, OneAux, ZeroAux, op
-from ...nn.convolution import (
+from ...nn.convolutions.convolution import (
     convolution,
     convolution_inputs,
     convolution_shapes,

@@ -1,0 +1,291 @@
+"""The reader of MXNet's ``.params`` container; `params_file` describes the format.
+
+No size from the file is believed before it is held against the bytes that remain.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import warnings
+from typing import BinaryIO, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor
+
+from ...dtypes import BY_CODE, BY_TORCH, DTypeRow
+from ...error import FormatError, reporting_memory
+from ..checksums import MAGIC as TRAILER_MAGIC
+from ..checksums import ChecksumPool, checksum, read_trailer
+
+__all__ = ["CSR", "ParamsReader", "RowSparse"]
+
+LIST_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA  # V0 has no magic: its ndim stands there
+DENSE, ROW_SPARSE, CSR_KIND = 0, 1, 2
+CPU, GPU = 1, 2
+INT64 = BY_TORCH[torch.int64].code
+
+MAX_NDIM = 64  # torch's and NumPy's own limit
+MAX_ELEMENTS = 2**63 - 1
+SMALLEST_ARRAY = 20  # bytes: a V0 record of one dimension without data
+
+
+class RowSparse(NamedTuple):
+    """Some rows of an array: row ``indices[i]`` is ``values[i]``, all others are zero."""
+
+    shape: tuple[int, ...]
+    indices: Tensor
+    values: Tensor
+
+
+class CSR(NamedTuple):
+    """A matrix in compressed rows: row i has ``values`` from ``indptr[i]`` to ``indptr[i + 1]``."""
+
+    shape: tuple[int, int]
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+
+
+Array = Tensor | RowSparse | CSR
+
+
+class ParamsReader:
+    """Reads one container from an open file of known size."""
+
+    def __init__(
+        self, file: BinaryIO, size: int, name: str, pool: ChecksumPool | None = None
+    ) -> None:
+        self.file = file
+        self.size = size
+        self.name = name
+        self.at = 0  # offset of the next unread byte
+        self.device = (CPU, 0)  # of the last array
+        self.pool = pool
+        self.pieces: list | None = None  # of the record that is read, if it has a checksum
+
+    def arrays(self) -> list | dict:
+        """Return everything in the file, if its checksums are right."""
+        trailer, end = (
+            (None, self.size) if self.pool is None else read_trailer(self.file, self.size)
+        )
+        self.size = end
+        magic, _reserved, count = self.numbers("<QQQ", "the header")
+        if magic != LIST_MAGIC:
+            self.fail(f"the first number {LIST_MAGIC:#x} of a .params file", f"{magic:#x}", -24)
+        self.check_count(count, SMALLEST_ARRAY, "arrays")
+        arrays, sums = [], []
+        for _ in range(count):
+            self.pieces = None if trailer is None else []
+            arrays.append(self.array())
+            if trailer is not None:
+                sums.append(self.pool.submit(self.pieces))
+        self.pieces = None if trailer is None else []
+        names = self.names(count)
+        if trailer is not None:
+            self.check_sums([s.result() for s in sums], checksum(self.pieces), trailer, names)
+        self.check_end(trailer is not None)
+        return arrays if names is None else dict(zip(names, arrays, strict=True))
+
+    def names(self, count: int) -> list[str] | None:
+        """Read the names of the arrays; None if they have none."""
+        (named,) = self.numbers("<Q", "the number of names")
+        if named == 0:
+            return None
+        if named != count:
+            self.fail(f"no names, or one for each of {count} arrays", f"{named} names", -8)
+        return [self.text() for _ in range(count)]
+
+    def check_sums(
+        self, found: list[int], of_names: int, trailer: dict, names: list[str] | None
+    ) -> None:
+        """Raise if a checksum is not the one that was written, and name the array."""
+        written = trailer.get("arrays")
+        if not isinstance(written, list) or len(written) != len(found):
+            self.fail(f"checksums of {len(found)} arrays", "another number of them")
+        if of_names != trailer.get("names"):
+            self.fail("names with the checksum that was written", "others: the file is damaged")
+        wrong = [i for i, pair in enumerate(zip(found, written, strict=True)) if pair[0] != pair[1]]
+        if wrong:
+            shown = ", ".join(repr(names[i]) if names else f"number {i}" for i in wrong[:5])
+            raise FormatError(
+                f"{self.name}: the file is damaged: {len(wrong)} of {len(found)} arrays do not "
+                f"have the checksum that was written: {shown}. Use another copy of the file."
+            )
+
+    def check_end(self, is_checked: bool) -> None:
+        """Report bytes after the names, which MXNet ignores."""
+        left = self.size - self.at
+        if not left:
+            return
+        marks = self.file.read(len(TRAILER_MAGIC)), self.tail(len(TRAILER_MAGIC))
+        if is_checked or TRAILER_MAGIC in marks:
+            self.fail("the end of the file, or valid checksums", f"{left} damaged bytes")
+        warnings.warn(
+            f"{self.name}: {left} bytes after the last array are ignored. The file may be damaged, "
+            "or another file was appended to it.",
+            stacklevel=2,
+        )
+
+    def tail(self, count: int) -> bytes:
+        """Return the last bytes of the file."""
+        self.file.seek(max(0, self.size - count))
+        return self.file.read(count)
+
+    def array(self) -> Array:
+        """Read one array record of any version."""
+        (magic,) = self.numbers("<I", "an array")
+        if magic not in (V1, V2, V3):
+            return self.dense(self.dims(magic, "I"))  # V0 begins with ndim itself
+        kind = self.numbers("<i", "the storage type")[0] if magic != V1 else DENSE
+        if kind == DENSE:
+            return self.dense(self.shape(), scalars=magic == V3)
+        if kind not in (ROW_SPARSE, CSR_KIND) or magic == V3:
+            self.fail("storage type 0 (dense), or in V2 1 (row_sparse) or 2 (csr)", str(kind), -4)
+        return self.row_sparse() if kind == ROW_SPARSE else self.csr()
+
+    def dense(self, shape: tuple[int, ...], scalars: bool = False) -> Tensor:
+        """Read the rest of a dense array of this shape."""
+        if not shape and not scalars:
+            self.fail(
+                "an array with dimensions",
+                "none (outside NumPy shapes MXNet cannot read back a scalar: "
+                "save it with shape (1,), or under np_shape)",
+                -4,
+            )
+        return self.data(shape, self.device_and_type())
+
+    def row_sparse(self) -> RowSparse:
+        """Read the rest of a row_sparse array."""
+        stored, shape, row = self.shape(), self.shape(), self.device_and_type()
+        index_row, index_shape = self.index_type()
+        if not shape or stored[1:] != shape[1:] or index_shape != stored[:1]:
+            self.fail(
+                f"row_sparse storage of (rows, ...) with one index a row for shape {shape}",
+                f"storage {stored}, indices {index_shape}",
+            )
+        values = self.data(stored, row)
+        return RowSparse(shape, self.indices(index_shape, index_row, shape[0]), values)
+
+    def csr(self) -> CSR:
+        """Read the rest of a csr array."""
+        stored, shape, row = self.shape(), self.shape(), self.device_and_type()
+        pointer_row, pointer_shape = self.index_type()
+        index_row, index_shape = self.index_type()
+        fits = len(shape) == 2 and pointer_shape == (shape[0] + 1,) and index_shape == stored
+        if not fits or len(stored) != 1:
+            self.fail(
+                f"csr storage (n,), indices (n,) and indptr (rows + 1,) for shape {shape}",
+                f"storage {stored}, indices {index_shape}, indptr {pointer_shape}",
+            )
+        values = self.data(stored, row)
+        indptr = self.indices(pointer_shape, pointer_row, stored[0] + 1)
+        if indptr[0] != 0 or indptr[-1] != stored[0] or bool((indptr.diff() < 0).any()):
+            self.fail(f"an indptr that rises from 0 to {stored[0]}", "one that does not")
+        return CSR(shape, indptr, self.indices(index_shape, index_row, shape[1]), values)
+
+    def index_type(self) -> tuple[DTypeRow, tuple[int, ...]]:
+        """Read the type and the shape of an index array."""
+        (code,) = self.numbers("<i", "an index type")
+        row = BY_CODE.get(code)
+        if row is None or row.torch not in (torch.int32, torch.int64):
+            self.fail("index type 4 (int32) or 6 (int64)", str(code), -4)
+        return row, self.shape()
+
+    def indices(self, shape: tuple[int, ...], row: DTypeRow, limit: int) -> Tensor:
+        """Read indices and make sure that each lies in [0, limit)."""
+        found = self.data(shape, row).to(torch.int64)
+        if found.numel() and (int(found.min()) < 0 or int(found.max()) >= limit):
+            self.fail(f"indices from 0 to {limit - 1}", f"{int(found.min())} to {int(found.max())}")
+        return found
+
+    def shape(self) -> tuple[int, ...]:
+        """Read a shape of 64-bit sizes."""
+        (ndim,) = self.numbers("<i", "the number of dimensions")
+        return self.dims(ndim, "q")
+
+    def dims(self, ndim: int, kind: str) -> tuple[int, ...]:
+        """Read so many sizes, and check that their product is possible."""
+        if not 0 <= ndim <= MAX_NDIM:
+            self.fail(f"0 to {MAX_NDIM} dimensions", str(ndim), -4)
+        shape = self.numbers(f"<{ndim}{kind}", "dimensions")
+        # Zero sizes are left out of the product: torch multiplies the others for its strides.
+        if any(d < 0 for d in shape) or math.prod(d or 1 for d in shape) > MAX_ELEMENTS:
+            self.fail("sizes from 0, with a product below 2**63", str(shape))
+        return shape
+
+    def device_and_type(self) -> DTypeRow:
+        """Read the device, which is noted, and the data type."""
+        *device, code = self.numbers("<iii", "device and data type")
+        self.device = tuple(device)
+        if code not in BY_CODE:
+            known = ", ".join(f"{row.code} ({row.name})" for row in BY_CODE.values())
+            self.fail(f"a data type code: {known}", str(code), -4)
+        return BY_CODE[code]
+
+    def data(self, shape: tuple[int, ...], row: DTypeRow) -> Tensor:
+        """Read the elements of one array straight into a new tensor."""
+        needed = math.prod(shape) * row.size
+        self.need(needed, f"{needed} bytes of {row.name} data for shape {shape}")
+        raw = _allocate(needed)
+        content = memoryview(raw.numpy())
+        self.filled(self.file.readinto(content), needed)
+        if self.pieces is not None:
+            self.pieces.append(bytes(content) if row.torch is torch.bool else content)
+        if row.torch is torch.bool:
+            raw.clamp_(max=1)  # torch's bool is undefined for other bytes
+        return raw.view(row.torch).view(shape)
+
+    def text(self) -> str:
+        """Read a name."""
+        (length,) = self.numbers("<Q", "the length of a name")
+        raw = self.take(length, f"a name of {length} bytes")
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.fail("a name in UTF-8", repr(raw[:80]), -length)
+
+    def check_count(self, count: int, smallest: int, what: str) -> None:
+        """Refuse a count whose smallest possible records would not fit into the rest."""
+        left = self.size - self.at
+        if count > left // smallest:
+            self.fail(f"at most {left // smallest} {what} in {left} bytes", str(count), -8)
+
+    def numbers(self, layout: str, what: str) -> tuple:
+        """Read numbers of a `struct` layout."""
+        return struct.unpack(layout, self.take(struct.calcsize(layout), what))
+
+    def take(self, count: int, what: str) -> bytes:
+        """Read so many bytes."""
+        self.need(count, what)
+        raw = self.file.read(count)
+        self.filled(len(raw), count)
+        if self.pieces is not None:
+            self.pieces.append(raw)
+        return raw
+
+    def need(self, count: int, what: str) -> None:
+        """Raise unless so many bytes are left."""
+        left = self.size - self.at
+        if count > left:
+            self.fail(what, f"{left} bytes before the end of the file")
+
+    def filled(self, found: int, needed: int) -> None:
+        """Note that bytes were read, if all of them arrived."""
+        if found != needed:
+            self.fail(f"{needed} bytes", f"{found}: the file became shorter while it was read")
+        self.at += needed
+
+    def fail(self, expected: str, found: str, back: int = 0) -> NoReturn:
+        """Raise an error about the current place in the file."""
+        raise FormatError(
+            f"{self.name}: not a valid .params file at byte {self.at + back}: "
+            f"expected {expected}; found {found}."
+        )
+
+
+def _allocate(size: int) -> Tensor:
+    """Return memory for one array: the only place where reading takes any."""
+    with reporting_memory("reading an array"):
+        return torch.empty(size, dtype=torch.uint8)

@@ -1,0 +1,1 @@
+"""Files of samples: RecordIO, MNIST, CSV, LibSVM."""

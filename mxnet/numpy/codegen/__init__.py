@@ -1,0 +1,1 @@
+"""How `mx.np` and `mx.sym.np` are generated from the operators."""

@@ -1,0 +1,130 @@
+"""Fills `mx.np`, `mx.nd.np`, `mx.sym.np` and their `npx` with functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ...composites.namespace import bind
+from ...ndarray import numpy as eager_module
+from ...ndarray.codegen import make_function
+from ...ops import registry
+from ...ops.declare import Op
+from ...symbol import numpy as symbol_module
+from ...symbol.codegen import make_function as make_symbol_function
+from ...symbol.numpy import _Symbol
+from ..array import ndarray
+from ..composites import creation, elements, joining, linalg, products, random, reduction, shaping
+from . import methods
+from .functions import NumpyNamespace, composites_of, universal_functions
+from .glossary import GLOSSARY
+
+TOP_LEVEL = (creation, reduction, shaping, joining, elements, products)
+# Other names of universal functions.
+SYNONYMS = {
+    "divide": "true_divide",
+    "remainder": "mod",
+    "rad2deg": "degrees",
+    "deg2rad": "radians",
+}
+PREFIXES = ("_npi_", "_npx_", "_np_")
+
+
+def short_name(name: str) -> str:
+    """Return a registered name without its prefix.
+
+    >>> short_name("_npi_add"), short_name("_npx_relu")
+    ('add', 'relu')
+    """
+    for prefix in PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def _make_symbolic(op: Op, name: str) -> Callable:
+    function = make_symbol_function(op, short_name(name), _Symbol)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("dtype", name) is None:
+            del kwargs["dtype"]
+        made = function(*args, **kwargs)
+        return made if len(made._heads) == 1 else list(made)
+
+    call.__signature__, call.__doc__ = function.__signature__, function.__doc__
+    call.__name__ = call.__qualname__ = function.__name__
+    return call
+
+
+def _make_eager(op: Op, name: str) -> Callable:
+    return make_function(op, short_name(name), ndarray)
+
+
+def _eager_number(value: Any) -> dict[str, Any]:
+    return {"scalar": float(value)}
+
+
+def _symbolic_number(value: Any) -> dict[str, Any]:
+    """Return a number as MXNet 1.9.1 writes it into graphs: whether it is an int is a fact."""
+    return {"scalar": float(value), "is_int": isinstance(value, int)}
+
+
+eager = NumpyNamespace(ndarray, _make_eager, _eager_number)
+symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic=True)
+
+
+def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
+    """Return the top-level functions of a namespace by name."""
+    found = universal_functions(F)
+    for name, other in SYNONYMS.items():
+        if other in found:
+            found[name] = found[other]
+    for name, function in composites_of(TOP_LEVEL).items():
+        found[name] = bind(function, F, module, glossary=GLOSSARY)
+    return found
+
+
+def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
+    """Put functions into a module, and their names into its `__all__`."""
+    vars(module).update(functions)
+    module.__all__ = sorted({*vars(module).get("__all__", ()), *functions})
+
+
+def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
+    """Let a module show operators by their names without prefix, made when asked for."""
+
+    def find(name: str) -> Callable:
+        for prefix in PREFIXES:
+            if not name.startswith("__") and registry.find(prefix + name) is not None:
+                return getattr(F, prefix + name)
+        raise AttributeError(
+            f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
+        )
+
+    module.__getattr__ = find
+
+
+def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
+    """Fill the modules below `mx.nd.np` and `mx.sym.np`; return the functions of `mx.np`.
+
+    `public` has the modules of `mx.np` that show the same functions: 'linalg' and 'random'.
+    """
+    made = {}
+    for F, module in ((eager, eager_module), (symbolic, symbol_module)):
+        name = "mxnet.numpy" if F is eager else module.__name__
+        functions = functions_of(F, name)
+        fill(module, functions)
+        fill_internal(module._internal, F)
+        for part, source in (("linalg", linalg), ("random", random)):
+            bound = {
+                key: bind(function, F, f"{name}.{part}", glossary=GLOSSARY)
+                for key, function in composites_of([source]).items()
+            }
+            fill(getattr(module, part), bound)
+            if F is eager:
+                fill(public[part], bound)
+        for key, method in composites_of([methods]).items():
+            setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
+        made[F] = functions
+    return made[eager]

@@ -1,0 +1,135 @@
+"""Operator overloads of `np.ndarray`: ``+ - * / % ** @ & | ^ ~`` and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ...imperative import operator_overloads as overloads
+from ...imperative.operator_overloads import (
+    FLOATS,
+    NUMBERS,
+    Overload,
+    add_division_names,
+    differentiable_kernel,
+    set_method,
+)
+from ...ops import registry
+from .functions import array_form, reversed_form, scalar_form
+
+if TYPE_CHECKING:
+    from ..array import ndarray
+
+# Python's name: (function of mx.np, dtypes on which its kernel is right, does it compare)
+BINARY = {
+    "add": ("add", NUMBERS, False),
+    "sub": ("subtract", NUMBERS, False),
+    "mul": ("multiply", NUMBERS, False),
+    "truediv": ("true_divide", FLOATS, False),
+    "mod": ("mod", FLOATS, False),
+    "pow": ("power", FLOATS, False),
+    "eq": ("equal", NUMBERS, True),
+    "ne": ("not_equal", NUMBERS, True),
+    "gt": ("greater", NUMBERS, True),
+    "ge": ("greater_equal", NUMBERS, True),
+    "lt": ("less", NUMBERS, True),
+    "le": ("less_equal", NUMBERS, True),
+    "and": ("bitwise_and", frozenset(), False),
+    "or": ("bitwise_or", frozenset(), False),
+    "xor": ("bitwise_xor", frozenset(), False),
+}
+UNARY = {
+    "abs": "abs",
+    "invert": "invert",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+}
+REVERSED = ("add", "sub", "mul", "truediv", "mod", "pow", "and", "or", "xor")
+IN_PLACE = ("add", "sub", "mul", "truediv", "mod", "and", "or", "xor")
+
+
+def binary_overload(
+    cls: type[ndarray],
+    function: Callable,
+    name: str,
+    dtypes: frozenset,
+    compares: bool,
+    reverse: bool = False,
+) -> Callable:
+    """Return the method for ``array <operator> other``, or the reverse.
+
+    The public `function` serves all operands.
+    """
+    op = registry.get(array_form(name))
+    scalar = registry.get((reversed_form if reverse else scalar_form)(name))
+    rule = Overload(
+        general=(lambda self, other: function(other, self)) if reverse else function,
+        kernel=differentiable_kernel(op) or op.kernel,
+        number_kernel=differentiable_kernel(scalar),
+        plain_kernel=op.raw,
+        plain_number_kernel=scalar.raw,
+        number_first=scalar.swapped,
+        dtypes=dtypes,
+        made_dtype=torch.bool if compares else None,
+    )
+    return overloads.binary_overload(cls, rule, reverse)
+
+
+def in_place_overload(
+    cls: type[ndarray], function: Callable, name: str, dtypes: frozenset
+) -> Callable:
+    """Return the method for ``array <operator>= other``: the result goes into its memory."""
+    op, scalar = registry.get(array_form(name)), registry.get(scalar_form(name))
+
+    def general(self: ndarray, other: Any) -> ndarray:
+        return function(self, other, out=self)
+
+    return overloads.in_place_overload(cls, op, scalar, dtypes, general)
+
+
+def matmul_overloads(cls: type[ndarray], function: Callable) -> None:
+    """Give a class the operator ``@``."""
+
+    def matmul(self: ndarray, other: Any) -> ndarray:
+        return function(self, other)
+
+    def matmul_reversed(self: ndarray, other: Any) -> ndarray:
+        return function(other, self)
+
+    def matmul_in_place(self: ndarray, other: Any) -> ndarray:
+        return function(self, other, out=self)
+
+    set_method(cls, "__matmul__", matmul)
+    set_method(cls, "__rmatmul__", matmul_reversed)
+    set_method(cls, "__imatmul__", matmul_in_place)
+
+
+def unary_overload(function: Callable) -> Callable:
+    """Return the method for ``<operator> array``."""
+
+    def overload(self: ndarray) -> ndarray:
+        return function(self)
+
+    return overload
+
+
+def add_operator_overloads(cls: type[ndarray], functions: dict[str, Callable]) -> None:
+    """Give a class the methods of Python's operators, from the public functions."""
+    matmul_overloads(cls, functions["matmul"])
+    for dunder, name in UNARY.items():
+        set_method(cls, f"__{dunder}__", unary_overload(functions[name]))
+    for dunder, (name, *facts) in BINARY.items():
+        dtypes, compares = facts
+        made = binary_overload(cls, functions[name], name, dtypes, compares)
+        set_method(cls, f"__{dunder}__", made)
+        if dunder in REVERSED:
+            made = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
+            set_method(cls, f"__r{dunder}__", made)
+        if dunder in IN_PLACE:
+            made = in_place_overload(cls, functions[name], name, dtypes)
+            set_method(cls, f"__i{dunder}__", made)
+    set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet; it makes integers of bools
+    add_division_names(cls)

@@ -1,0 +1,1 @@
+"""Layers that slide a window: convolution, its transpose, pooling."""

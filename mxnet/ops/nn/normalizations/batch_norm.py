@@ -1,0 +1,309 @@
+"""Batch normalization and its variants.
+
+The moving statistics are updated in the forward pass of training: ``moving = momentum * moving +
+(1 - momentum) * batch``, with the variance over n (not n - 1), as MXNet has it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ....error import DTypeError
+from ...declare import OneAux, Op, OpContext, ZeroAux, op
+from ...families import number
+from ...shapes import Shapes, TypePattern, unify
+from . import over_workers
+
+UNKNOWN = -1
+HALF_TYPES = (torch.float16, torch.bfloat16)
+
+# What torch.batch_norm calls: it picks the kernel, and returns the statistics of the batch too.
+_batch_norm = torch._batch_norm_impl_index
+
+
+def _variance(inverse_std: Tensor, eps: float) -> Tensor:
+    return inverse_std.pow(-2).sub_(number(eps, inverse_std.dtype))
+
+
+def _normalize(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    eps: float,
+    momentum: float,
+    fix_gamma: bool,
+    by_batch: bool,
+    axis: int,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Return the result, and mean and 1/std of the batch when it was normalized by them."""
+    ndim = data.ndim
+    axis = axis + ndim if axis < 0 else axis
+    if ndim == 1 and axis == 0:  # torch wants an axis of samples
+        parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
+        out, mean, inverse_std = _normalize(data.unsqueeze(0), *parameters, 1)
+        return out.squeeze(0), mean, inverse_std
+    if axis != 1:
+        data = data.movedim(axis, 1)
+    scale: Tensor | None = gamma
+    if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0
+        scale = gamma.pow(0) if gamma.requires_grad else None
+    if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
+        moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
+    mean = inverse_std = None
+    if by_batch:
+        out, mean, inverse_std, _, _ = _batch_norm(
+            data, scale, beta, None, None, True, 0.0, eps, True
+        )
+        moving_mean.lerp_(mean, 1.0 - momentum)
+        moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
+    else:
+        out = torch.batch_norm(data, scale, beta, moving_mean, moving_var, False, 0.0, eps, True)
+    return out if axis == 1 else out.movedim(1, axis), mean, inverse_std
+
+
+def _statistics(
+    mean: Tensor | None,
+    inverse_std: Tensor | None,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and 1/std that were used; they carry no gradient."""
+    if mean is None or inverse_std is None:
+        return moving_mean.detach().clone(), moving_var.detach().add(eps).rsqrt_()
+    return mean, inverse_std
+
+
+def _channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """The result is like data; parameters, states and statistics have one number a channel."""
+    data = unify(ins[0], outs[0], "data and output of batch normalization")
+    if data is None:
+        return ins, outs
+    channels = (data[attrs.get("axis", 1)],)
+    rest = [unify(channels, s, "a parameter of batch normalization") for s in ins[1:]]
+    return [data, *rest], [data, *[channels] * (len(outs) - 1)]
+
+
+class WideParameters(TypePattern):
+    """Parameters, states and statistics have the type of data, but at least float32."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Tell everything from the type of data (or of the result)."""
+        data = ins[0] if ins[0] is not None else outs[0]
+        if data is None:
+            return ins, outs
+        wide = torch.float32 if data in HALF_TYPES else data
+        for known in (*ins[1:], *outs[1:]):
+            if known is not None and known is not wide:
+                raise DTypeError(
+                    f"{op.name}: This layer requires uniform type. Expected {wide} for the "
+                    f"parameters of {data} data, given {known}."
+                )
+        return [data, *[wide] * (len(ins) - 1)], [data, *[wide] * (len(outs) - 1)]
+
+
+def _visible(attrs: dict) -> tuple[str, ...]:
+    return ("output", "mean", "var") if attrs["output_mean_var"] else ("output",)
+
+
+@op(
+    "BatchNorm",
+    "_npx_batch_norm",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    bfloat16="any",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+    hidden_outputs=("output_mean_var", ("mean", "var")),
+)
+def batch_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    axis: int = 1,
+    cudnn_off: bool = False,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel: ``gamma * (x - mean) / sqrt(var + eps) + beta``.
+
+    In training mean and variance are those of the batch, otherwise the moving ones. While
+    `fix_gamma` is on, gamma counts as 1. `output_mean_var` adds the mean and ``1 / sqrt(var +
+    eps)`` that were used.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels; a negative one counts from the last.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.BatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, axis
+    )
+    if output_mean_var:
+        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
+    return out
+
+
+@op(
+    "BatchNorm_v1",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+)
+def batch_norm_v1(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, as in MXNet's first version: `BatchNorm` with channels at axis 1.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.BatchNorm_v1(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
+    )
+    if output_mean_var:
+        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
+    return out
+
+
+@op(
+    "_contrib_SyncBatchNorm",
+    outputs=_visible,
+    total=3,
+    shape=_channel_shapes,
+    precision="full",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+)
+def sync_batch_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    ndev: int = 1,
+    key: str,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1.
+
+    Without a job it is this process's batch. The second statistic is the variance.
+
+    Parameters
+    ----------
+    ndev
+        Number of workers that share statistics; 1 keeps each worker to itself.
+    key
+        Name of the layer, the same on all workers.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.contrib.SyncBatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, key="bn",
+    ...                             eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    if by_batch and ndev > 1 and over_workers.sum_in_place is not None:
+        scale = gamma.pow(0) if fix_gamma else gamma
+        out, mean, var = over_workers.normalize(data, scale, beta, eps)
+        moving_mean.detach().lerp_(mean, 1.0 - momentum)
+        moving_var.detach().lerp_(var, 1.0 - momentum)
+        return (out, mean, var) if output_mean_var else out
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
+    )
+    if not output_mean_var:
+        return out
+    if mean is None or inverse_std is None:
+        return out, moving_mean.detach().clone(), moving_var.detach().clone()
+    return out, mean, _variance(inverse_std, eps)
+
+
+@op("_contrib_BatchNormWithReLU", outputs=_visible, total=4, shape=_channel_shapes)
+def batch_norm_with_relu(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    axis: int = 1,
+    cudnn_off: bool = False,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, then cut what is negative.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels; a negative one counts from the last.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.contrib.BatchNormWithReLU(mx.nd.array([[-3], [5]]), one, zero, zero, one * 4,
+    ...                                 eps=0).asnumpy()
+    array([[0. ],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, axis
+    )
+    out = torch.relu(out)
+    if output_mean_var:
+        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
+    return out
+
+
+for _member in (batch_norm, batch_norm_v1, sync_batch_norm, batch_norm_with_relu):
+    _member.type_pattern = WideParameters(None)

@@ -1,0 +1,1 @@
+"""Layers over sequences: recurrent, attention, masks, the CTC loss."""

@@ -1,0 +1,1 @@
+"""NumPy's arithmetic, comparisons, reductions, products and linear algebra."""

@@ -1,0 +1,281 @@
+"""NumPy's arithmetic of two arrays, or of an array and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ...families import Kernel, cut, scalar
+from ...tensor.maths.arithmetic import (
+    hypotenuse,
+    modulo,
+    modulo_gradient,
+    number_to_power,
+    power,
+    power_of_number,
+)
+from .families import binary, floats, quotient, scalar_bits, scalar_quotient, shown, strict
+
+
+def bool_power(base: Tensor, exponent: Tensor) -> Tensor:
+    """Raise bool to bool: only ``False ** True`` is False."""
+    return base | ~exponent
+
+
+def angle(y: Tensor, x: Tensor) -> Tensor:
+    """Return the angle of the point (x, y); that of integers is truncated."""
+    if y.dtype.is_floating_point:
+        return torch.atan2(y, x)
+    return cut(torch.atan2(y.double(), x.double()), y.dtype)
+
+
+def with_sign(size: Tensor, sign: Tensor) -> Tensor:
+    """Give elements the sign of others; -0.0 counts as positive, and NaN changes every sign."""
+    same = ((size >= 0) & (sign >= 0)) | ((size < 0) & (sign < 0))
+    return torch.where(same, size, -size)
+
+
+def with_sign_gradient(grad: Tensor, out: Tensor, size: Tensor, sign: Tensor) -> tuple:
+    """Return -1 where the sign changed, 1 elsewhere; nothing for the second operand."""
+    changed = (size < 0) != (sign < 0)
+    return torch.where(changed, -grad, grad), torch.zeros_like(grad)
+
+
+def times_power_of_two(x: Tensor, exponent: Tensor) -> Tensor:
+    """Return ``x * 2^exponent``; the exponent may be a fraction."""
+    if x.dtype.is_floating_point:
+        return x * torch.exp2(exponent)
+    return cut(x.double() * torch.exp2(exponent.double()), x.dtype)
+
+
+def least_common_multiple(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Return the least common multiple, which is never negative."""
+    if lhs.dtype is torch.bool:
+        return lhs & rhs
+    return torch.lcm(lhs, rhs)
+
+
+def _example(name: str, lhs: str, rhs: str, result: str) -> str:
+    return shown(name, f"{floats(lhs)}, {floats(rhs)}", result)
+
+
+def _ints(name: str, lhs: str, rhs: str, result: str) -> str:
+    call = ", ".join(f'mx.np.array({x}, dtype="int32")' for x in (lhs, rhs))
+    return shown(name, call, result, "int32")
+
+
+PAIR = ("[1, -2, 5]", "[4, 2, 5]")
+
+binary(
+    "_npi_add",
+    torch.add,
+    on_bool=torch.add,
+    doc="Sum of two arrays, which may differ in dtype.",
+    example=_example("_npi_add", *PAIR, "[ 5.,  0., 10.]"),
+)
+binary(
+    "_npi_subtract",
+    torch.sub,
+    doc="Difference of two arrays, which may differ in dtype.",
+    example=_example("_npi_subtract", *PAIR, "[-3., -4.,  0.]"),
+)
+binary(
+    "_npi_multiply",
+    torch.mul,
+    on_bool=torch.mul,
+    doc="Product of two arrays, which may differ in dtype.",
+    example=_example("_npi_multiply", *PAIR, "[ 4., -4., 25.]"),
+)
+binary(
+    "_npi_mod",
+    modulo,
+    doc="Remainder with the divisor's sign; a divisor of 0 leaves 0.",
+    example=_example("_npi_mod", "[7, -7, 7]", "[3, 3, -3]", "[ 1.,  2., -2.]"),
+    gradient=modulo_gradient,
+)
+binary(
+    "_npi_power",
+    power,
+    on_bool=bool_power,
+    doc="Power: ``lhs ** rhs``.",
+    example=_example("_npi_power", "[2, 3]", "[3, 2]", "[8., 9.]"),
+)
+quotient(
+    "_npi_true_divide",
+    torch.div,
+    doc="Quotient of two arrays; that of integers is float32.",
+    example=_example("_npi_true_divide", *PAIR, "[ 0.25, -1.  ,  1.  ]"),
+)
+strict(
+    "_npi_hypot",
+    hypotenuse,
+    names=("x1", "x2"),
+    floating=True,
+    doc="Hypotenuse: ``sqrt(x1^2 + x2^2)``.",
+    example=_example("_npi_hypot", "[3, 5]", "[4, 12]", "[ 5., 13.]"),
+)
+strict(
+    "_npi_arctan2",
+    angle,
+    names=("x1", "x2"),
+    floating=True,
+    doc="Angle of the point ``(x2, x1)``, in ``[-pi, pi]``.",
+    example=_example("_npi_arctan2", "[0, 1]", "[1, 1]", "[0.       , 0.7853982]"),
+)
+strict(
+    "_npi_copysign",
+    with_sign,
+    doc="The first array's magnitudes with the second one's signs.",
+    example=_example("_npi_copysign", "[1, -2, 3]", "[-1, 0, 5]", "[-1.,  2.,  3.]"),
+    gradient=with_sign_gradient,
+)
+strict(
+    "_npi_ldexp",
+    times_power_of_two,
+    doc="``lhs * 2^rhs``.",
+    example=_example("_npi_ldexp", "[1, 3]", "[2, -1]", "[4. , 1.5]"),
+)
+strict(
+    "_npi_lcm",
+    least_common_multiple,
+    floating=False,
+    on_bool=True,
+    doc="Least common multiple of integers.",
+    example=_ints("_npi_lcm", "[4, 6]", "[6, 4]", "[12, 12]"),
+)
+
+BITS = (
+    ("and", torch.bitwise_and, "[2, 1]", "[2, 0]"),
+    ("or", torch.bitwise_or, "[3, 7]", "[ 3, 14]"),
+    ("xor", torch.bitwise_xor, "[1, 6]", "[ 1, 14]"),
+)
+for _short, _kernel, _both, _one in BITS:
+    _name = f"_npi_bitwise_{_short}"
+    strict(
+        _name,
+        _kernel,
+        floating=False,
+        on_bool=True,
+        doc=f"Bitwise {_short} of integers; of bool the logical one.",
+        example=_ints(_name, "[3, 5]", "[2, 3]", _both),
+    )
+    scalar_bits(
+        f"{_name}_scalar",
+        _kernel,
+        doc=f"Bitwise {_short} of integers and a number.",
+        example=shown(
+            f"{_name}_scalar", 'mx.nd.array([3, 12], dtype="int32"), scalar=2', _one, "int32"
+        ),
+    )
+scalar_bits(
+    "_npi_lcm_scalar",
+    least_common_multiple,
+    on_bool=False,
+    doc="Least common multiple of integers and a number.",
+    example=shown(
+        "_npi_lcm_scalar", 'mx.nd.array([4, 6], dtype="int32"), scalar=6', "[12,  6]", "int32"
+    ),
+)
+
+
+def with_number(
+    short: str,
+    kernel: Kernel,
+    doc: str,
+    number: str,
+    result: str,
+    swapped: bool = False,
+    gradient: Callable | None = None,
+) -> None:
+    """Declare the form of an array with a number."""
+    name = f"_npi_{short}_scalar"
+    example = shown(name, f"mx.nd.array([1, -2, 5]), scalar={number}", result)
+    scalar(name, kernel, doc=doc, example=example, swapped=swapped, gradient=gradient)
+
+
+with_number("add", torch.add, "Array plus number.", "2", "[3., 0., 7.]")
+with_number("subtract", torch.sub, "Array minus number.", "2", "[-1., -4.,  3.]")
+with_number("rsubtract", torch.sub, "Number minus array.", "2", "[ 1.,  4., -3.]", True)
+with_number("multiply", torch.mul, "Array times number.", "2", "[ 2., -4., 10.]")
+with_number(
+    "mod",
+    modulo,
+    "Remainder by a number, with its sign.",
+    "3",
+    "[1., 1., 2.]",
+    gradient=lambda grad, out, data, **_: grad,
+)
+with_number(
+    "rmod",
+    modulo,
+    "Remainder of a number by the array, with the array's sign.",
+    "3",
+    "[ 0., -1.,  3.]",
+    True,
+    gradient=lambda grad, out, data, *, scalar, **_: -grad * torch.floor(scalar / data),
+)
+with_number("power", power_of_number, "Array to the power of a number.", "2", "[ 1.,  4., 25.]")
+with_number(
+    "rpower",
+    number_to_power,
+    "Number to the power of the array.",
+    "2",
+    "[ 2.  ,  0.25, 32.  ]",
+    True,
+)
+with_number(
+    "arctan2",
+    angle,
+    "Angle of the point whose x is a number.",
+    "1",
+    "[ 0.7853982, -1.1071488,  1.3734008]",
+)
+with_number(
+    "rarctan2",
+    angle,
+    "Angle of the point whose y is a number.",
+    "0",
+    "[0.       , 3.1415927, 0.       ]",
+    True,
+)
+with_number(
+    "copysign",
+    with_sign,
+    "The array's magnitudes with a number's sign.",
+    "-1",
+    "[-1., -2., -5.]",
+    gradient=lambda grad, out, data, *, scalar, **_: torch.where(
+        (data < 0) != (scalar < 0), -grad, grad
+    ),
+)
+with_number(
+    "rcopysign",
+    with_sign,
+    "A number's magnitude with the array's signs.",
+    "3",
+    "[ 3., -3.,  3.]",
+    True,
+    gradient=lambda grad, out, data, **_: torch.zeros_like(grad),
+)
+with_number("ldexp", times_power_of_two, "``x * 2^number``.", "1", "[ 2., -4., 10.]")
+with_number("rldexp", times_power_of_two, "``number * 2^x``.", "2", "[ 4. ,  0.5, 64. ]", True)
+
+scalar_quotient(
+    "_npi_true_divide_scalar",
+    torch.div,
+    doc="Array divided by number; integers give float32.",
+    example=shown(
+        "_npi_true_divide_scalar", "mx.nd.array([1, -2, 5]), scalar=2", "[ 0.5, -1. ,  2.5]"
+    ),
+)
+scalar_quotient(
+    "_npi_rtrue_divide_scalar",
+    torch.div,
+    swapped=True,
+    doc="Number divided by array; integers give float32.",
+    example=shown(
+        "_npi_rtrue_divide_scalar", "mx.nd.array([1, -2, 5]), scalar=10", "[10., -5.,  2.]"
+    ),
+)

@@ -1,0 +1,428 @@
+"""NumPy's linear algebra on matrices in the last two axes.
+
+MXNet 1.9.1 computes on float32 and float64; some operators take integers too and answer in
+float64. Where it has no gradient, torch's is used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ....dtypes import to_name
+from ....error import DTypeError, MXNetError, ShapeError
+from ...attributes import Shape
+from ...declare import Op, op
+from ...families import cut
+from ...shapes import UNKNOWN, Shapes, TypePattern, unify
+from ...tensor.shaping.shape_changing import axis_within
+from .reduce import axes_over, reduced_shape
+
+Triangle = Literal["L", "U"]
+_REAL = (torch.float32, torch.float64)
+
+
+def _to_double(dtype: torch.dtype) -> torch.dtype:
+    return dtype if dtype in _REAL else torch.float64
+
+
+def _floating(name: str, x: Tensor) -> Tensor:
+    if x.dtype not in _REAL:
+        raise DTypeError(
+            f"Operator {name} only supports float32 and float64. Convert it: x.astype('float32')."
+        )
+    return x
+
+
+def _number(name: str, x: Tensor) -> Tensor:
+    if x.dtype in (torch.float16, torch.bool):
+        raise DTypeError(
+            f"Operator {name} does not support {to_name(x.dtype)}. Convert it to float32."
+        )
+    return x if x.dtype in _REAL else x.double()
+
+
+def _square(name: str, shape: Shape) -> Shape:
+    if len(shape) < 2 or (shape[-1] != shape[-2] and UNKNOWN not in shape[-2:]):
+        raise ShapeError(f"{name}: needs square matrices in the last two axes, got {list(shape)}.")
+    return shape
+
+
+class DoubleTypes(TypePattern):
+    """Outputs have the input's dtype, float64 for integers."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer the outputs by the first input."""
+        if ins[0] is None:
+            return ins, outs
+        return [t or ins[0] for t in ins], [_to_double(ins[0])] * len(outs)
+
+
+def _square_same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    shape = unify(ins[0], outs[0], "the output")
+    if shape is not None:
+        _square("linalg", shape)
+    return [shape], [shape]
+
+
+@op("_npi_cholesky", shape=_square_same)
+def cholesky(A: Tensor) -> Tensor:
+    """Lower triangle L of a positive definite matrix: ``A = L L^T``.
+
+    >>> mx.nd._internal._npi_cholesky(mx.nd.array([[4, 2], [2, 5]])).asnumpy()
+    array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    _square("_npi_cholesky", tuple(A.shape))
+    return torch.linalg.cholesky(_floating("_npi_cholesky", A))
+
+
+@op("_npi_svd", outputs=("output0", "output1", "output2"))
+def svd(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Reduced singular value decomposition of matrices that are not taller than wide.
+
+    Returns ``UT, L, V`` with ``A = UT diag(L) V``.
+
+    >>> ut, l, v = mx.nd._internal._npi_svd(mx.nd.array([[0, 2, 0], [3, 0, 0]]))
+    >>> l.asnumpy()
+    array([3., 2.], dtype=float32)
+    """
+    svd_shapes(tuple(A.shape))
+    return tuple(torch.linalg.svd(_floating("_npi_svd", A), full_matrices=False))
+
+
+@svd.infer_outputs
+def svd_shapes(A: Shape | None) -> list[Shape] | None:
+    """Return (..., m, m), (..., m) and (..., m, n)."""
+    if A is None:
+        return None
+    if len(A) < 2 or (A[-2] > A[-1] and UNKNOWN not in A[-2:]):
+        raise ShapeError(
+            f"_npi_svd: the second to last size must not exceed the last, got {list(A)}."
+        )
+    return [(*A[:-1], A[-2]), A[:-1], A]
+
+
+def _real_eigen(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
+    A = _number(name, A)
+    _square(name, tuple(A.shape))
+    values, vectors = torch.linalg.eig(A)
+    if not A.is_meta and values.numel() and values.imag.detach().abs().max() > 1e-15:
+        raise MXNetError(f"{name}: complex eigenvalues are not supported.")
+    return values.real.contiguous(), vectors.real.contiguous()
+
+
+@op("_npi_eig", outputs=("output0", "output1"))
+def eig(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of matrices whose eigenvalues are real.
+
+    >>> values, vectors = mx.nd._internal._npi_eig(mx.nd.array([[2, 0], [0, 3]]))
+    >>> values.asnumpy()
+    array([2., 3.], dtype=float32)
+    """
+    return _real_eigen("_npi_eig", A)
+
+
+@op("_npi_eigvals")
+def eigvals(A: Tensor) -> Tensor:
+    """Eigenvalues of matrices whose eigenvalues are real.
+
+    >>> mx.nd._internal._npi_eigvals(mx.nd.array([[2, 0], [0, 3]])).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
+    return _real_eigen("_npi_eigvals", A)[0]
+
+
+def _signed(vectors: Tensor) -> Tensor:
+    """Choose the sign of eigenvectors as MXNet does: the largest component is positive."""
+    fixed = vectors.detach()
+    largest = fixed.gather(-2, fixed.abs().argmax(-2, keepdim=True)) if fixed.numel() else fixed
+    return vectors * torch.where(largest < 0, -1.0, 1.0).to(vectors.dtype)
+
+
+@op("_npi_eigh", outputs=("output0", "output1"))
+def eigh(A: Tensor, *, UPLO: Triangle = "L") -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of symmetric matrices, read from one triangle.
+
+    >>> values, vectors = mx.nd._internal._npi_eigh(mx.nd.array([[2, 0], [0, 3]]))
+    >>> values.asnumpy()
+    array([2., 3.], dtype=float32)
+    """
+    A = _number("_npi_eigh", A)
+    _square("_npi_eigh", tuple(A.shape))
+    values, vectors = torch.linalg.eigh(A, UPLO)
+    return values, _signed(vectors)
+
+
+@op("_npi_eigvalsh")
+def eigvalsh(A: Tensor, *, UPLO: Triangle = "L") -> Tensor:
+    """Eigenvalues of symmetric matrices, read from one triangle.
+
+    >>> mx.nd._internal._npi_eigvalsh(mx.nd.array([[2, 0], [0, 3]])).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
+    A = _number("_npi_eigvalsh", A)
+    _square("_npi_eigvalsh", tuple(A.shape))
+    return torch.linalg.eigvalsh(A, UPLO)
+
+
+def _vector_and_matrix(A: Shape | None, **_: str) -> list[Shape] | None:
+    return None if A is None else [_square("_npi_eig", A)[:-1], A]
+
+
+def _vector(A: Shape | None, **_: str) -> Shape | None:
+    return None if A is None else _square("_npi_eigvals", A)[:-1]
+
+
+for _op in (eig, eigh):
+    _op.infer_outputs(_vector_and_matrix)
+for _op in (eigvals, eigvalsh):
+    _op.infer_outputs(_vector)
+for _op in (eig, eigh, eigvals, eigvalsh):
+    _op.type_pattern = DoubleTypes(None)
+
+
+@op("_npi_solve")
+def solve(A: Tensor, B: Tensor) -> Tensor:
+    """Solve ``A X = B``; ``B`` is a matrix, or a vector where it has one axis fewer than ``A``.
+
+    Parameters
+    ----------
+    A
+        Square matrices of coefficients.
+    B
+        Right-hand sides.
+
+    >>> mx.nd._internal._npi_solve(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array([2, 2])).asnumpy()
+    array([1. , 0.5], dtype=float32)
+    """
+    solve_shape(tuple(A.shape), tuple(B.shape))
+    A, B = _number("_npi_solve", A), _number("_npi_solve", B)
+    if B.ndim == A.ndim - 1:
+        return torch.linalg.solve(A, B.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.solve(A, B)
+
+
+@solve.infer_outputs
+def solve_shape(A: Shape | None, B: Shape | None) -> Shape | None:
+    """Return the shape of the right-hand side."""
+    if A is None or B is None:
+        return B
+    _square("_npi_solve", A)
+    rows = B[-1] if len(B) == len(A) - 1 else B[-2] if len(B) == len(A) else None
+    if rows is None or (rows != A[-1] and UNKNOWN not in (rows, A[-1])):
+        raise ShapeError(f"_npi_solve: a right-hand side {list(B)} does not fit {list(A)}.")
+    return B
+
+
+solve.type_pattern = DoubleTypes(None)
+
+
+def _inverted(A: Shape) -> Shape:
+    if len(A) < 2:
+        raise ShapeError(f"pinv: needs matrices in the last two axes, got {list(A)}.")
+    return (*A[:-2], A[-1], A[-2])
+
+
+def _pseudo_inverse(A: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
+    return torch.linalg.pinv(A, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
+
+
+@op("_npi_pinv", types="T R -> T")
+def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
+    """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
+
+    Parameters
+    ----------
+    rcond
+        Singular values below this share of the largest count as 0; one number for each matrix.
+
+    >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array(1e-5))
+    >>> x.shape
+    (2, 2)
+    """
+    _inverted(tuple(A.shape))
+    A = _floating("_npi_pinv", A)
+    return _pseudo_inverse(A, rcond.detach().to(A.dtype), hermitian)
+
+
+@pinv.infer_outputs
+def pinv_shape(A: Shape | None, rcond: Shape | None, **_: bool) -> Shape | None:
+    """Exchange the last two sizes."""
+    return None if A is None else _inverted(A)
+
+
+@op("_npi_pinv_scalar_rcond")
+def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = False) -> Tensor:
+    """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
+
+    Parameters
+    ----------
+    rcond
+        Singular values below this share of the largest count as 0.
+
+    >>> mx.nd._internal._npi_pinv_scalar_rcond(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    _inverted(tuple(A.shape))
+    A = _floating("_npi_pinv_scalar_rcond", A)
+    return _pseudo_inverse(A, torch.tensor(rcond, dtype=A.dtype, device=A.device), hermitian)
+
+
+@pinv_scalar_rcond.infer_outputs
+def pinv_scalar_rcond_shape(A: Shape | None, **_: float) -> Shape | None:
+    """Exchange the last two sizes."""
+    return None if A is None else _inverted(A)
+
+
+@op("_npi_tensorinv")
+def tensorinv(a: Tensor, *, ind: int = 2) -> Tensor:
+    """Inverse with respect to ``tensordot(a, b, ind)``.
+
+    Parameters
+    ----------
+    ind
+        How many of the first axes belong to the inverse's last.
+
+    >>> x = mx.nd.array([[2, 0], [0, 4]]).reshape((2, 1, 2))
+    >>> mx.nd._internal._npi_tensorinv(x, ind=1).shape
+    (1, 2, 2)
+    """
+    tensorinv_shape(tuple(a.shape), ind=ind)
+    return torch.linalg.tensorinv(_number("_npi_tensorinv", a), ind)
+
+
+@tensorinv.infer_outputs
+def tensorinv_shape(a: Shape | None, *, ind: int) -> Shape | None:
+    """Exchange the first ``ind`` sizes and the others."""
+    if a is None:
+        return None
+    if ind <= 0:
+        raise MXNetError(f"_npi_tensorinv: ind must be positive, got {ind}.")
+    front, back = a[:ind], a[ind:]
+    if UNKNOWN not in a and math.prod(front) != math.prod(back):
+        raise ShapeError(
+            f"_npi_tensorinv: a shape must be square, i. e., prod(a.shape[:ind]) == "
+            f"prod(a.shape[ind:]), got {list(a)} with ind={ind}."
+        )
+    return back + front
+
+
+def _solved_order(ndim: int, a_axes: Shape) -> list[int]:
+    moved = [axis_within(i, ndim, "_npi_tensorsolve") for i in a_axes]
+    return [i for i in range(ndim) if i not in moved] + moved
+
+
+@op("_npi_tensorsolve")
+def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
+    """Solve ``tensordot(a, x, x.ndim) = b``; ``a_axes`` are moved to the end first.
+
+    Parameters
+    ----------
+    a
+        The coefficients.
+    b
+        The right-hand side.
+    a_axes
+        Axes of `a` that are moved to the end first.
+
+    >>> x = mx.nd.array([[2, 0], [0, 4]])
+    >>> mx.nd._internal._npi_tensorsolve(x, mx.nd.array([2, 2])).asnumpy()
+    array([1. , 0.5], dtype=float32)
+    """
+    wanted = tensorsolve_shape(tuple(a.shape), tuple(b.shape), a_axes=a_axes)
+    a, b = _number("_npi_tensorsolve", a), _number("_npi_tensorsolve", b)
+    matrix = a.permute(_solved_order(a.ndim, a_axes)).reshape(b.numel(), b.numel())
+    return torch.linalg.solve(matrix, b.reshape(-1, 1)).reshape(wanted)
+
+
+@tensorsolve.infer_outputs
+def tensorsolve_shape(a: Shape | None, b: Shape | None, *, a_axes: Shape) -> Shape | None:
+    """Return the sizes of ``a`` behind those of ``b``."""
+    if a is None or b is None:
+        return None
+    sizes = tuple(a[i] for i in _solved_order(len(a), a_axes))
+    wanted = sizes[len(b) :]
+    if UNKNOWN not in (*a, *b) and (
+        math.prod(wanted) != math.prod(b) or math.prod(sizes[: len(b)]) != math.prod(b)
+    ):
+        raise ShapeError(f"_npi_tensorsolve: a shape must be square, got {list(a)} for {list(b)}.")
+    return wanted
+
+
+for _op in (tensorinv, tensorsolve):
+    _op.type_pattern = DoubleTypes(None)
+
+
+VECTOR, SPECTRAL, NUCLEAR = -1, 0, 2
+
+
+def _norm_axes(axis: Shape | None, ndim: int, flag: int) -> Shape:
+    """Return the axes of a norm; the norm of a given order takes matrices where it can."""
+    if axis is None and flag == VECTOR and ndim > 1:
+        return (ndim - 2, ndim - 1)
+    # The order of two axes says which of them has the rows.
+    return tuple(a % ndim for a in axis) if axis else axes_over(None, ndim)
+
+
+def _norm_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    if ins[0] is None:
+        return ins, outs
+    axes = _norm_axes(attrs["axis"], len(ins[0]), attrs["flag"])
+    return ins, [unify(reduced_shape(ins[0], axes, attrs["keepdims"]), outs[0], "the output")]
+
+
+def _matrix_norm(data: Tensor, axes: Shape, ord: float, flag: int, keepdims: bool) -> Tensor:
+    """Return the norm of matrices: of singular values, of columns, or of rows."""
+    if len(axes) != 2:
+        raise ShapeError(f"_npi_norm: a matrix norm needs two axes, got {axes}.")
+    matrices = data.movedim(axes, (-2, -1))
+    if flag == NUCLEAR:
+        out = torch.linalg.svdvals(matrices).sum(-1)
+    else:
+        if abs(ord) == 2:
+            sizes = torch.linalg.svdvals(matrices)
+        else:  # MXNet takes any other order for that of rows
+            sizes = matrices.abs().sum(-2 if abs(ord) == 1 else -1)
+        out = sizes.amax(-1) if ord > 0 else sizes.amin(-1)
+    return out.reshape(reduced_shape(data.shape, axes, True)) if keepdims else out
+
+
+@op("_npi_norm", shape=_norm_shape, outputs=("output0",), total=4)
+def norm(
+    data: Tensor,
+    *,
+    ord: float = 2.0,
+    axis: Shape | None = None,
+    keepdims: bool = False,
+    flag: int = VECTOR,
+) -> Tensor:
+    """Norm of vectors or matrices, by the number of axes.
+
+    ``flag`` 1 and -2 make it Frobenius' norm, 0 the spectral and 2 the nuclear norm.
+
+    Parameters
+    ----------
+    ord
+        Order of the norm: 2 is Euclidean, inf takes the largest.
+    axis
+        One axis for vectors, two for matrices; None takes all elements.
+    flag
+        Which kind of norm the call asked for; -1 decides by `ord` and `axis`.
+
+    >>> mx.nd._internal._npi_norm(mx.nd.array([[3, 4], [6, 8]]), ord=2, axis=(1,)).asnumpy()
+    array([ 5., 10.], dtype=float32)
+    """
+    axes = _norm_axes(axis, data.ndim, flag)
+    if flag in (SPECTRAL, NUCLEAR) or (flag == VECTOR and len(axes) == 2):
+        return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
+    if not data.dtype.is_floating_point:
+        whole = norm(data.double(), ord=ord, axis=axis, keepdims=keepdims, flag=flag)
+        return cut(whole, data.dtype)
+    if not data.ndim:
+        return data.abs()
+    return torch.linalg.vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)

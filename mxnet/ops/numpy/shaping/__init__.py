@@ -1,0 +1,1 @@
+"""NumPy's operators that change shapes, join arrays or edit their parts."""

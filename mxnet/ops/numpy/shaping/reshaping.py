@@ -1,0 +1,284 @@
+"""NumPy's operators that rearrange axes and sizes; a result without axes is a scalar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ....error import InvalidValue, MXNetError, ShapeError
+from ...attributes import Shape
+from ...declare import op
+from ...shapes import UNKNOWN, Shapes, same, unify
+from ...tensor.memory import may_share
+from ...tensor.shaping.reshape_codes import complete_by_size
+from ...tensor.shaping.shape_changing import (
+    _squeezed_axes,
+    _transposed,
+    axis_within,
+    copy_in_shape,
+    permute_directly,
+)
+
+
+@lru_cache(maxsize=4096)
+def reshape_target(shape: Shape, wanted: Shape) -> Shape:
+    """Return the wanted shape with its -1 filled in by the number of elements.
+
+    >>> reshape_target((2, 3), (-1,)), reshape_target((1, 1), ())
+    ((6,), ())
+    """
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"_np_reshape: can only specify one unknown dimension, got {wanted}.")
+    if min(wanted, default=0) < -1:
+        raise ShapeError(f"_np_reshape: the size to infer must be -1, got {wanted}.")
+    if UNKNOWN in shape:
+        return tuple(wanted)
+    total, rest = math.prod(shape), math.prod(n for n in wanted if n != -1)
+    if -1 in wanted and rest and total % rest == 0:
+        return tuple(total // rest if n == -1 else n for n in wanted)
+    if -1 in wanted or rest != total:
+        raise ShapeError(
+            f"_np_reshape: cannot reshape array of size {total} into shape {list(wanted)}."
+        )
+    return tuple(wanted)
+
+
+def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    if ins[0] is None:
+        return ins, outs
+    out = unify(reshape_target(ins[0], attrs["newshape"]), outs[0], "the output")
+    return [complete_by_size(ins[0], out)], [out]
+
+
+@may_share
+@op("_np_reshape", shape=_reshaped)
+def reshape(a: Tensor, *, newshape: Shape, order: str = "C") -> Tensor:
+    """Give the array another shape of as many elements; one size may be -1.
+
+    >>> mx.nd._internal._np_reshape(mx.nd.zeros((2, 6)), newshape=(3, -1)).shape
+    (3, 4)
+    """
+    return a.reshape(reshape_target(tuple(a.shape), newshape))
+
+
+@reshape.fast_path
+def _reshape_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+    return copy_in_shape(attrs["newshape"])
+
+
+def _np_transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    return _transposed(ins, outs, {"axes": attrs["axes"]})
+
+
+@may_share
+@op("_np_transpose", shape=_np_transposed)
+def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
+    """Put the axes into another order; without ``axes`` reverse them.
+
+    Parameters
+    ----------
+    axes
+        The new order of the axes; None reverses them.
+
+    >>> mx.nd._internal._np_transpose(mx.nd.zeros((2, 3, 4)), axes=(0, 2, 1)).shape
+    (2, 4, 3)
+    """
+    if axes and len(set(axes)) < len(axes):
+        raise InvalidValue(f"_np_transpose: repeated axis in axes={axes}.")
+    return a.permute(axes or tuple(range(a.ndim - 1, -1, -1)))
+
+
+transpose.fast_path(permute_directly)
+
+
+@may_share
+@op("_np_squeeze")
+def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
+    """Remove axes of size 1: all, or those given.
+
+    Parameters
+    ----------
+    axis
+        The axes to remove; None removes all of size 1.
+
+    >>> mx.nd._internal._np_squeeze(mx.nd.zeros((1, 2, 1))).shape
+    (2,)
+    """
+    return a.squeeze(_squeezed_axes(a.shape, axis))
+
+
+@squeeze.infer_outputs
+def squeeze_shape(a: Shape | None, *, axis: Shape | None) -> Shape | None:
+    """Leave the axes out."""
+    if a is None or (axis is None and UNKNOWN in a):
+        return None
+    axes = _squeezed_axes(a, axis)
+    return tuple(n for i, n in enumerate(a) if i not in axes)
+
+
+def _moved(ndim: int, source: Shape, destination: Shape) -> list[int]:
+    """Return the order of axes after moving some to other places."""
+    name = "_np_moveaxis"
+    if len(source) != len(destination):
+        raise ShapeError(f"{name}: source={source} and destination={destination} differ in length.")
+    come = [axis_within(a, ndim, name) for a in source]
+    go = [axis_within(a, ndim, name) for a in destination]
+    for which, axes in (("source", come), ("destination", go)):
+        if len(set(axes)) < len(axes):
+            raise ShapeError(f"{name}: repeated axis in `{which}` argument, {tuple(axes)}.")
+    order = [a for a in range(ndim) if a not in come]
+    for place, axis in sorted(zip(go, come, strict=True)):
+        order.insert(place, axis)
+    return order
+
+
+@may_share
+@op("_np_moveaxis")
+def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
+    """Move axes to other places; the rest keep their order.
+
+    Parameters
+    ----------
+    source
+        Where the axes are.
+    destination
+        Where they shall be.
+
+    >>> mx.nd._internal._np_moveaxis(mx.nd.zeros((2, 3, 4)), source=0, destination=-1).shape
+    (3, 4, 2)
+    """
+    return a.permute(_moved(a.ndim, source, destination))
+
+
+@moveaxis.infer_outputs
+def moveaxis_shape(a: Shape | None, *, source: Shape, destination: Shape) -> Shape | None:
+    """Put the sizes into the new order."""
+    return None if a is None else tuple(a[i] for i in _moved(len(a), source, destination))
+
+
+@op("_np_roll", shape=same)
+def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None) -> Tensor:
+    """Move elements along axes, around the end; without an axis through the flattened array.
+
+    Parameters
+    ----------
+    shift
+        How many places to move, for each axis.
+    axis
+        The axes to roll; None rolls the flattened array.
+
+    >>> mx.nd._internal._np_roll(mx.nd.array([1, 2, 3]), shift=1).asnumpy()
+    array([3., 1., 2.], dtype=float32)
+    """
+    if not shift:
+        raise MXNetError("_np_roll: shift must be given, an int or a tuple.")
+    if axis is None:
+        if len(shift) != 1:
+            raise MXNetError(f"_np_roll: shift must be an int without axis, got {shift}.")
+        return torch.roll(data, shift[0]) if data.ndim else data.clone()
+    axes = [axis_within(a, data.ndim, "_np_roll") for a in axis]
+    if len(shift) == 1:
+        shift = shift * len(axes)
+    if len(shift) != len(axes):
+        raise MXNetError(f"_np_roll: shift={shift} and axis={axis} must be of the same size.")
+    return torch.roll(data, shift, axes)
+
+
+@op("_npi_flip", shape=same)
+def flip(data: Tensor, *, axis: Shape) -> Tensor:
+    """Reverse the order of elements along axes.
+
+    Parameters
+    ----------
+    axis
+        The axes to reverse; None reverses all.
+
+    >>> mx.nd._internal._npi_flip(mx.nd.array([1, 2, 3]), axis=0).asnumpy()
+    array([3., 2., 1.], dtype=float32)
+    """
+    axes = [axis_within(a, data.ndim, "_npi_flip") for a in axis] if data.ndim else []
+    return torch.flip(data, axes)
+
+
+def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
+    if axes is None or len(axes) != 2:
+        raise MXNetError(f"_npi_rot90: the length of axes must be 2, got {axes}.")
+    first, second = (axis_within(a, ndim, "_npi_rot90") for a in axes)
+    if first == second:
+        raise MXNetError(f"_npi_rot90: axes have duplicates {list(axes)}.")
+    return first, second
+
+
+@op("_npi_rot90")
+def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
+    """Rotate by 90 degrees ``k`` times, from the first towards the second of two axes.
+
+    Parameters
+    ----------
+    k
+        How many times to rotate by 90 degrees; a negative number rotates the other way.
+    axes
+        The two axes of the plane of rotation.
+
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd._internal._npi_rot90(x, k=1, axes=(0, 1)).asnumpy()
+    array([[2., 4.],
+           [1., 3.]], dtype=float32)
+    """
+    return torch.rot90(data, k, _plane(data.ndim, axes))
+
+
+@rot90.infer_outputs
+def rot90_shape(data: Shape | None, *, k: int, axes: Shape | None) -> Shape | None:
+    """Exchange two sizes if the number of turns is odd."""
+    if data is None:
+        return None
+    first, second = _plane(len(data), axes)
+    sizes = list(data)
+    if k % 2:
+        sizes[first], sizes[second] = sizes[second], sizes[first]
+    return tuple(sizes)
+
+
+@op("_npi_broadcast_to")
+def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
+    """Repeat an array along new axes and those of size 1.
+
+    Parameters
+    ----------
+    array
+        The input array.
+
+    >>> mx.nd._internal._npi_broadcast_to(mx.nd.array([1, 2]), shape=(2, 2)).asnumpy()
+    array([[1., 2.],
+           [1., 2.]], dtype=float32)
+    """
+    broadcast_to_shape(tuple(array.shape), shape=shape)
+    return array.expand(shape).clone()
+
+
+@broadcast_to.infer_outputs
+def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
+    """The attribute, if the array fits into it."""
+    given = array or ()
+    fits = len(given) <= len(shape)
+    for size, wanted in zip(reversed(given), reversed(shape), strict=False):
+        fits = fits and (size in (wanted, 1) or size == UNKNOWN)
+    if not fits:
+        raise ShapeError(f"_npi_broadcast_to: {list(given)} is not broadcastable to {list(shape)}.")
+    return shape
+
+
+@op("_np_copy", shape=same)
+def copy(a: Tensor) -> Tensor:
+    """Return a copy.
+
+    >>> mx.nd._internal._np_copy(mx.nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+    return a.clone()

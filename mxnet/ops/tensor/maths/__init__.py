@@ -1,0 +1,1 @@
+"""Arithmetic, comparisons, functions of each element, products and reductions."""

@@ -1,0 +1,1 @@
+"""Operators that pick, place and sort elements."""

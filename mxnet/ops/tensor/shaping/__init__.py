@@ -1,0 +1,1 @@
+"""Operators that change shapes, join arrays or take them apart."""

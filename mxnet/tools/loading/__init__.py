@@ -1,0 +1,1 @@
+"""What commands load: models, their inputs, and facts about files."""
