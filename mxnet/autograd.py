@@ -16,11 +16,19 @@ from typing import Any
 
 import torch
 
+from . import env
 from .base import string_types
 from .error import MXNetError
-from .imperative.gradient import attach, differentiate, gradient_array, run_backward
+from .imperative.gradient import (
+    attach,
+    differentiate,
+    gradient_array,
+    graph_member,
+    run_backward,
+)
 from .imperative.handle import current, plain, wrap, wrap_plain
 from .imperative.state import Session, backward_mode, state
+from .imperative.tracing import OperatorTrace, traced_entry
 from .ndarray import NDArray
 from .ops.interpreters import active
 
@@ -38,6 +46,7 @@ __all__ = [
     "set_recording",
     "set_training",
     "string_types",
+    "trace_operators",
     "train_mode",
 ]
 
@@ -309,22 +318,40 @@ def grad(
     return [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
 
 
+def trace_operators() -> OperatorTrace:
+    """Return a scope in which recordings keep their operators, for `get_symbol`.
+
+    It costs time and memory, so recordings do not do so by themselves, unless the environment
+    variable ``MXNET_AUTOGRAD_TRACE`` is set when the package is imported.
+    """
+    return OperatorTrace()
+
+
 def get_symbol(x: NDArray) -> Any:
     """Return the recorded computation of an array as a Symbol.
 
     Parameters
     ----------
     x
-        The array.
+        An array that was made inside `record()` and `trace_operators()`.
 
-    >>> mx.autograd.get_symbol(mx.nd.ones(1))
-    Traceback (most recent call last):
-    mxnet.error.MXNetError: autograd.get_symbol: a recorded eager computation ...
+    >>> x = mx.nd.array([2.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.trace_operators(), mx.autograd.record():
+    ...     y = mx.nd.exp(x) * x
+    >>> symbol = mx.autograd.get_symbol(y)
+    >>> symbol.list_arguments(), symbol.get_internals().list_outputs()
+    (['var0'], ['var0', 'node_0_output', 'node_1_output'])
     """
-    raise MXNetError(
-        "autograd.get_symbol: a recorded eager computation keeps torch's graph, which has no "
-        "operator names. Trace the function with symbols instead: call it on mx.sym.var('x')."
-    )
+    from .symbol import Symbol  # lazy import: symbols are a sibling of this module
+
+    tensor = graph_member(x)
+    if tensor is None:
+        raise MXNetError(
+            "autograd.get_symbol: NDArray is not part of a computation graph. Did you forget to "
+            "turn on recording?"
+        )
+    return Symbol([traced_entry(tensor)])
 
 
 class _Bridge(torch.autograd.Function):
@@ -398,3 +425,7 @@ class Function:
     def backward(self, *output_grads: Any) -> Any:
         """Compute the gradients of the inputs from those of the outputs; define this."""
         raise NotImplementedError(f"{type(self).__name__} must define backward(self, *grads)")
+
+
+if env.get("MXNET_AUTOGRAD_TRACE"):
+    trace_operators().__enter__()

@@ -341,13 +341,6 @@ def test_function_with_wrong_number_of_gradients_is_explained():
         a.backward()
 
 
-def test_get_symbol_says_what_to_do():
-    with pytest.raises(mx.MXNetError, match=r"mx\.sym\.var"):
-        autograd.get_symbol(leaf([1.0]))
-
-
-@pytest.mark.parametrize("recorded", [True, False])
-@pytest.mark.parametrize("asked", [True, False])
 def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
     seen = []
 

@@ -310,7 +310,9 @@ def _attributes(row: dict, name: str) -> dict[str, str]:
 def _stored(attributes: dict[str, str]) -> dict[str, str]:
     if HIDDEN_KEYS.isdisjoint(attributes):
         return attributes
-    return {stored_key(k): v for k, v in attributes.items()}
+    stored = {k: v for k, v in attributes.items() if k not in HIDDEN_KEYS}
+    # Where both spellings are there, the bare one counts, as in MXNet.
+    return stored | {stored_key(k): v for k, v in attributes.items() if k in HIDDEN_KEYS}
 
 
 def _divided(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
