@@ -48,9 +48,12 @@ def hide_internal_frames(error: BaseException) -> None:
     if env.get("MXNET_FULL_TRACEBACK"):
         return
     is_own = isinstance(error, MXNetError)
+    is_raised_here = is_own or _is_raised_here(error)
     error.__traceback__ = _without_internal(error.__traceback__, keep_last=not is_own)
     cause = error.__cause__ or error.__context__
-    if is_own and cause is not None and _without_internal(cause.__traceback__, False) is None:
+    if not is_raised_here or cause is None:
+        return
+    if _without_internal(cause.__traceback__, keep_last=False) is None:
         error.__cause__ = None
         error.__suppress_context__ = True
 
@@ -68,14 +71,19 @@ def _without_internal(trace: TracebackType | None, keep_last: bool) -> Traceback
     return shown
 
 
-def _comes_from_here(error: BaseException | None) -> bool:
-    """Return whether MXNext raised an error, in a call by the user and not by itself."""
-    trace = error.__traceback__ if error is not None else None
-    if _without_internal(trace, keep_last=False) is None:
-        return False
+def _is_raised_here(error: BaseException) -> bool:
+    """Return whether the last frame of an error is one of MXNext or torch."""
+    trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return isinstance(error, MXNetError) or (trace is not None and is_internal(trace))
+    return trace is not None and is_internal(trace)
+
+
+def _comes_from_here(error: BaseException) -> bool:
+    """Return whether MXNext raised an error, in a call by the user and not by itself."""
+    if _without_internal(error.__traceback__, keep_last=False) is None:
+        return False
+    return isinstance(error, MXNetError) or _is_raised_here(error)
 
 
 def install() -> None:
