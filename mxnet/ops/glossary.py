@@ -80,6 +80,10 @@ COMMON = {
 }
 
 _QUANTIZED = {
+    "lhs_min": "Smallest number that `lhs` represents.",
+    "lhs_max": "Largest number that `lhs` represents.",
+    "rhs_min": "Smallest number that `rhs` represents.",
+    "rhs_max": "Largest number that `rhs` represents.",
     "min_data": "Smallest number that the 8-bit data represents.",
     "max_data": "Largest number that the 8-bit data represents.",
     "min_weight": "Smallest number that the 8-bit weight represents.",
@@ -95,6 +99,7 @@ _QUANTIZED = {
 _INT8 = {
     "step": "Real number that one step of the result stands for.",
     "zero": "Integer that stands for 0, as 128 in signed arrays.",
+    "end": "Largest number that the array represents.",
     "steps": "Real number that one step of each array stands for.",
     "zeros": "Integer that stands for 0 in each array.",
     "data_step": "Real number that one step of data stands for.",

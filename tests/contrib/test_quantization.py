@@ -107,8 +107,20 @@ def test_entropy_calibration_finds_the_threshold_of_mxnet_1_9_1():
     *_, data = small_model()
     collector = quant.LayerHistogramCollector(include_layer=["data"])
     for batch in (data[:2], data[2:]):
-        collector.collect("data", "", mx.nd.array(batch))
+        collector.collect("data", mx.nd.array(batch))
     assert collector.post_collect()["data"] == pytest.approx((-0.998571, 0.998571), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"), [("int8", (-5.853945, 5.853945)), ("auto", (0, 5.351152))]
+)
+def test_thresholds_of_positive_outputs_are_those_of_mxnet_1_9_1(dtype, wanted):
+    data = abs(RNG(0).normal(size=(4, 500))).astype("float32")
+    options = {"include_layer": ["x"], "quantized_dtype": dtype}
+    collector = quant.LayerHistogramCollector(1501, **options)
+    for batch in (data, 2 * data[:2]):
+        collector.collect("x", mx.nd.array(batch))
+    assert collector.post_collect()["x"] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_an_outlier_does_not_stretch_the_entropy_threshold():
@@ -290,13 +302,20 @@ def test_layers_whose_names_match_are_excluded(net):
     assert "digits_dense0_weight" in small.collect_params()
 
 
-def test_a_collector_of_ones_own_sets_the_ranges(net):
-    class Twice(quant.LayerOutputCollector):
-        def collect(self, name, op_name, arr):
-            self.min_max_dict[name] = -2.0, 2.0
+class Twice(quant.LayerOutputCollector):
+    def collect(self, name, arr):
+        self.min_max_dict[name] = -2.0, 2.0
 
+
+class TwiceForMXNet2(quant.LayerOutputCollector):
+    def collect(self, name, op_name, arr):
+        self.min_max_dict[name] = -2.0, 2.0
+
+
+@pytest.mark.parametrize("own", [Twice, TwiceForMXNet2])
+def test_a_collector_of_ones_own_sets_the_ranges(net, own):
     images = mx.nd.array(digits()[0][:20])
     options = {"calib_data": [images], "calib_mode": "naive"}
-    small = quant.quantize_net_v2(net, LayerOutputCollector=Twice, **options)
+    small = quant.quantize_net_v2(net, LayerOutputCollector=own, **options)
     _, graph = small._cached_graph
     assert attributes_of(graph, "data_quantize")["max_calib_range"] == "2"

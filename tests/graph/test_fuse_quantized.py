@@ -50,6 +50,19 @@ def test_fused_nodes_compute_what_single_ones_compute(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["none", "naive"])
+def test_arrays_are_joined_in_8_bits(mode):
+    x = mx.sym.var("data")
+    left = mx.sym.relu(mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="left"))
+    right = mx.sym.Convolution(x, kernel=(1, 1), num_filter=2, name="right")
+    joined = mx.sym.concat(left, right, dim=1, name="joined")
+    out = mx.sym.Convolution(joined, kernel=(1, 1), num_filter=3, name="out")
+    net, data, wanted = quantized_block(out, mode)
+    shown = str(net.compiled(data))
+    assert ("_fused_int8_concat" if mode == "naive" else "_contrib_quantized_concat") in shown
+    np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
+
+
+@pytest.mark.parametrize("mode", ["none", "naive"])
 def test_a_sum_does_not_change_what_is_read_later(mode):
     """The block's input is added, and read once more afterwards."""
     x = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=4, name="first")

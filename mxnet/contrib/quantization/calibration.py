@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...ndarray import NDArray
+from ...ops.quantization.calibration import least_divergence
 
 Histogram = tuple[np.ndarray, np.ndarray, float, float, float]
 Ranges = dict[str, tuple[float, float]]
 QUANTIZED_BINS = 255
-SMALLEST = 1e-4  # what an empty bin gets, so that divergences stay finite
 
 
 class LayerOutputCollector:
@@ -38,9 +38,9 @@ class LayerOutputCollector:
         self.logger = logger
         self.min_max_dict: Ranges = {}
 
-    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+    def collect(self, name: str, arr: NDArray) -> None:
         """Look at one output of one batch."""
-        raise NotImplementedError(f"{type(self).__name__} must define collect(name, op_name, arr)")
+        raise NotImplementedError(f"{type(self).__name__} must define collect(name, arr)")
 
     def post_collect(self) -> Ranges:
         """Return the range of every output, after all batches."""
@@ -64,7 +64,7 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
         Where to log; by default nowhere.
 
     >>> collector = mx.contrib.quantization.LayerOutputMinMaxCollector("int8")
-    >>> collector.collect("fc_output", "FullyConnected", mx.nd.array([-1, 3]))
+    >>> collector.collect("fc_output", mx.nd.array([-1, 3]))
     >>> collector.min_max_dict
     {'fc_output': (-1.0, 3.0)}
     """
@@ -78,7 +78,7 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
         super().__init__(include_layer, logger)
         self.quantized_dtype = quantized_dtype
 
-    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+    def collect(self, name: str, arr: NDArray) -> None:
         """Widen the range of an output by those of a batch."""
         if not self.includes(name):
             return
@@ -93,6 +93,9 @@ class LayerOutputMinMaxCollector(LayerOutputCollector):
 class LayerHistogramCollector(LayerOutputCollector):
     """Keep a histogram of each output, and choose thresholds of least divergence.
 
+    Outputs that are never negative have a range from 0 and twice as many steps, unless
+    `quantized_dtype` is ``"int8"``.
+
     Parameters
     ----------
     num_bins
@@ -101,9 +104,11 @@ class LayerHistogramCollector(LayerOutputCollector):
         Names of the outputs to collect; by default all.
     logger
         Where to log; by default nowhere.
+    quantized_dtype
+        ``'int8'``, ``'uint8'`` or ``'auto'``.
 
     >>> collector = mx.contrib.quantization.LayerHistogramCollector(num_bins=101)
-    >>> collector.collect("fc_output", "FullyConnected", mx.nd.array([-1, 3]))
+    >>> collector.collect("fc_output", mx.nd.array([-1, 3]))
     """
 
     def __init__(
@@ -111,12 +116,14 @@ class LayerHistogramCollector(LayerOutputCollector):
         num_bins: int = 8001,
         include_layer: Collection[str] | None = None,
         logger: Any = None,
+        quantized_dtype: str = "auto",
     ) -> None:
         super().__init__(include_layer, logger)
         self.num_bins = num_bins
+        self.quantized_dtype = quantized_dtype
         self.hist_dict: dict[str, Histogram] = {}
 
-    def collect(self, name: str, op_name: str, arr: NDArray) -> None:
+    def collect(self, name: str, arr: NDArray) -> None:
         """Add a batch to the histogram of an output."""
         if not self.includes(name):
             return
@@ -131,12 +138,11 @@ class LayerHistogramCollector(LayerOutputCollector):
         self.hist_dict[name] = hist, edges, low, high, limit
 
     def post_collect(self) -> Ranges:
-        """Return the thresholds; outputs that are never negative have a range from 0."""
-        for name, (hist, edges, low, _, _) in self.hist_dict.items():
-            threshold = find_threshold(hist, edges)
-            self.min_max_dict[name] = (0.0 if low >= 0 else -threshold), threshold
+        """Return the thresholds of all outputs."""
+        for name, hist in self.hist_dict.items():
+            self.min_max_dict[name] = _threshold_range(hist, self.quantized_dtype, QUANTIZED_BINS)
             if self.logger is not None:
-                self.logger.log(logging.DEBUG, f"layer={name}, threshold={threshold:f}")
+                self.logger.log(logging.DEBUG, f"layer={name}, range={self.min_max_dict[name]}")
         return self.min_max_dict
 
 
@@ -180,6 +186,8 @@ def find_threshold(
 ) -> float:
     """Return the threshold whose clipped, quantized distribution diverges least from the histogram.
 
+    `mx.nd.contrib.calibrate_entropy` gives the divergence as well.
+
     Parameters
     ----------
     hist
@@ -193,52 +201,32 @@ def find_threshold(
     >>> 0.9 < mx.contrib.quantization.find_threshold(hist, edges) <= 1
     True
     """
-    hist = hist.astype(np.float64)
-    zero = len(hist) // 2
-    half = quantized_bins // 2
-    if zero <= half:
-        return float(edges[-1])
-    sums = np.concatenate([[0.0], np.cumsum(hist)])
-    best, threshold = np.inf, float(edges[-1])
-    for reach in range(half, zero + 1):
-        start, stop = zero - reach, zero + reach + 1
-        divergence = _divergence(hist, sums, start, min(stop, len(hist)), quantized_bins)
-        if divergence < best:
-            best, threshold = divergence, float(edges[min(stop, len(hist))])
-    return threshold
+    return least_divergence(hist, edges, quantized_bins)[0]
 
 
-def _divergence(
-    hist: np.ndarray, sums: np.ndarray, start: int, stop: int, quantized_bins: int
-) -> float:
-    """Return the Kullback-Leibler divergence of the quantized from the clipped distribution."""
-    inside = hist[start:stop]
-    clipped = inside.copy()
-    clipped[0] += sums[start]
-    clipped[-1] += sums[-1] - sums[stop]
-    merged = len(inside) // quantized_bins
-    firsts = np.arange(quantized_bins) * merged
-    counts = np.add.reduceat(inside, firsts)
-    filled = np.add.reduceat((clipped != 0).astype(np.float64), firsts)
-    sizes = np.diff(np.append(firsts, len(inside)))
-    share = np.divide(counts, filled, out=np.zeros_like(counts), where=filled > 0)
-    quantized = np.repeat(share, sizes)
-    quantized[clipped == 0] = 0
-    p, q = _smoothed(clipped), _smoothed(quantized)
-    if p is None or q is None:
-        return np.inf
-    p, q = p / p.sum(), q / q.sum()
-    seen = p > 0
-    return float(np.sum(p[seen] * np.log(p[seen] / q[seen])))
+def _get_optimal_threshold(
+    hist_data: Histogram, quantized_dtype: str, num_quantized_bins: int = QUANTIZED_BINS
+) -> tuple[float, float, float, float]:
+    """Return the ends of the data, the best threshold and its divergence."""
+    hist, edges, low, high, _ = hist_data
+    if low >= 0 and quantized_dtype in ("auto", "uint8"):
+        num_quantized_bins = 2 * num_quantized_bins + 1  # negative steps are free
+    return low, high, *least_divergence(hist, np.asarray(edges), num_quantized_bins)
 
 
-def _smoothed(counts: np.ndarray) -> np.ndarray | None:
-    """Give empty bins a little of the others; None if there is nothing to take."""
-    empty = counts == 0
-    n_empty, n_filled = int(empty.sum()), int((~empty).sum())
-    if not n_filled:
-        return None
-    taken = SMALLEST * n_empty / n_filled
-    if taken >= 1.0:
-        return None
-    return np.where(empty, SMALLEST, counts - taken)
+def _get_optimal_thresholds(
+    hist_dict: dict[str, Histogram],
+    quantized_dtype: str,
+    num_quantized_bins: int = QUANTIZED_BINS,
+    logger: Any = None,
+) -> Ranges:
+    """Return the calibrated range of each output."""
+    return {
+        name: _threshold_range(hist, quantized_dtype, num_quantized_bins)
+        for name, hist in hist_dict.items()
+    }
+
+
+def _threshold_range(hist: Histogram, dtype: str, bins: int) -> tuple[float, float]:
+    low, _, threshold, _ = _get_optimal_threshold(hist, dtype, bins)
+    return (0.0 if low >= 0 and dtype != "int8" else -threshold), threshold

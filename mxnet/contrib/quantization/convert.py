@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import inspect
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -444,7 +445,7 @@ def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any
         return None
     if mode == "naive":
         return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
-    return LayerHistogramCollector(include_layer=include, logger=logger)
+    return LayerHistogramCollector(include_layer=include, logger=logger, quantized_dtype=dtype)
 
 
 def _calibrate(sym: Symbol, ranges: Ranges) -> Symbol:
@@ -472,7 +473,7 @@ def _collect(
 
     def observe(name: str, op_name: str, array: NDArray) -> None:
         if name in collector.include_layer:
-            collector.collect(name, op_name, array)
+            _show(collector, name, op_name, array)
 
     model._register_op_hook(observe)
     names, seen = model._sym.list_inputs(), 0
@@ -499,6 +500,16 @@ def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
     made = symbol.Group(wanted)
     used = {entry.node for node in made._graph.nodes for entry in node.inputs}
     return symbol.Group([head for head in wanted if head._heads[0].node not in used])
+
+
+def _show(collector: Collector, name: str, op_name: str, array: NDArray) -> None:
+    """Give an output to a collector; those written for MXNet 2 take an operator's name as well."""
+    try:
+        inspect.signature(collector.collect).bind(name, array)
+    except TypeError:
+        collector.collect(name, op_name, array)
+    else:
+        collector.collect(name, array)
 
 
 def _batches(data: Any) -> Iterator[list[NDArray]]:

@@ -11,14 +11,16 @@ calibrated stays as it is, and gets its inputs with their ranges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...ops.attributes import to_string
 from ...ops.declare import Op
 from ...ops.fused.int8.arrays import (
     SIGNED_ZERO,
     int8_add,
+    int8_concat,
     int8_dequantize,
     int8_pooling,
     int8_quantize,
@@ -27,8 +29,8 @@ from ...ops.fused.int8.arrays import (
 )
 from ...ops.fused.int8.layers import int8_convolution, int8_dense
 from ...ops.quantization.conversions import (
-    DTYPES,
-    LAYER_STEPS,
+    HALF_STEPS,
+    STEPS,
     _chosen,
     dequantize,
     quantize_v2,
@@ -40,6 +42,7 @@ from ...ops.quantization.elementwise import (
     quantized_flatten,
     quantized_pooling,
 )
+from ...ops.quantization.joining import quantized_concat
 from ...ops.quantization.layers import quantized_conv, quantized_fully_connected
 from ...ops.tensor.shaping.shape_changing import flatten
 from ..node import Entry, Node
@@ -59,6 +62,7 @@ class Packed(NamedTuple):
     entry: Entry
     step: float
     zero: int
+    end: float
     layer: Node | None = None
 
     @property
@@ -67,8 +71,16 @@ class Packed(NamedTuple):
         return "int8" if self.zero else "uint8"
 
 
-def calibrated_step(attrs: dict[str, Any]) -> tuple[float, int] | None:
-    """Return step and zero of a node with a calibrated range."""
+class Scale(NamedTuple):
+    """How real numbers become integers: a calibrated range and its steps."""
+
+    step: float
+    zero: int
+    end: float
+
+
+def calibrated_scale(attrs: dict[str, Any], steps: Mapping[str, float]) -> Scale | None:
+    """Return the scale of a node with a calibrated range."""
     low, high = attrs["min_calib_range"], attrs["max_calib_range"]
     if low is None or high is None:
         return None
@@ -76,7 +88,7 @@ def calibrated_step(attrs: dict[str, Any]) -> tuple[float, int] | None:
     if not 0 < end < float("inf"):
         return None
     kind = _chosen(attrs["out_type"], low)
-    return end / LAYER_STEPS[DTYPES[kind]], SIGNED_ZERO if kind == "int8" else 0
+    return Scale(end / steps[kind], SIGNED_ZERO if kind == "int8" else 0, end)
 
 
 class _Lowering:
@@ -133,7 +145,7 @@ class _Lowering:
         key = (entry.node, entry.index)
         if key not in self.entries and entry.node in self.packed:
             value = self.packed[entry.node]
-            attrs = {"step": value.step, "zero": value.zero, "out_type": value.out_type}
+            attrs = {"end": value.end, "zero": value.zero, "out_type": value.out_type}
             name = f"{entry.node.name}_with_range"
             made = self.make(int8_with_range, name, {"data": value.entry}, attrs, entry.node)
             for i in range(3):
@@ -161,25 +173,24 @@ class _Lowering:
     # -- rules --------------------------------------------------------------------------------
 
     def quantize(self, node: Node) -> Packed | None:
-        found = calibrated_step(node.typed)
+        found = calibrated_scale(node.typed, HALF_STEPS)
         if found is None:
             return None
-        step, zero = found
-        attrs = {"step": step, "zero": zero}
+        attrs = {"step": found.step, "zero": found.zero}
         inputs = {"data": self.moved(node.inputs[0])}
-        return Packed(self.make(int8_quantize, node.name, inputs, attrs, node), step, zero)
+        return Packed(self.make(int8_quantize, node.name, inputs, attrs, node), *found)
 
     def requantize(self, node: Node) -> Packed | None:
-        found, maker = calibrated_step(node.typed), node.inputs[0].node
+        found, maker = calibrated_scale(node.typed, STEPS), node.inputs[0].node
         if found is None or any(e.node is not maker for e in node.inputs):
             return None
         if maker.op not in (*LAYERS, quantized_elemwise_add) or not self.is_alone(maker):
             return None
         if maker.op is quantized_elemwise_add:
-            return self.add(node, maker, *found)
-        return self.layer(node, maker, *found)
+            return self.add(node, maker, found)
+        return self.layer(node, maker, found)
 
-    def layer(self, node: Node, maker: Node, step: float, zero: int) -> Packed | None:
+    def layer(self, node: Node, maker: Node, scale: Scale) -> Packed | None:
         data = self.value_of(maker)
         if data is None or maker.typed.get("layout") not in NORMALIZED_ORDERS:
             return None
@@ -189,31 +200,31 @@ class _Lowering:
             **maker.typed,
             "data_step": data.step,
             "data_zero": data.zero,
-            "out_step": step,
-            "out_zero": zero,
+            "out_step": scale.step,
+            "out_zero": scale.zero,
         }
         made = self.make(LAYERS[maker.operator], node.name, inputs, attrs, node)
-        return Packed(made, step, zero, made.node if self.is_alone(node) else None)
+        return Packed(made, *scale, made.node if self.is_alone(node) else None)
 
-    def add(self, node: Node, maker: Node, step: float, zero: int) -> Packed | None:
+    def add(self, node: Node, maker: Node, scale: Scale) -> Packed | None:
         lhs, rhs = (self.packed.get(e.node) for e in maker.inputs[:2])
         if lhs is None or rhs is None:
             return None
         for value, other, entry in ((lhs, rhs, maker.inputs[1]), (rhs, lhs, maker.inputs[0])):
             if value.layer is not None and self.can_add(value, value.layer):
-                made = self.add_to_layer(node, value.layer, other, step, zero)
+                made = self.add_to_layer(node, value.layer, other, scale)
                 made.node.set_attribute("owns_other", str(self.is_last_reader(maker, entry.node)))
-                return Packed(made, step, zero)
+                return Packed(made, *scale)
         attrs = {
             "lhs_step": lhs.step,
             "lhs_zero": lhs.zero,
-            "step": step,
+            "step": scale.step,
             "rhs_step": rhs.step,
             "rhs_zero": rhs.zero,
-            "zero": zero,
+            "zero": scale.zero,
         }
         inputs = {"lhs": lhs.entry, "rhs": rhs.entry}
-        return Packed(self.make(int8_add, node.name, inputs, attrs, node), step, zero)
+        return Packed(self.make(int8_add, node.name, inputs, attrs, node), *scale)
 
     @staticmethod
     def can_add(value: Packed, layer: Node) -> bool:
@@ -225,14 +236,14 @@ class _Lowering:
             and not layer.typed["relu"]
         )
 
-    def add_to_layer(self, node: Node, layer: Node, other: Packed, step: float, zero: int) -> Entry:
+    def add_to_layer(self, node: Node, layer: Node, other: Packed, scale: Scale) -> Entry:
         attrs = {
             **layer.typed,
             "adds": True,
             "other_step": other.step,
             "other_zero": other.zero,
-            "out_step": step,
-            "out_zero": zero,
+            "out_step": scale.step,
+            "out_zero": scale.zero,
         }
         inputs = {**named_inputs(layer), "other": other.entry}
         return self.make(int8_convolution, node.name, inputs, attrs, node)
@@ -279,7 +290,7 @@ class _Lowering:
         if value.zero == 0:
             return value._replace(layer=None)
         made = self.make(int8_relu, node.name, {"data": value.entry}, {"zero": value.zero}, node)
-        return Packed(made, value.step, value.zero)
+        return Packed(made, value.step, value.zero, value.end)
 
     def pool(self, node: Node) -> Packed | None:
         value = self.value_of(node)
@@ -289,14 +300,37 @@ class _Lowering:
             return None
         attrs = {**node.typed, "zero": value.zero}
         made = self.make(int8_pooling, node.name, {"data": value.entry}, attrs, node)
-        return Packed(made, value.step, value.zero)
+        return Packed(made, value.step, value.zero, value.end)
 
     def flatten(self, node: Node) -> Packed | None:
         value = self.value_of(node)
         if value is None:
             return None
         made = self.make(flatten, node.name, {"data": value.entry}, {}, node)
-        return Packed(made, value.step, value.zero)
+        return Packed(made, value.step, value.zero, value.end)
+
+    def join(self, node: Node) -> Packed | None:
+        count = node.typed["num_args"]
+        found = [self.packed.get(e.node) for e in node.inputs[:count]]
+        values = [v for v in found if v is not None]
+        if len(values) < count:
+            return None
+        end = max(v.end for v in values)
+        kind = "int8" if any(v.zero for v in values) else "uint8"
+        scale = Scale(end / STEPS[kind], SIGNED_ZERO if kind == "int8" else 0, end)
+        attrs = {
+            "dim": node.typed["dim"],
+            "steps": tuple(v.step for v in values),
+            "zeros": tuple(v.zero for v in values),
+            "step": scale.step,
+            "zero": scale.zero,
+        }
+        given = {key: to_string(value) for key, value in attrs.items()}
+        made = Node(int8_concat, node.name, {**given, "num_args": str(count)})
+        made.inputs = [v.entry for v in values]
+        made.source, made.extra = node.source, node.extra
+        self.anchors[made] = node
+        return Packed(Entry(made), *scale)
 
 
 RULES: dict[Op, Callable[[_Lowering, Node], Packed | Entry | None]] = {
@@ -306,6 +340,7 @@ RULES: dict[Op, Callable[[_Lowering, Node], Packed | Entry | None]] = {
     quantized_act: _Lowering.activate,
     quantized_pooling: _Lowering.pool,
     quantized_flatten: _Lowering.flatten,
+    quantized_concat: _Lowering.join,
 }
 
 

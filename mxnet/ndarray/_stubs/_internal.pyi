@@ -206,7 +206,7 @@ def _fused_int8_quantize(data: NDArray | None = None, step: float | None = ..., 
 def _fused_int8_relu(data: NDArray | None = None, zero: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Replace negative numbers by zero."""
 
-def _fused_int8_with_range(data: NDArray | None = None, step: float | None = ..., zero: int | None = ..., out_type: str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+def _fused_int8_with_range(data: NDArray | None = None, end: float | None = ..., zero: int | None = ..., out_type: str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Return an 8-bit array as MXNet's operators take it: int8 or uint8, and its range."""
 
 def _fused_self_attention(queries_keys_values: NDArray | None = None, heads: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mxnet.ndarray.ndarray import NDArray
 
 
-__all__ = ['AdaptiveAvgPooling2D', 'BatchNormWithReLU', 'BilinearResize2D', 'CTCLoss', 'DeformableConvolution', 'DeformablePSROIPooling', 'ModulatedDeformableConvolution', 'MultiBoxDetection', 'MultiBoxPrior', 'MultiBoxTarget', 'MultiProposal', 'PSROIPooling', 'Proposal', 'ROIAlign', 'RROIAlign', 'SparseEmbedding', 'SyncBatchNorm', 'adamw_update', 'allclose', 'arange_like', 'bipartite_matching', 'boolean_mask', 'box_decode', 'box_encode', 'box_iou', 'box_nms', 'box_non_maximum_suppression', 'count_sketch', 'ctc_loss', 'dequantize', 'div_sqrt_dim', 'fft', 'getnnz', 'gradientmultiplier', 'group_adagrad_update', 'hawkesll', 'ifft', 'index_array', 'index_copy', 'interleaved_matmul_encdec_qk', 'interleaved_matmul_encdec_valatt', 'interleaved_matmul_selfatt_qk', 'interleaved_matmul_selfatt_valatt', 'mp_adamw_update', 'multi_adamw_update', 'multi_lamb_update', 'multi_mp_adamw_update', 'multi_mp_lamb_update', 'quadratic', 'quantize', 'quantize_v2', 'quantized_act', 'quantized_conv', 'quantized_elemwise_add', 'quantized_flatten', 'quantized_fully_connected', 'quantized_pooling', 'requantize', 'round_ste', 'sign_ste']
+__all__ = ['AdaptiveAvgPooling2D', 'BatchNormWithReLU', 'BilinearResize2D', 'CTCLoss', 'DeformableConvolution', 'DeformablePSROIPooling', 'ModulatedDeformableConvolution', 'MultiBoxDetection', 'MultiBoxPrior', 'MultiBoxTarget', 'MultiProposal', 'PSROIPooling', 'Proposal', 'ROIAlign', 'RROIAlign', 'SparseEmbedding', 'SyncBatchNorm', 'adamw_update', 'allclose', 'arange_like', 'bipartite_matching', 'boolean_mask', 'box_decode', 'box_encode', 'box_iou', 'box_nms', 'box_non_maximum_suppression', 'calibrate_entropy', 'count_sketch', 'ctc_loss', 'dequantize', 'div_sqrt_dim', 'fft', 'getnnz', 'gradientmultiplier', 'group_adagrad_update', 'hawkesll', 'ifft', 'index_array', 'index_copy', 'interleaved_matmul_encdec_qk', 'interleaved_matmul_encdec_valatt', 'interleaved_matmul_selfatt_qk', 'interleaved_matmul_selfatt_valatt', 'mp_adamw_update', 'multi_adamw_update', 'multi_lamb_update', 'multi_mp_adamw_update', 'multi_mp_lamb_update', 'quadratic', 'quantize', 'quantize_asym', 'quantize_v2', 'quantized_act', 'quantized_batch_norm', 'quantized_concat', 'quantized_conv', 'quantized_elemwise_add', 'quantized_elemwise_mul', 'quantized_embedding', 'quantized_flatten', 'quantized_fully_connected', 'quantized_pooling', 'requantize', 'round_ste', 'sign_ste']
 
 def AdaptiveAvgPooling2D(data: NDArray | None = None, output_size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Average over as many even windows as the output has places; one by default."""
@@ -89,6 +89,9 @@ def box_nms(data: NDArray | None = None, overlap_thresh: float = ..., valid_thre
 def box_non_maximum_suppression(data: NDArray | None = None, overlap_thresh: float = ..., valid_thresh: float = ..., topk: int = ..., coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ..., force_suppress: bool = ..., in_format: Literal['center', 'corner'] | str = ..., out_format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Keep the best-scored of boxes that overlap; survivors come first, by score, then -1 rows."""
 
+def calibrate_entropy(hist: NDArray | None = None, hist_edges: NDArray | None = None, num_quantized_bins: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Return the threshold whose clipped, quantized distribution diverges least from a histogram."""
+
 def count_sketch(data: NDArray | None = None, h: NDArray | None = None, s: NDArray | None = None, out_dim: int | None = ..., processing_batch_size: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Project features: feature i is added, with sign ``s[i]``, to place ``h[i]``."""
 
@@ -158,17 +161,32 @@ def quadratic(data: NDArray | None = None, a: float = ..., b: float = ..., c: fl
 def quantize(data: NDArray | None = None, min_range: NDArray | None = None, max_range: NDArray | None = None, out_type: Literal['int8', 'uint8'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Quantize to 8 bits within a given range; also return the range that the result represents."""
 
+def quantize_asym(data: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Quantize to ``data * scale + shift`` in 0 to 255, the ends of the range."""
+
 def quantize_v2(data: NDArray | None = None, out_type: Literal['auto', 'int8', 'uint8'] | str = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Quantize to 8 bits within a calibrated range, or else the range of the data itself."""
 
 def quantized_act(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Apply ``relu`` to an 8-bit array; the range stays."""
 
+def quantized_batch_norm(data: NDArray | None = None, gamma: NDArray | None = None, beta: NDArray | None = None, moving_mean: NDArray | None = None, moving_var: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Normalize 8-bit images by the moving statistics, to a calibrated range."""
+
+def quantized_concat(*data: NDArray | Sequence[NDArray], num_args: int | None = ..., dim: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Join 8-bit arrays; the result has the range that holds all of them."""
+
 def quantized_conv(data: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, min_bias: NDArray | None = None, max_bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits."""
 
 def quantized_elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, lhs_min: NDArray | None = None, lhs_max: NDArray | None = None, rhs_min: NDArray | None = None, rhs_max: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Add 8-bit arrays; the sum has 32 bits and a range that holds both."""
+    """Add 8-bit arrays; the sum has 32 bits and a range that holds both, or 8 calibrated ones."""
+
+def quantized_elemwise_mul(lhs: NDArray | None = None, rhs: NDArray | None = None, lhs_min: NDArray | None = None, lhs_max: NDArray | None = None, rhs_min: NDArray | None = None, rhs_max: NDArray | None = None, min_calib_range: float | None = ..., max_calib_range: float | None = ..., enable_float_output: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
+    """Multiply 8-bit arrays; the product has 32 bits, 8 calibrated ones, or is float32."""
+
+def quantized_embedding(data: NDArray | None = None, weight: NDArray | None = None, min_weight: NDArray | None = None, max_weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
+    """Look up a row of 8-bit weights for each index; the range stays."""
 
 def quantized_flatten(data: NDArray | None = None, min_data: NDArray | None = None, max_data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Make all axes but the first one; the range stays."""

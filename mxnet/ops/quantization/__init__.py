@@ -1,5 +1,12 @@
 """Operators on 8-bit integers: conversions and layers; `ops/fused` has their fast kernels."""
 
-from . import conversions, elementwise, layers
+from . import calibration, conversions, elementwise, joining, layers, normalization
 
-__all__ = ["conversions", "elementwise", "layers"]
+__all__ = [
+    "calibration",
+    "conversions",
+    "elementwise",
+    "joining",
+    "layers",
+    "normalization",
+]

@@ -24,6 +24,7 @@ STEPS = {"int8": 127.0, "uint8": 255.0}
 HALF_STEPS = {"int8": 127.5, "uint8": 255.5}
 INT32_STEPS = 2147483647.0
 # Layers and sums: MXNet's 127.5 and 255.5 steps of `quantize_v2` differ by less than half a step.
+QUANTIZED_STEPS = {torch.int8: 127.5, torch.uint8: 255.5}
 LAYER_STEPS = {torch.int8: 127.0, torch.uint8: 255.0, torch.int32: INT32_STEPS}
 
 
@@ -167,6 +168,35 @@ def dequantize(
     _check_ranges("_contrib_dequantize", min_range, max_range)
     steps = HALF_STEPS["uint8" if data.dtype is torch.uint8 else "int8"]
     return data.to(torch.float32).mul_(_larger_end(min_range, max_range) / steps)
+
+
+@op(
+    "_contrib_quantize_asym",
+    outputs=("output", "scale", "shift"),
+    types="float32 -> uint8 float32",
+    shape=_ranged,
+)
+def quantize_asym(
+    data: Tensor,
+    *,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Quantize to ``data * scale + shift`` in 0 to 255, the ends of the range.
+
+    >>> [y.asnumpy() for y in mx.nd.contrib.quantize_asym(mx.nd.array([-1, 0, 1.55]))]
+    [array([  0, 100, 255], dtype=uint8), array([100.], dtype=float32), array([100.], dtype=float32)]
+    """  # noqa: E501 (one line of output)
+    _check_dtype("_contrib_quantize_asym", data, torch.float32)
+    if min_calib_range is None or max_calib_range is None:
+        if not data.numel():
+            raise ShapeError("_contrib_quantize_asym: an empty array has no range; calibrate it.")
+        low, high = (end.reshape(1) for end in torch.aminmax(data.detach()))
+    else:
+        low, high = data.new_tensor([min_calib_range]), data.new_tensor([max_calib_range])
+    scale = _scale(255.0, high - low)
+    shift = 255.0 - high * scale
+    return (data * scale + shift + 0.5).floor_().clamp_(0, 255).to(torch.uint8), scale, shift
 
 
 def _channel_ends(data: Tensor, channels: int) -> tuple[Tensor, Tensor]:

@@ -9,13 +9,23 @@ from torch import Tensor
 
 from ...error import MXNetError
 from ..attributes import Shape as ShapeAttribute
-from ..declare import op
+from ..declare import Op, op
 from ..nn.activation import activation
 from ..nn.convolutions.pooling import Convention, PoolLayout, PoolType, pooling, pooling_output
-from ..shapes import Shape, Shapes, unify
+from ..shapes import Shape, Shapes, TypePattern, unify
 from ..tensor.maths.arithmetic import elemwise_add
 from ..tensor.shaping.shape_changing import flatten, flatten_shape
-from .conversions import HALF_STEPS, INT32_STEPS, _check_dtype, _check_ranges, _larger_end
+from .conversions import (
+    HALF_STEPS,
+    INT32_STEPS,
+    STEPS,
+    EightBit,
+    _check_dtype,
+    _check_ranges,
+    _larger_end,
+    _rounded,
+    range_step,
+)
 from .layers import OUTPUTS
 
 Ranged = tuple[Tensor, Tensor, Tensor]
@@ -179,10 +189,31 @@ def real_values(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return data.to(torch.float32).mul_(_larger_end(low, high) / steps)
 
 
+def _narrowed(real: Tensor, kind: EightBit, low: float, high: float) -> Ranged:
+    """Return real numbers as 8-bit ones of a calibrated range."""
+    end = max(abs(low), abs(high))
+    made = _rounded(real * (STEPS[kind] / end if end else 0.0), kind)
+    ends = (-end, end) if kind == "int8" else (low, high)
+    first, last = (real.new_tensor([e]) for e in ends)
+    return made, first, last
+
+
+class _SumTypes(TypePattern):
+    """32 bits; with a calibrated range 8 bits, unsigned if both arrays are."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer the result from both arrays."""
+        ends = [torch.float32] * 2
+        total = torch.int32
+        if attrs["min_calib_range"] is not None and attrs["max_calib_range"] is not None:
+            is_unsigned = ins[0] is ins[1] is torch.uint8
+            total = torch.uint8 if is_unsigned else torch.int8
+        return [*ins[:2], *ends, *ends], [total, *ends]
+
+
 @op(
     "_contrib_quantized_elemwise_add",
     outputs=OUTPUTS,
-    types="A B float32 -> int32 float32",
     shape=_same_shapes,
     quantizes=elemwise_add,
     accumulates=True,
@@ -198,7 +229,7 @@ def quantized_elemwise_add(
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
 ) -> Ranged:
-    """Add 8-bit arrays; the sum has 32 bits and a range that holds both.
+    """Add 8-bit arrays; the sum has 32 bits and a range that holds both, or 8 calibrated ones.
 
     Parameters
     ----------
@@ -224,13 +255,80 @@ def quantized_elemwise_add(
     for data in (lhs, rhs):
         _check_dtype(name, data, torch.int8, torch.uint8)
     _check_ranges(name, lhs_min, lhs_max, rhs_min, rhs_max)
-    if min_calib_range is not None or max_calib_range is not None:
-        raise MXNetError(
-            f"{name}: calibrated 8-bit results are not supported; add _contrib_requantize with "
-            "min_calib_range and max_calib_range after it."
-        )
     total = real_values(lhs, lhs_min, lhs_max) + real_values(rhs, rhs_min, rhs_max)
+    if min_calib_range is not None and max_calib_range is not None:
+        kind = "uint8" if lhs.dtype is rhs.dtype is torch.uint8 else "int8"
+        return _narrowed(total, kind, min_calib_range, max_calib_range)
     end = _larger_end(lhs_min, lhs_max) + _larger_end(rhs_min, rhs_max)
     scale = torch.where(end > 0, INT32_STEPS / end.double(), 0.0)
     sums = (total.double() * scale).round_().clamp_(-INT32_STEPS, INT32_STEPS)
     return sums.to(torch.int32), -end, end
+
+
+quantized_elemwise_add.type_pattern = _SumTypes(None)
+
+
+@op(
+    "_contrib_quantized_elemwise_mul",
+    outputs=lambda a: 1 if a["enable_float_output"] else OUTPUTS,
+    shape=lambda ins, outs, attrs: _product_shapes(ins, outs, attrs),
+)
+def quantized_elemwise_mul(
+    lhs: Tensor,
+    rhs: Tensor,
+    lhs_min: Tensor,
+    lhs_max: Tensor,
+    rhs_min: Tensor,
+    rhs_max: Tensor,
+    *,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+    enable_float_output: bool = False,
+) -> Ranged | Tensor:
+    """Multiply 8-bit arrays; the product has 32 bits, 8 calibrated ones, or is float32.
+
+    Parameters
+    ----------
+    min_calib_range, max_calib_range
+        The calibrated range of an 8-bit result; by default it has 32 bits.
+    enable_float_output
+        Whether the result is float32, without a range.
+
+    >>> x, end = mx.nd.array([100], dtype="int8"), mx.nd.ones(1)
+    >>> mx.nd.contrib.quantized_elemwise_mul(x, x, -end, end, -end, end)[0].asnumpy()
+    array([10000], dtype=int32)
+    """
+    name = "_contrib_quantized_elemwise_mul"
+    for data in (lhs, rhs):
+        _check_dtype(name, data, torch.int8, torch.uint8)
+    _check_ranges(name, lhs_min, lhs_max, rhs_min, rhs_max)
+    product = real_values(lhs, lhs_min, lhs_max) * real_values(rhs, rhs_min, rhs_max)
+    if enable_float_output:
+        return product
+    if min_calib_range is not None and max_calib_range is not None:
+        end = max(abs(min_calib_range), abs(max_calib_range))
+        # Like 1.9.1, this one drops fractions.
+        made = (product * (HALF_STEPS["int8"] / end if end else 0.0)).trunc_().clamp_(-128, 127)
+        return made.to(torch.int8), product.new_tensor([-end]), product.new_tensor([end])
+    end = range_step(lhs, lhs_min, lhs_max) * range_step(rhs, rhs_min, rhs_max) * INT32_STEPS
+    return lhs.to(torch.int32) * rhs.to(torch.int32), -end, end
+
+
+def _product_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    ins, found = _same_shapes(ins, outs, attrs)
+    return ins, found[: len(outs)]
+
+
+class _ProductTypes(TypePattern):
+    """32 bits; with a calibrated range 8 bits; or float32."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer the result from the attributes."""
+        ends = [torch.float32] * 2
+        if attrs["enable_float_output"]:
+            return [*ins[:2], *ends, *ends], [torch.float32]
+        is_calibrated = None not in (attrs["min_calib_range"], attrs["max_calib_range"])
+        return [*ins[:2], *ends, *ends], [torch.int8 if is_calibrated else torch.int32, *ends]
+
+
+quantized_elemwise_mul.type_pattern = _ProductTypes(None)

@@ -18,16 +18,24 @@ from ..declare import Op, op
 from ..nn.convolutions.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes
-from .conversions import INT32_STEPS, _check_dtype, _check_ranges, range_step
+from .conversions import (
+    INT32_STEPS,
+    LAYER_STEPS,
+    QUANTIZED_STEPS,
+    _check_dtype,
+    _check_ranges,
+    range_step,
+)
 
 OUTPUTS = ("output", "min_output", "max_output")
 RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias")
 TYPES = "A int8 float32 -> int32 float32"
 
 
-def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor) -> Tensor:
-    """Return a bias in steps of the 32-bit sums."""
-    scaled = bias.to(torch.float64) * (range_step(bias, low, high).double() / step.double())
+def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor, data: torch.dtype) -> Tensor:
+    """Return a bias in steps of the 32-bit sums, with the steps that `quantize_v2` has for data."""
+    step = step.double() * (LAYER_STEPS[data] / QUANTIZED_STEPS[data])
+    scaled = bias.to(torch.float64) * (range_step(bias, low, high).double() / step)
     limit = INT32_STEPS / 2
     return torch.nan_to_num(scaled, 0.0).round_().clamp_(-limit, limit)
 
@@ -130,7 +138,7 @@ def quantized_conv(
         num_group=num_group, no_bias=True, layout=layout,
     )  # fmt: skip
     if bias is not None and min_bias is not None and max_bias is not None:
-        sums = sums + bias_steps(bias, min_bias, max_bias, step).reshape(-1, 1, 1)
+        sums = sums + bias_steps(bias, min_bias, max_bias, step, data.dtype).reshape(-1, 1, 1)
     return _finish(sums, step)
 
 
@@ -200,7 +208,7 @@ def quantized_fully_connected(
         data.to(exact), weight.to(exact), None, num_hidden=num_hidden, no_bias=True, flatten=flatten
     )
     if bias is not None and min_bias is not None and max_bias is not None:
-        sums = sums + bias_steps(bias, min_bias, max_bias, step)
+        sums = sums + bias_steps(bias, min_bias, max_bias, step, data.dtype)
     return _finish(sums, step)
 
 

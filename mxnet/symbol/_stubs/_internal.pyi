@@ -206,7 +206,7 @@ def _fused_int8_quantize(data: Symbol | None = None, step: float | None = ..., z
 def _fused_int8_relu(data: Symbol | None = None, zero: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Replace negative numbers by zero."""
 
-def _fused_int8_with_range(data: Symbol | None = None, step: float | None = ..., zero: int | None = ..., out_type: str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def _fused_int8_with_range(data: Symbol | None = None, end: float | None = ..., zero: int | None = ..., out_type: str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return an 8-bit array as MXNet's operators take it: int8 or uint8, and its range."""
 
 def _fused_self_attention(queries_keys_values: Symbol | None = None, heads: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:

@@ -147,6 +147,6 @@ def test_sums_and_joins_have_their_own_steps():
 @pytest.mark.parametrize("zero", [0, 128])
 def test_mxnets_operators_get_integers_with_their_range(zero):
     data = torch.tensor([1, 128, 255], dtype=torch.uint8)
-    integers, low, high = arrays.int8_with_range(data, step=0.5, zero=zero)
+    integers, low, high = arrays.int8_with_range(data, end=2.0, zero=zero)
     assert integers.tolist() == [v - zero for v in (1, 128, 255)]
-    assert (low.item(), high.item()) == ((-63.5, 63.5) if zero else (0.0, 127.5))
+    assert (low.item(), high.item()) == ((-2.0, 2.0) if zero else (0.0, 2.0))

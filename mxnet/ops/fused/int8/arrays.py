@@ -77,19 +77,18 @@ def _with_range(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
     keeps_layout=True,
 )
 def int8_with_range(
-    data: Tensor, *, step: float, zero: int, out_type: str = "int8"
+    data: Tensor, *, end: float, zero: int, out_type: str = "int8"
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return an 8-bit array as MXNet's operators take it: int8 or uint8, and its range.
 
     >>> x = mx.nd.array([1, 128, 255], dtype="uint8")
-    >>> [y.asnumpy() for y in mx.nd._internal._fused_int8_with_range(x, step=0.5, zero=128)]
-    [array([-127,    0,  127], dtype=int8), array([-63.5], dtype=float32), array([63.5], dtype=float32)]
-    """  # noqa: E501 (one line of output)
+    >>> [y.asnumpy() for y in mx.nd._internal._fused_int8_with_range(x, end=2, zero=128)]
+    [array([-127,    0,  127], dtype=int8), array([-2.], dtype=float32), array([2.], dtype=float32)]
+    """
+    high = data.new_tensor([end], dtype=torch.float32)
     if zero:
-        end = data.new_tensor([step * 127], dtype=torch.float32)
-        return data.bitwise_xor(SIGNED_ZERO).view(torch.int8), -end, end
-    end = data.new_tensor([step * LARGEST], dtype=torch.float32)
-    return data.clone(), torch.zeros_like(end), end
+        return data.bitwise_xor(SIGNED_ZERO).view(torch.int8), -high, high
+    return data.clone(), torch.zeros_like(high), high
 
 
 @op("_fused_int8_relu", types="uint8 -> uint8", shape=same, keeps_layout=True)

@@ -1,0 +1,85 @@
+"""8-bit operators whose answers could not be recorded by a plain call of MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+
+X = mx.nd.array([44, -81, -11, 64, -61, 123], dtype="int8")
+Y = mx.nd.array([-91, 107, 12, -56, 127, 9], dtype="int8")
+TWO, ONE = mx.nd.array([2.0]), mx.nd.array([1.0])
+RANGES = (-TWO, TWO, -ONE, ONE)
+
+
+def test_products_have_the_values_of_mxnet_1_9_1():
+    out, low, high = mx.nd.contrib.quantized_elemwise_mul(X, Y, *RANGES)
+    assert out.asnumpy().tolist() == [-4004, -8667, -132, -3584, -7747, 1107]
+    assert (low.asscalar(), high.asscalar()) == (-266288.5, 266288.5)
+    options = {"min_calib_range": -1.5, "max_calib_range": 1.5}
+    out, _, high = mx.nd.contrib.quantized_elemwise_mul(X, Y, *RANGES, **options)
+    assert out.asnumpy().tolist() == [-41, -90, -1, -37, -81, 11] and high.asscalar() == 1.5
+    out = mx.nd.contrib.quantized_elemwise_mul(X, Y, *RANGES, enable_float_output=True)
+    wanted = [-0.49261054, -1.0662975, -0.01623991, -0.44093812, -0.95311034, 0.13619377]
+    np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
+
+
+def test_symbols_infer_the_types_of_products():
+    names = [mx.sym.var(n) for n in ("lhs", "rhs", "a", "b", "c", "d")]
+    product = mx.sym.contrib.quantized_elemwise_mul(*names, enable_float_output=True)
+    _, (found,), _ = product.infer_type(lhs="int8", rhs="int8")
+    assert found == np.float32
+    _, shapes, _ = product.infer_shape(lhs=(2, 3))
+    assert shapes == [(2, 3)]
+
+
+def test_asymmetric_quantization_uses_all_steps():
+    x = mx.nd.array([-1, 0, 0.5, 2])
+    out, scale, shift = mx.nd.contrib.quantize_asym(x, min_calib_range=-1, max_calib_range=1.55)
+    assert out.asnumpy().tolist() == [0, 100, 150, 255]
+    assert (scale.asscalar(), shift.asscalar()) == pytest.approx((100, 100))
+
+
+def test_convolutions_give_exact_sums():
+    x = mx.nd.array([[[[100, 2], [3, 255]]]], dtype="uint8")
+    w = mx.nd.array([[[[-3, 1], [2, 127]]]], dtype="int8")
+    out, low, high = mx.nd.contrib.quantized_conv(
+        x, w, min_data=0 * ONE, max_data=TWO, min_weight=-ONE, max_weight=ONE, kernel=(2, 2),
+        num_filter=1, no_bias=True,
+    )  # fmt: skip
+    assert out.asscalar() == -300 + 2 + 6 + 255 * 127
+    assert high.asscalar() == pytest.approx(2 / 255 / 127 * (2**31 - 1)) == -low.asscalar()
+
+
+def test_a_range_for_each_filter():
+    x = mx.nd.ones((1, 2), dtype="uint8")
+    w = mx.nd.array([[10, 10], [10, 10]], dtype="int8")
+    ends = mx.nd.array([1.27, 12.7])
+    out = mx.nd.contrib.quantized_fully_connected(
+        x, w, min_data=0 * ONE, max_data=255 * ONE, min_weight=-ends, max_weight=ends,
+        num_hidden=2, no_bias=True,
+    )  # fmt: skip
+    real = out[0].asnumpy() * out[2].asnumpy().astype("float64") / (2**31 - 1)
+    np.testing.assert_allclose(real, [[0.2, 2.0]], rtol=1e-6)
+    made, _, high = mx.nd.contrib.requantize(*out)
+    assert made.asnumpy().tolist() == [[13, 127]] and high.asscalar() == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mx.nd.contrib.quantized_concat(X, Y, *RANGES[:2], num_args=2), "6 inputs"),
+        (lambda: mx.nd.contrib.quantized_elemwise_mul(X, Y, *RANGES[:3], X), "shape"),
+        (
+            lambda: mx.nd.contrib.quantized_batch_norm(
+                X.reshape((1, 1, 2, 3)), ONE, ONE, ONE, ONE, -ONE, ONE
+            ),
+            "calibrate",
+        ),
+        (lambda: mx.nd.contrib.calibrate_entropy(ONE, ONE), "edges"),
+    ],
+)
+def test_errors_say_what_is_needed(call, said):
+    with pytest.raises(mx.MXNetError, match=said):
+        call()
