@@ -262,11 +262,6 @@ class TorchWriter:
                 f"to_torch: operator {call.op.name} (node {node.name!r}) is converted for the "
                 "shapes of its inputs. Give shapes=..."
             )
-        if node.subgraphs:
-            raise UnsupportedTorch(
-                f"to_torch: operator {call.op.name} (node {node.name!r}) holds a graph: loops and "
-                "branches are not converted."
-            )
         examples = [torch.ones(s, dtype=t) for s, t in zip(call.shapes, call.dtypes, strict=True)]
         extra = call.op.context_for(False, torch.device("cpu"))
 
@@ -300,6 +295,56 @@ class TorchWriter:
             else:
                 values[inner] = self.graph.node_copy(inner, lambda n: values[n])
         raise UnsupportedTorch(f"to_torch: {node.name!r} has no output.")
+
+    @staticmethod
+    def identifier(name: str) -> str:
+        """Return a name that Python and fx accept."""
+        return _identifier(name)
+
+    @staticmethod
+    def unsupported(call: TorchCall, why: str) -> UnsupportedTorch:
+        """Return the error that a node cannot be converted."""
+        return UnsupportedTorch(
+            f"to_torch: operator {call.op.name} (node {call.node.name!r}) {why}"
+        )
+
+    # -- bodies of loops and branches -------------------------------------------------------
+
+    def inline_body(
+        self, graph: Graph, inputs: Sequence[Any], shapes: Sequence[Any], dtypes: Sequence[Any]
+    ) -> list[Any]:
+        """Write the nodes of a body here, once for every call, and return its outputs."""
+        variables = graph.variables
+        by_name = dict(zip([v.name for v in variables], shapes, strict=True))
+        found = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
+        kinds = dict(zip([v.name for v in variables], dtypes, strict=True))
+        inferred = infer_types(graph, kinds, torch.float32)
+        assert self.shapes is not None
+        self.shapes |= found.values
+        self.dtypes |= {n: [t or torch.float32 for t in v] for n, v in inferred.values.items()}
+        feed = dict(zip(variables, inputs, strict=True))
+        return interpret(graph, lambda node: feed[node], self._apply)
+
+    def body_module(
+        self,
+        graph: Graph,
+        places: Sequence[int],
+        shapes: Sequence[Any],
+        dtypes: Sequence[Any],
+        name: str,
+    ) -> fx.Node:
+        """Write a body as a module of its own, which takes all inputs of its operator."""
+        outer, self.graph = self.graph, fx.Graph()
+        try:
+            names = [self.graph.placeholder(f"x{i}") for i in range(len(shapes))]
+            chosen = [[values[i] for i in places] for values in (names, shapes, dtypes)]
+            heads = self.inline_body(graph, *chosen)
+            self.graph.output(tuple(self.method("clone", h) for h in heads))
+            made = fx.GraphModule(self.root, self.graph, name)
+        finally:
+            self.graph = outer
+        self.root.add_module(name, made)
+        return self.graph.get_attr(name)
 
     # -- recurrent layers -------------------------------------------------------------------
 

@@ -6,8 +6,10 @@ kernel calls (see `to_torch`), so a row is needed for the sake of reading, not o
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,8 +29,10 @@ class NoRow(Exception):
     """A row does not cover these attributes; the kernel is traced instead."""
 
 
+@cache
 def torch_rows() -> dict[str, TorchRow]:
     """Return all rows by the registered name of their operator."""
+    importlib.import_module(".torch_control_flow", __package__)
     return _rows
 
 

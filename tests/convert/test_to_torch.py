@@ -109,6 +109,78 @@ def test_what_has_no_row_is_traced_for_its_shapes() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+def _agrees(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray], exported: bool) -> str:
+    """Compare a symbol with its torch module, exported too if asked; return the code."""
+    module = mx.convert.to_torch(symbol, {}, shapes={n: a.shape for n, a in arrays.items()})
+    wanted = symbol.bind(mx.cpu(), arrays, grad_req="null").forward()
+    names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+    feed = tuple(torch.from_numpy(arrays[n].asnumpy()) for n in names)
+    runs = [module]
+    if exported:
+        runs.append(torch.export.export(module, feed).module())
+        runs.append(torch.compile(module, backend="eager", fullgraph=True))
+    for run in runs:
+        made = run(*feed)
+        for a, b in zip(made if isinstance(made, tuple) else (made,), wanted, strict=True):
+            np.testing.assert_allclose(a.detach().numpy(), b.asnumpy(), rtol=1e-5, atol=1e-6)
+    return module.code
+
+
+@pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_loops_are_written_out(exported: bool) -> None:
+    """foreach and while_loop become their steps; what a loop sees from outside is an input."""
+    w = mx.sym.var("w")
+    step = lambda x, s: (mx.sym.dot(x, w) + s, x + s)  # noqa: E731
+    out, last = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
+    arrays = {"x": mx.nd.random.normal(shape=(3, 2, 2)), "s": mx.nd.ones((2, 2))}
+    code = _agrees(mx.sym.Group([out, last]), arrays | {"w": mx.nd.ones((2, 2))}, exported)
+    assert code.count("torch.matmul") == 3
+    out, last = mx.sym.contrib.while_loop(
+        lambda i, v: i < 3,
+        lambda i, v: (v * 10, [i + 1, v + 1]),
+        [mx.sym.var("i"), mx.sym.var("v")],
+        max_iterations=5,
+    )
+    arrays = {"i": mx.nd.zeros((1,)), "v": mx.nd.ones((2,))}
+    _agrees(mx.sym.Group([out, *last]), arrays, exported)
+
+
+@pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_branches_become_torch_cond(exported: bool) -> None:
+    """Both branches are modules; the condition chooses when it runs."""
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    branch = mx.sym.contrib.cond(x.sum() > 0, lambda: x * 2 + w, lambda: x - 1)
+    for sign in (1, -1):
+        arrays = {"x": mx.nd.ones((2,)) * sign, "w": mx.nd.ones((2,))}
+        assert "higher_order.cond" in _agrees(branch, arrays, exported)
+
+
+def test_endless_loops_are_refused() -> None:
+    """Thousands of steps are not written out."""
+    _, last = mx.sym.contrib.while_loop(
+        lambda i: i < 3, lambda i: (i, [i + 1]), [mx.sym.var("i")], max_iterations=100_000
+    )
+    with pytest.raises(UnsupportedTorch, match="100000 steps"):
+        mx.convert.to_torch(last[0], {}, shapes={"i": (1,)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(mx.gluon.model_zoo.vision.MODELS))
+def test_zoo_models_are_exported_by_torch(name: str) -> None:
+    """`torch.export` takes every network of the zoo; its code has torch's layers only."""
+    net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
+    net.initialize(mx.init.Xavier())
+    large = {"inceptionv3": 299, "alexnet": 224, "squeezenet": 224, "densenet": 224}
+    size = next((n for start, n in large.items() if name.startswith(start)), 64)
+    data = mx.nd.random.normal(shape=(1, 3, size, size))
+    wanted = net(data).asnumpy()
+    module = net.to_torch(shapes=[data.shape])
+    assert "aten" not in module.code
+    feed = torch.from_numpy(data.asnumpy())
+    found = torch.export.export(module, (feed,)).module()(feed).detach().numpy()
+    assert relative_error(found, wanted) < 1e-5
+
+
 @pytest.mark.slow
 def test_program_runs_in_a_process_without_us(tmp_path: pathlib.Path) -> None:
     """`torch.export` takes the module, and the saved program needs torch alone."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...error import FormatError
 from ..library import load_onnx
+from .reading import infer_shapes
 from .table import importers
 
 __all__ = ["expand_functions"]
@@ -59,10 +60,7 @@ class _Expansion:
 
     def _infer(self) -> None:
         onnx = load_onnx()
-        try:
-            graph = onnx.shape_inference.infer_shapes(self.model, data_prop=True).graph
-        except Exception:  # what cannot be inferred may not be needed
-            graph = self.model.graph
+        graph = infer_shapes(self.model).graph
         self.types = {i.name: i.type for i in (*graph.value_info, *graph.input, *graph.output)}
         for tensor in graph.initializer:
             kind = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...error import FormatError, MXNetError
 from ..library import load_onnx
+from .isolation import run_isolated
 
-__all__ = ["read_model", "tensor_to_numpy"]
+__all__ = ["infer_shapes", "read_model", "tensor_to_numpy"]
 
 MAX_FILE = 2**31 - 1
 MAX_NODES = 1_000_000
@@ -35,11 +36,28 @@ def read_model(source: Any) -> Any:
     if not model.HasField("graph") or not model.opset_import:
         raise FormatError(f"{name} is not an ONNX file: it has no graph or no opset.")
     _check_graph(model.graph, name, 0)
-    try:
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:  # bad text too
-        raise FormatError(f"{name} is not a valid ONNX model: {_first_line(error)}") from None
+
+    def check() -> bytes:
+        onnx.checker.check_model(data)
+        return b""
+
+    run_isolated(check, name)
     return model
+
+
+def infer_shapes(model: Any) -> Any:
+    """Return the model with shapes and types of its values, as far as ONNX infers them."""
+    onnx = load_onnx()
+
+    def infer() -> bytes:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True).SerializeToString()
+
+    inferred = onnx.ModelProto()
+    try:
+        inferred.ParseFromString(run_isolated(infer, "the model"))
+    except FormatError:  # its failures must not be ours: rows say what they need
+        return model
+    return inferred
 
 
 def _content(source: Any) -> tuple[str, bytes]:
@@ -54,10 +72,6 @@ def _content(source: Any) -> tuple[str, bytes]:
     if size > MAX_FILE:
         raise FormatError(f"{path} has {size} bytes; an ONNX file holds at most {MAX_FILE}.")
     return str(path), path.read_bytes()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
 
 
 def _check_graph(graph: Any, name: str, depth: int) -> None:

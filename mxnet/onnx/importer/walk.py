@@ -10,22 +10,25 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray, symbol
-from ...error import MXNetError
+from ...error import FormatError, MXNetError
 from ...graph.subgraph import MARK
 from ...ndarray import NDArray
+from ...shape_mode import is_np_shape
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
 from .elements import infer_elements
 from .expansion import expand_functions
 from .folding import fold
-from .reading import tensor_to_numpy
+from .reading import infer_shapes, tensor_to_numpy
 from .table import importers
 from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value
 
 __all__ = ["Importer"]
 
 DOMAINS = ("", "ai.onnx")
+# What numbers that make no sense raise in the rows.
+FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class Importer:
@@ -54,12 +57,7 @@ class Importer:
 
     def _infer(self) -> None:
         """Let ONNX infer shapes and types; what it does not know stays unknown."""
-        onnx = load_onnx()
-        try:
-            inferred = onnx.shape_inference.infer_shapes(self.model, data_prop=True)
-        except Exception:  # its own failures must not be ours: rows say what they need
-            inferred = self.model
-        self._note_all(inferred.graph)
+        self._note_all(infer_shapes(self.model).graph)
 
     def _note_all(self, graph: Any) -> None:
         for info in (*graph.value_info, *graph.input, *graph.output):
@@ -98,7 +96,7 @@ class Importer:
             self._node(node)
         heads: list[Symbol] = []
         for info in graph.output:
-            found = self.values[info.name]
+            found = self._lookup(info.name)
             parts = found.items if isinstance(found, SequenceValue) else [found]
             heads += [p.symbol for p in parts]
         if not heads:
@@ -114,9 +112,14 @@ class Importer:
                 self._define(tensor.name, constant=tensor_to_numpy(tensor))
             for node in graph.node:
                 self._node(node)
-            return [self.values[o.name] for o in graph.output]
+            return [self._lookup(o.name) for o in graph.output]
         finally:
             self.values = self.values.parents
+
+    def _lookup(self, name: str) -> Any:
+        if name not in self.values:
+            raise FormatError(f"ONNX import: nothing makes the value {name!r}.")
+        return self.values[name]
 
     def _define_input(self, info: Any) -> None:
         given = self._constants.get(info.name)
@@ -192,7 +195,7 @@ class Importer:
         node = OnnxNode(proto, self)
         if proto.domain not in DOMAINS:
             raise node.unsupported(f"is of the domain {proto.domain!r}, which is not known.")
-        inputs = [self.values[n] if n else None for n in proto.input]
+        inputs = [self._lookup(n) if n else None for n in proto.input]
         if not any(isinstance(v, SequenceValue) for v in inputs):
             known = fold(proto, inputs, self.opset)
             if known is not None:
@@ -210,7 +213,7 @@ class Importer:
             made = build(node, *inputs)
         except MXNetError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except FAILURES as error:
             raise node.unsupported(f"could not be built: {error!r}") from error
         results = list(made) if isinstance(made, list | tuple) else [made]
         if len(results) < len([n for n in proto.output if n]):
@@ -247,6 +250,8 @@ class Importer:
             number += 1
             unique = f"{name}_{number}"
         self._taken.add(unique)
+        if array.ndim == 0 and not is_np_shape():
+            array = array.reshape(1)  # MXNet's files cannot hold numbers without axes
         self.params[unique] = array
         made = symbol.Variable(unique, shape=array.shape or None)
         made._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body

@@ -13,6 +13,7 @@ from ..value import OnnxNode, SequenceValue, Value
 from .axes import as_scalar
 
 MAX_STEPS = 2**31 - 1
+MAX_COUNTED = 1 << 20  # steps whose numbers are a constant of the graph
 MAX_UNROLLED = 1024
 
 
@@ -76,7 +77,7 @@ def loop(node: OnnxNode, trips: Value | None, condition: Value | None, *states: 
         count = int(trips.constant.item())
         if any(isinstance(s, SequenceValue) for s in states) and count <= MAX_UNROLLED:
             return _unrolled(node, graph, count, states)
-        if 0 < count <= MAX_STEPS:
+        if 0 < count <= MAX_COUNTED:
             return _counted(node, graph, count, states)
     _check_tensors(node, states)
     return _while(node, graph, trips, condition, states)

@@ -11,6 +11,7 @@ from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
 from .convolution import padded
+from .creation import MAX_ELEMENTS
 
 
 def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
@@ -114,6 +115,8 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
         factors = None
     known = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
     new, factors = _targets(node, old, factors, sizes, known)
+    if any(n is not None and n * old[i] > MAX_ELEMENTS for i, n in enumerate(new) if i in known):
+        raise node.unsupported(f"makes {new} of {old}: too large.")
     if _is_repetition(node, x, axes, factors):
         return F.UpSampling(x.symbol, scale=int(factors[-1]), sample_type="nearest", name=node.name)
     made = x.symbol
