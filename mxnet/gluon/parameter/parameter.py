@@ -216,6 +216,7 @@ class Parameter(ParameterArrays):
         with autograd.pause():
             is_owned = data is None
             if data is None:
+                assert self._shape is not None  # it is known, as was checked above
                 zeros = untouched_zeros(self._shape, dtypes.to_torch(self._dtype))
                 data = wrap_plain(ndarray.NDArray, zeros)
                 if is_np_array():

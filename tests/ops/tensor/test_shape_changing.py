@@ -22,8 +22,9 @@ def test_reshape_tells_an_unknown_batch_by_its_output() -> None:
     assert found == ([(4, 5)], [(4, 5)])
 
 
-def test_flatten_keeps_an_unknown_batch() -> None:
-    assert infer("Flatten", [(-1, 5, 3)], [None])[1] == [(-1, 15)]
+def test_flatten_waits_until_all_sizes_are_known() -> None:
+    assert infer("Flatten", [(-1, 5, 3)], [None])[1] == [None]
+    assert infer("Flatten", [(2, 5, 3)], [None])[1] == [(2, 15)]
 
 
 def test_transpose_works_backwards() -> None:
