@@ -23,7 +23,7 @@ INSTEAD = {
     "gluon.metric": "It belongs to MXNet 2; use mx.metric.",
     "gluon.probability": "It belongs to MXNet 2; use mx.np.random, or torch.distributions.",
     "ndarray_doc": "It held texts for the documentation; use help(mx.nd.X).",
-    "notebook": "Use a callback of your own with tqdm or TensorBoard (mx.contrib.tensorboard).",
+    "notebook": "Use mx.progress, mx.viz.plot_history and the loggers of mx.tracking.",
     "numpy_op_fallback": "Write a mx.operator.CustomOp; mx.np falls back to NumPy by itself.",
     "symbol_doc": "It held texts for the documentation; use help(mx.sym.X).",
     "th": "Lua Torch is not supported; use PyTorch: x.to_torch() and mx.nd.from_torch(t).",

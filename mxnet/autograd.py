@@ -323,6 +323,13 @@ def trace_operators() -> OperatorTrace:
 
     It costs time and memory, so recordings do not do so by themselves, unless the environment
     variable ``MXNET_AUTOGRAD_TRACE`` is set when the package is imported.
+
+    >>> x = mx.nd.array([2.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.trace_operators(), mx.autograd.record():
+    ...     y = mx.nd.exp(x)
+    >>> mx.autograd.get_symbol(y).list_arguments()
+    ['var0']
     """
     return OperatorTrace()
 

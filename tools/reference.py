@@ -81,6 +81,7 @@ PAGES = tuple(
         ("kvstore", "mx.kvstore"),
         ("distributed", "mx.distributed"),
         ("checkpoint", "mx.checkpoint"),
+        ("tracking", "mx.tracking"),
         ("io", "mx.io"),
         ("recordio", "mx.recordio"),
         ("image", "mx.image"),

@@ -15,14 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
+from ..checkpoint.data_order import data_order, set_data_order
 from ..checkpoint.fields import arrays_from, get_fields, set_fields, tensors_of
 from ..checkpoint.random_states import get_random_states, set_random_states
 from ..error import MXNetError
-from ..imperative.handle import plain, wrap_plain
-from ..io import NDArrayIter
-from ..ndarray import NDArray
 from ..tracking import History
 from .snapshot_files import VERSION, SnapshotFiles
 
@@ -189,41 +186,3 @@ def described(module: Any) -> dict[str, str]:
         for kind, params in (("arg", args), ("aux", auxes))
         for name, x in sorted(params.items())
     }
-
-
-# -- the order of the data ---------------------------------------------------------------------
-
-
-def data_order(data: Any) -> Any:
-    """Return the order of an epoch's data at its beginning, or None if it is not known."""
-    if hasattr(data, "state_dict") and hasattr(data, "load_state_dict"):
-        return {"own": data.state_dict()}
-    if type(data) is not NDArrayIter:
-        return None
-    if any(x.stype != "default" for _, x in (*data.data, *data.label)):
-        return None
-    rolled = [data._cache_data, data._cache_label]  # what came over from the last epoch
-    return {"idx": data.idx.copy(), "cursor": data.cursor, "rolled": rolled}
-
-
-def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
-    """Bring an iterator to the beginning of an epoch with this order."""
-    if "own" in order:
-        data.load_state_dict(order["own"])
-        return
-    wanted = order["idx"]
-    if not isinstance(data, NDArrayIter) or sorted(wanted) != sorted(data.idx):
-        raise MXNetError("train_data has another number of samples than the training state.")
-    places = np.argsort(data.idx)[wanted]
-    if (places != np.arange(len(places))).any():
-        index = torch.from_numpy(places)
-        for named in (data.data, data.label):
-            named[:] = [(name, _reordered(x, index)) for name, x in named]
-        data.idx = wanted.copy()
-    data.cursor = order["cursor"]
-    data._cache_data, data._cache_label = order["rolled"]
-
-
-def _reordered(array: NDArray, places: torch.Tensor) -> NDArray:
-    tensor = plain(array)
-    return wrap_plain(type(array), tensor.index_select(0, places.to(tensor.device)), array._ctx)

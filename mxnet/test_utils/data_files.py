@@ -86,7 +86,8 @@ def download(
             break
         except _FAILURES as error:
             # An address that does not exist will not appear by waiting.
-            if left == 0 or getattr(error, "code", None) in (401, 403, 404, 410):
+            is_absent = isinstance(getattr(error, "reason", None), FileNotFoundError)
+            if left == 0 or is_absent or getattr(error, "code", None) in (401, 403, 404, 410):
                 raise MXNetError(f"Failed downloading url {url}: {error}") from error
             logging.getLogger().warning(
                 "download failed (%s), retrying, %d attempt%s left", error, left, "s"[: left != 1]

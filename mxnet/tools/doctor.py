@@ -34,6 +34,8 @@ LIBRARIES = {
     "starlette": "mx serve",
     "uvicorn": "mx serve",
     "graphviz": "drawings by Graphviz",
+    "matplotlib": "curves of training",
+    "tensorboard": "metrics for TensorBoard",
 }
 OLD_PACKAGES = ("mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
 LEAST_FREE = 1 << 30

@@ -19,7 +19,6 @@ __all__ = [
     "Logger",
     "MLflowLogger",
     "TensorBoardLogger",
-    "Tracker",
     "WandbLogger",
     "progress",
 ]

@@ -36,6 +36,8 @@ def choose_style(show: bool | None = None, stream: Any = None) -> Style:
     if setting in ("bar", "lines"):
         return setting  # type: ignore[return-value]
     stream = sys.stderr if stream is None else stream
+    if stream is None:  # a program without a console
+        return "off"
     is_terminal = bool(getattr(stream, "isatty", lambda: False)())
     return "bar" if is_terminal or _is_in_notebook() else "lines"
 

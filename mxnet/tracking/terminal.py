@@ -36,7 +36,7 @@ def yielding_to_output(clear: Callable[[], None], logger: Any) -> Iterator[None]
     root = logging.getLogger()
     loggers = {root, root if logger is logging else logger}
     handlers = {handler for each in loggers for handler in getattr(each, "handlers", ())}
-    streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    streams = {n: getattr(sys, n) for n in ("stdout", "stderr") if getattr(sys, n) is not None}
     for name, stream in streams.items():
         setattr(sys, name, _Yielding(stream, clear))
     for handler in handlers:

@@ -35,7 +35,9 @@ def plot_history(
         A notebook shows it.
 
     >>> history = {"train_accuracy": [0.5, 0.9], "val_accuracy": [0.4, 0.8]}
-    >>> figure = mx.viz.plot_history(history, path="curves.svg")
+    >>> figure = mx.viz.plot_history(history)
+    >>> [chart.get_title() for chart in figure.axes]
+    ['accuracy']
     """
     charts = _group_by_metric(history, metrics)
     epochs = getattr(history, "epoch", None)

@@ -208,3 +208,62 @@ def test_a_trainer_of_other_parameters_is_refused(tmp_path):
     part = mx.gluon.Trainer(net[0].collect_params(), "adam")
     with pytest.raises(MXNetError, match=r"Trainer of other parameters: 1\.bias, 1\.weight"):
         mx.checkpoint.load(tmp_path, net=net, trainer=part)
+
+
+class Shuffled(mx.io.DataIter):
+    """An iterator of a user, which shuffles what it has and adds noise."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.rows = np.arange(8, dtype="float32")
+        self.at = 0
+        self.provide_data = [mx.io.DataDesc("data", (2,))]
+
+    def reset(self):
+        np.random.shuffle(self.rows)  # noqa: NPY002
+        self.at = 0
+
+    def next(self):
+        if self.at == 8:
+            raise StopIteration
+        self.at += 2
+        noise = np.random.rand(2)  # noqa: NPY002
+        return mx.io.DataBatch([mx.nd.array(self.rows[self.at - 2 : self.at] + noise)])
+
+
+def epochs_of_batches(make, folder, stop_after=None, count=3):
+    """Go through epochs, perhaps only so far; return the batches of this run."""
+    np.random.seed(3)  # noqa: NPY002
+    mx.random.seed(3)
+    data = mx.checkpoint.track(make())
+    mx.checkpoint.load(folder, data=data)
+    seen = []
+    while data.epoch < count:
+        for batch in data:
+            seen.append(batch.data[0].asnumpy().tolist())
+            mx.checkpoint.save(folder, 4 * data.epoch + data.batches, data=data)
+            if len(seen) == stop_after:
+                return seen
+        mx.checkpoint.save(folder, 4 * data.epoch, data=data)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Shuffled, lambda: mx.io.NDArrayIter(np.arange(8, dtype="float32"), None, 2, shuffle=True)],
+    ids=["iterator of a user", "NDArrayIter"],
+)
+@pytest.mark.parametrize("stop_after", [1, 4, 6, 11])
+def test_iterators_go_on_with_the_same_batches(make, stop_after, tmp_path):
+    whole = epochs_of_batches(make, tmp_path / "whole")
+    assert len(whole) == 12
+    first = epochs_of_batches(make, tmp_path / "cut", stop_after)
+    assert first + epochs_of_batches(make, tmp_path / "cut") == whole
+
+
+def test_a_tracked_iterator_can_be_reset_by_its_loop():
+    data = mx.checkpoint.track(mx.io.NDArrayIter(np.arange(8), None, 2))
+    for _ in range(2):
+        data.reset()
+        assert len(list(data)) == 4
+    assert data.epoch == 2 and data.batch_size == 2

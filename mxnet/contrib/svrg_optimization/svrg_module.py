@@ -10,6 +10,7 @@ from ... import context as ctx
 from ...initializer import Initializer, Uniform
 from ...module import Module
 from ...ndarray import NDArray
+from ...tracking import History
 
 __all__ = ["SVRGModule"]
 
@@ -205,9 +206,12 @@ class SVRGModule(Module):
         validation_metric: Any = None,
         monitor: Any = None,
         sparse_row_id_fn: Callable | None = None,
-    ) -> None:
+        *,
+        progress: bool | None = None,
+        loggers: Any = None,
+    ) -> History:
         """Train on an iterator, as `Module.fit`, with a snapshot every `update_freq` epochs."""
-        super().fit(
+        return super().fit(
             _WithSnapshots(train_data, self, begin_epoch),
             eval_data,
             eval_metric,
@@ -229,6 +233,8 @@ class SVRGModule(Module):
             validation_metric,
             monitor,
             sparse_row_id_fn,
+            progress=progress,
+            loggers=loggers,
         )
 
 
