@@ -82,12 +82,8 @@ def _parameters(value: object) -> list[str]:
 def _sentences(text: str) -> set[str]:
     """Return the parameters that a docstring has a sentence for."""
     found = sections(text)
-    lines = [*found.get("Parameters", ()), *found.get("Other Parameters", ())]
-    return {
-        name
-        for name, (_, body) in parameter_items(lines).items()
-        if any(line.strip() for line in body)
-    }
+    items = parameter_items(found.get("Parameters", "") + "\n" + found.get("Other Parameters", ""))
+    return {name for name, (_, sentence) in items.items() if sentence}
 
 
 def examine(value: object, module: str, name: str) -> Documented:

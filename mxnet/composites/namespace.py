@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from ..ops import registry
@@ -76,7 +77,7 @@ def bind(
     >>> bind(scale, None, "example")(3)
     6
     """
-    every = list(inspect.signature(composite).parameters.values())[1:]
+    every = _parameters(composite)
     parameters = [p for p in every if p.name not in omit]
     values: dict[str, Any] = {"_function": composite, "_space": F}
     declared, passed = [], ["_space"]
@@ -104,7 +105,27 @@ def bind(
     )
     exec(compile(source, f"<{module}.{composite.__name__}>", "exec"), values)
     made = values[composite.__name__]
-    signature = inspect.Signature(parameters)
-    made.__doc__ = complete(composite.__doc__ or "", signature, glossary, COMMON)
+    made.__doc__ = _docstring(composite, parameters, omit, glossary)
     made.__module__ = module
     return made
+
+
+@cache
+def _parameters(composite: Callable) -> list[inspect.Parameter]:
+    return list(inspect.signature(composite).parameters.values())[1:]
+
+
+_docstrings: dict[tuple, str] = {}
+
+
+def _docstring(
+    composite: Callable,
+    parameters: list[inspect.Parameter],
+    omit: tuple[str, ...],
+    glossary: Mapping[str, str],
+) -> str:
+    """Return the complete docstring, made once for arrays and symbols."""
+    key = (composite, omit)
+    if key not in _docstrings:
+        _docstrings[key] = complete(composite.__doc__ or "", parameters, glossary, COMMON)
+    return _docstrings[key]

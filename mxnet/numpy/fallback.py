@@ -9,7 +9,6 @@ import functools
 import inspect
 import logging
 import re
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -129,6 +128,18 @@ def _old_keywords(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
 _REMOVED = {"in1d": _in1d, "msort": _msort, "trapz": _trapz}
 
 
+_OF_UFUNC = tuple(
+    inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+    for key, default in {
+        "out": None,
+        "where": True,
+        "casting": "same_kind",
+        "order": "K",
+        "dtype": None,
+        "subok": True,
+        "signature": None,
+    }.items()
+)
 _ANY = inspect.signature(lambda *args, **kwargs: None)
 _OF_NUMPY = {
     "*args": "Arguments of NumPy's function.",
@@ -156,7 +167,8 @@ def _financial(name: str) -> Callable:
     return function
 
 
-_PARAMETERS = re.compile(r"\n *Parameters\n *-+\n.*?(?=\n\n[ ]*\S[^\n]*\n *---|\Z)", re.DOTALL)
+_PARAMETERS = re.compile(r"\n *Parameters\n *-+\n")
+_NEXT = re.compile(r"\n\n *\S.*\n *---")  # the heading after them
 
 
 def _docstring(function: Callable, name: str, module: str) -> str:
@@ -165,12 +177,18 @@ def _docstring(function: Callable, name: str, module: str) -> str:
         f"Return what ``numpy.{name}`` gives for these arrays, computed on the host.\n\n"
         "It has no gradient and is refused inside `autograd.record()`."
     )
-    found = _PARAMETERS.search(function.__doc__ or "")
+    source = function.__doc__ or ""
+    found = _PARAMETERS.search(source)
     if found:
-        text += f"\n{textwrap.dedent(found[0]).rstrip()}"
-    if isinstance(function, onp.ufunc) or not found or name in _OLD_SIGNATURES:
+        end = _NEXT.search(source, found.end())
+        section = source[found.start() : end.start() if end else None]
+        margin = found[0].partition("P")[0]
+        text += "\n" + section.replace(margin, "\n").rstrip()
+    if isinstance(function, onp.ufunc):
+        text = complete(text, _OF_UFUNC, _OF_NUMPY, GLOSSARY)
+    elif not found or name in _OLD_SIGNATURES:
         shown = _ANY if name in _OLD_SIGNATURES else inspect.signature(function)
-        text = complete(text, shown, _OF_NUMPY, GLOSSARY)
+        text = complete(text, shown.parameters.values(), _OF_NUMPY, GLOSSARY)
     examples = example_of(f"{module}.{name}".removeprefix("mxnet.numpy."))
     return f"{text}\n\n{examples}" if examples else text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -29,7 +29,13 @@ TYPES = {
 ARRAY = "\0"  # stands for the array class until the namespace is known
 _FLUSH = re.compile(r"\n\S")  # a line without a margin
 _MARGIN = re.compile(r"(?<=\n)(\n +)\S")
-_ITEM = re.compile(r"\*{0,2}\w+(, \*{0,2}\w+)*( :.*)?$")
+_HEADING = re.compile(r"^([A-Z].*)\n---+\n", re.MULTILINE)
+_ITEM = re.compile(
+    r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : ?(.*))?((?:\n+ .*)*)", re.MULTILINE
+)  # names, type, indented lines
+
+
+_NOTHING = ("", "")
 
 
 class Entry(NamedTuple):
@@ -49,124 +55,91 @@ def _dedented(text: str) -> str:
     return (text.replace(margin[1], "\n") if margin else text).strip()
 
 
-def sections(text: str) -> dict[str, list[str]]:
+def sections(text: str) -> dict[str, str]:
     r"""Split a docstring at its underlined headings; what precedes them has the heading ``''``.
 
     A line of ``>>>`` at the margin begins the examples, with or without their heading.
 
     >>> sections("Sum.\n\nParameters\n----------\nx\n    An array.\n\n>>> 1 + 1\n2")
-    {'': ['Sum.', ''], 'Parameters': ['x', '    An array.', ''], 'Examples': ['>>> 1 + 1', '2']}
+    {'': 'Sum.', 'Parameters': 'x\n    An array.', 'Examples': '>>> 1 + 1\n2'}
     """
-    lines = _dedented(text).split("\n")
-    found: dict[str, list[str]] = {"": []}
-    current = found[""]
-    skip = False
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        if skip:
-            skip = False
-        elif below.startswith("---") and set(below) == {"-"}:
-            current = found.setdefault(line, [])
-            skip = True
-        elif line.startswith(">>>") and "Examples" not in found:
-            current = found.setdefault("Examples", [])
-            current.append(line)
-        else:
-            current.append(line)
+    text = _dedented(text)
+    first, *others = _HEADING.split(text) if "\n---" in text else [text]
+    found = {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
+    if "Examples" not in found:
+        for heading, body in found.items():
+            at = 0 if body.startswith(">>> ") else body.find("\n>>> ")
+            if at >= 0:
+                found[heading], found["Examples"] = body[:at], body[at:]
+                break
+    return {heading: body.strip() for heading, body in found.items()}
+
+
+def parameter_items(text: str) -> dict[str, tuple[str, str]]:
+    r"""Return the type and the sentence of each parameter in a ``Parameters`` section.
+
+    >>> parameter_items("lr, wd : float\n    Numbers.")["wd"]
+    ('float', 'Numbers.')
+    """
+    found = {}
+    for names, kind, body in _ITEM.findall(text):
+        item = (kind, body.replace("\n    ", "\n").strip())
+        for name in names.split(", "):
+            found[name.lstrip("*")] = item
     return found
-
-
-def parameter_items(lines: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
-    """Return the type and the indented lines of each parameter in a ``Parameters`` section.
-
-    >>> parameter_items(["lr, wd : float", "    Numbers."])["wd"]
-    ('float', ['    Numbers.'])
-    """
-    found: dict[str, tuple[str, list[str]]] = {}
-    body: list[str] = []
-    for line in lines:
-        if line.startswith(" ") or not line:
-            body.append(line)
-        elif _ITEM.match(line):
-            names, _, kind = line.partition(" :")
-            body = []
-            for name in names.split(","):
-                found[name.strip().lstrip("*")] = (kind.strip(), body)
-    return found
-
-
-def sentences_in(parts: Mapping[str, list[str]]) -> dict[str, str]:
-    r"""Return the sentences of the ``Parameters`` section among `sections`, by parameter.
-
-    >>> sentences_in(sections("Sum.\n\nParameters\n----------\nx\n    An array.\n"))
-    {'x': 'An array.'}
-    """
-    items = parameter_items(parts.get("Parameters", ()))
-    return {k: "\n".join(line.strip() for line in v[1]).strip() for k, v in items.items()}
 
 
 # -- an operator --------------------------------------------------------------------------------
 
 
 @cache
-def _sections_of(op: Op) -> dict[str, list[str]]:
+def _sections_of(op: Op) -> dict[str, str]:
     return sections(op.function.__doc__ or op.name)
-
-
-@cache
-def sentences_of(op: Op) -> dict[str, str]:
-    """Return the sentence of each parameter: the operator's own, its folder's, or the common one.
-
-    >>> from mxnet.ops import registry
-    >>> sentences_of(registry.get("exp"))
-    {'data': 'The input array.'}
-    """
-    own = sentences_in(_sections_of(op))
-    shared = FOLDERS.get("".join(op.function.__module__.split(".")[2:3]), {})
-    found = {}
-    for name in _names(op):
-        key = f"*{name}" if name == op.variadic else name
-        sentence = own.get(name) or shared.get(key) or COMMON.get(key)
-        if sentence is not None:
-            found[name] = sentence
-    return found
-
-
-def _names(op: Op) -> list[str]:
-    first = [op.variadic] if op.variadic is not None else []
-    return [*first, *(i.name for i in op.inputs), *op.attributes]
 
 
 def type_of(attribute: Attribute) -> str:
     """Return how a docstring shows the type and the default of an attribute."""
     label = attribute.type.label.removesuffix(" or None")
     shown = TYPES.get(label, label)
+    default = attribute.default
     if attribute.required:
         return shown
-    if attribute.default is None:
+    if default is None:
         return f"{shown}, optional"
-    text = to_string(attribute.default)
-    return (
-        f"{shown}, default {text!r}"
-        if isinstance(attribute.default, str)
-        else (f"{shown}, default {text}")
-    )
+    is_plain = isinstance(default, bool | int | float | str | tuple)
+    return f"{shown}, default {repr(default) if is_plain else to_string(default)}"
+
+
+def _typed_names(op: Op) -> Iterator[tuple[str, str]]:
+    if op.variadic is not None:
+        yield f"*{op.variadic}", ARRAY
+    for i in op.inputs:
+        yield i.name, ARRAY + (" (auxiliary state)" if i.aux else ", optional" * i.optional)
+    for a in op.attributes.values():
+        if a.name not in op.input_index:
+            yield a.name, type_of(a)
 
 
 @cache
 def entries_of(op: Op) -> tuple[Entry, ...]:
-    """Return the parameters of an operator as docstrings show them."""
-    said = sentences_of(op)
-    found = []
-    if op.variadic is not None:
-        found.append(Entry(f"*{op.variadic}", ARRAY, said.get(op.variadic, "")))
-    for i in op.inputs:
-        kind = " (auxiliary state)" if i.aux else ", optional" if i.optional else ""
-        found.append(Entry(i.name, ARRAY + kind, said.get(i.name, "")))
-    taken = {i.name for i in op.inputs}
-    for a in op.attributes.values():
-        if a.name not in taken:
-            found.append(Entry(a.name, type_of(a), said.get(a.name, "")))
-    return tuple(found)
+    """Return the parameters of an operator as docstrings show them.
+
+    A sentence is the operator's own, its folder's, or the common one.
+
+    >>> from mxnet.ops import registry
+    >>> entries_of(registry.get("exp"))[0].sentence
+    'The input array.'
+    """
+    own = parameter_items(_sections_of(op).get("Parameters", ""))
+    folder = FOLDERS.get("".join(op.function.__module__.split(".")[2:3]), COMMON)
+    return tuple(
+        Entry(
+            name,
+            kind,
+            own.get(name.lstrip("*"), _NOTHING)[1] or folder.get(name) or COMMON.get(name, ""),
+        )
+        for name, kind in _typed_names(op)
+    )
 
 
 def _returned(op: Op) -> str:
@@ -188,15 +161,14 @@ def shown_entry(entry: Entry) -> str:
 def _parts(op: Op) -> tuple[str, tuple[str, ...], str]:
     """Return what stands before the parameters, the parameters, and what stands after them."""
     parts = dict(_sections_of(op))
-    before = "\n".join(parts.pop("")).strip()
+    before = parts.pop("")
     parts.pop("Parameters", None)
     examples = parts.pop("Examples", None)
-    returned = parts.pop("Returns", None)
-    after = ["", "Returns", "-------", _returned(op) if returned is None else "\n".join(returned)]
-    for heading, lines in parts.items():
-        after += ["", heading, "-" * len(heading), "\n".join(lines).strip()]
+    after = ["", "Returns", "-------", parts.pop("Returns", None) or _returned(op)]
+    for heading, body in parts.items():
+        after += ["", heading, "-" * len(heading), body]
     if examples:
-        after += ["", "Examples", "--------", "\n".join(examples).strip()]
+        after += ["", "Examples", "--------", examples]
     return before, tuple(map(shown_entry, entries_of(op))), "\n".join(after)
 
 
@@ -225,43 +197,42 @@ def docstring(op: Op, array: str, extras: tuple[Entry, ...], skip: int = 0) -> s
 # -- functions written by hand for several namespaces -------------------------------------------
 
 
-def complete(text: str, signature: inspect.Signature, *glossaries: Mapping[str, str]) -> str:
+def complete(
+    text: str, parameters: Iterable[inspect.Parameter], *glossaries: Mapping[str, str]
+) -> str:
     """Return a docstring with a sentence for each parameter, from the first glossary that has one.
 
     What the docstring says itself counts most, also of keywords that ``**kwargs`` takes.
 
     >>> def scale(x, factor=2):
     ...     pass
-    >>> text = complete("Scale.", inspect.signature(scale), {"x": "An array.", "factor": "It."})
-    >>> text.splitlines()[-2:]
+    >>> named = inspect.signature(scale).parameters.values()
+    >>> complete("Scale.", named, {"x": "An array.", "factor": "It."}).splitlines()[-2:]
     ['factor : default 2', '    It.']
     """
     parts = sections(text)
-    own = parameter_items(parts.pop("Parameters", ()))
+    own = parameter_items(parts.pop("Parameters", ""))
+    named = {p.name: p for p in parameters}
     shown = [
-        shown_entry(_completed(p, own, glossaries))
-        for p in signature.parameters.values()
+        shown_entry(_completed(p, own.get(p.name, _NOTHING), glossaries))
+        for p in named.values()
         if p.kind is not p.VAR_KEYWORD or p.name in own
     ]
-    for name, (kind, body) in own.items():  # keywords that ``**kwargs`` takes
-        if name not in signature.parameters:
-            shown.append(shown_entry(Entry(name, kind, "\n".join(map(str.strip, body)).strip())))
-    lines = ["\n".join(parts.pop("")).strip()]
+    # Keywords that ``**kwargs`` takes.
+    shown += [shown_entry(Entry(name, *item)) for name, item in own.items() if name not in named]
+    lines = [parts.pop("")]
     if shown:
         lines += ["", "Parameters", "----------", *shown]
     for heading, body in parts.items():
-        lines += ["", heading, "-" * len(heading), "\n".join(body).strip()]
+        lines += ["", heading, "-" * len(heading), body]
     return "\n".join(lines)
 
 
 def _completed(
-    p: inspect.Parameter,
-    own: Mapping[str, tuple[str, list[str]]],
-    glossaries: Iterable[Mapping[str, str]],
+    p: inspect.Parameter, own: tuple[str, str], glossaries: Iterable[Mapping[str, str]]
 ) -> Entry:
     name = {p.VAR_POSITIONAL: f"*{p.name}", p.VAR_KEYWORD: f"**{p.name}"}.get(p.kind, p.name)
-    kind, body = own.get(p.name, ("", []))
-    sentence = "\n".join(line.strip() for line in body).strip()
+    kind, sentence = own
     if not sentence:
         sentence = next((g[name] for g in glossaries if name in g), "")
     if not kind and p.default is None:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from ..error import did_you_mean
 from . import registry
@@ -53,6 +54,15 @@ def namespace_of(name: str) -> tuple[str | None, str]:
     return "op", name
 
 
+_KEYWORDS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+
+
+@cache
+def _parameter(name: str, kind: Any, default: Any, text: str) -> inspect.Parameter:
+    """Return a parameter; `text` tells defaults apart that are equal, such as 1 and True."""
+    return inspect.Parameter(name, kind, default=default)
+
+
 @cache
 def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     """Return the signature that MXNet users know: inputs, attributes, then `extras`."""
@@ -66,9 +76,9 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     shown |= {extra: None for extra in extras if extra not in shown}
     if op.variadic is not None:
         shown.pop(op.variadic, None)
-    parameters += [inspect.Parameter(n, kind, default=d) for n, d in shown.items()]
-    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature(parameters)
+    parameters += [_parameter(n, kind, d, repr(d)) for n, d in shown.items()]
+    parameters.append(_KEYWORDS)
+    return inspect.Signature(parameters, __validate_parameters__=False)
 
 
 def set_metadata(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
@@ -140,5 +150,5 @@ def as_method(function: Callable, owner: str) -> Callable:
     function.__doc__ = docstring(function.op, owner, extras, skip=1)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     rest = list(function.__signature__.parameters.values())[1:]
-    function.__signature__ = inspect.Signature([first, *rest])
+    function.__signature__ = inspect.Signature([first, *rest], __validate_parameters__=False)
     return function

@@ -97,7 +97,7 @@ def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
             return of_number(x)
         raise _refuse(name, x)
 
-    return _named(unary, name, op)
+    return _named(unary, name, op, _UNARY)
 
 
 def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
@@ -127,14 +127,26 @@ def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
                 return of_numbers(x1, x2)
         raise _refuse(name, x1, x2)
 
-    return _named(binary, name, op)
+    return _named(binary, name, op, _BINARY)
 
 
-def _named(function: Callable, name: str, op: Op) -> Callable:
+def _named(
+    function: Callable, name: str, op: Op, parameters: tuple[inspect.Parameter, ...]
+) -> Callable:
     function.__name__ = function.__qualname__ = name
-    text = inspect.getdoc(op.function) or name
-    function.__doc__ = complete(text, inspect.signature(function), GLOSSARY)
+    if op not in _docstrings:
+        _docstrings[op] = complete(op.function.__doc__ or name, parameters, GLOSSARY)
+    function.__doc__ = _docstrings[op]
     return function
+
+
+def _parameter(name: str, **default: None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, **default)
+
+
+_UNARY = (_parameter("x"), _parameter("out", default=None))
+_BINARY = (_parameter("x1"), _parameter("x2"), _parameter("out", default=None))
+_docstrings: dict[Op, str] = {}  # arrays and symbols have the same
 
 
 _MIRRORED = {"less": "greater", "greater": "less"}
