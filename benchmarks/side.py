@@ -41,6 +41,18 @@ class Side:
 
         What the set-up made is kept for the next measurement of this name until the `last`.
         """
+        self.send(name, program, number, evaluates, last)
+        return self.receive()
+
+    def send(
+        self,
+        name: str,
+        program: tuple[str, str],
+        number: int,
+        evaluates: bool = False,
+        last: bool = False,
+    ) -> None:
+        """Ask for a measurement; `receive` waits for it."""
         request = {
             "name": name,
             "setup": program[0],
@@ -49,13 +61,17 @@ class Side:
             "evaluates": evaluates,
             "last": last,
         }
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline() or '{"error": "process ended"}')
         except BrokenPipeError as error:
             raise Failed("process ended") from error
+
+    def receive(self) -> float:
+        """Return what was measured."""
+        assert self._process.stdout is not None
+        answer = json.loads(self._process.stdout.readline() or '{"error": "process ended"}')
         if "error" in answer:
             raise Failed(answer["error"])
         return answer["seconds"]

@@ -120,7 +120,7 @@ ROWS = [
         ("mxnet",),
         unit="MB",
         fresh=True,
-        rounds=2,
+        rounds=1,
     ),
     Row(
         "the same, recomputed",
@@ -129,7 +129,7 @@ ROWS = [
         0.6,
         unit="MB",
         fresh=True,
-        rounds=2,
+        rounds=1,
     ),
     Row(
         "the same, recomputed, time",
@@ -145,6 +145,6 @@ ROWS = [
         0.35,
         unit="MB",
         fresh=True,
-        rounds=2,
+        rounds=1,
     ),
 ]

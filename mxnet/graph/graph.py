@@ -56,6 +56,15 @@ class Graph:
         return {node: i for i, node in enumerate(self.nodes)}
 
     @cached_property
+    def readers(self) -> dict[Node, list[int]]:
+        """Positions of the nodes that read some output of each node, once for each input."""
+        found: dict[Node, list[int]] = {node: [] for node in self.nodes}
+        for position, node in enumerate(self.nodes):
+            for entry in node.inputs:
+                found[entry[0]].append(position)
+        return found
+
+    @cached_property
     def variables(self) -> list[Node]:
         """All inputs, auxiliary states among them."""
         return [n for n in self.nodes if n.op is None]

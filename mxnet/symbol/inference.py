@@ -70,9 +70,10 @@ def shown_shape(shape: tuple | None) -> tuple | None:
 
 def shape_lists(found: Inferred) -> tuple[list, list, list]:
     """Return shapes of arguments, outputs and auxiliary states."""
-    return tuple(
-        [shown_shape(s) for s in part] for part in (found.arguments, found.heads, found.auxiliary)
-    )
+    parts = found.arguments, found.heads, found.auxiliary
+    if found.complete:  # nothing is unknown, which users read as 0
+        return parts
+    return tuple([shown_shape(s) for s in part] for part in parts)
 
 
 def type_lists(found: Inferred) -> tuple[list, list, list]:

@@ -93,16 +93,15 @@ def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
 
 def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred:
     values: dict[Node, list] = {}
-    users: dict[Node, list[int]] = {}
-    nodes = graph.nodes
+    nodes, users = graph.nodes, graph.readers
     step, merge = kind.step, kind.merge
-    for position, node in enumerate(nodes):
-        if node.op is None:
+    for node in nodes:
+        if node.op is not None:
+            values[node] = [None] * node.signature.outputs
+        elif node.extra:
             values[node] = [_start(node, known, kind)]
         else:
-            values[node] = [None] * node.signature.outputs
-            for entry in node.inputs:
-                users.setdefault(entry[0], []).append(position)
+            values[node] = [known.get(node)]
     waiting = [node.op is not None for node in nodes]
     pending = sum(waiting)
     order = range(len(nodes))
@@ -124,15 +123,19 @@ def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
                     new_ins, new_outs = step(node, ins, outs)
                 changed = []
                 if new_outs != outs:
-                    slots[:] = [merge(new, old) for new, old in zip(new_outs, outs, strict=True)]
+                    slots[:] = [
+                        new if old is None else merge(new, old)
+                        for new, old in zip(new_outs, outs, strict=True)
+                    ]
                     if tuple(slots) != outs:
                         changed.append(node)
                 if new_ins != ins:
                     for entry, new, old in zip(entries, new_ins, ins, strict=True):
                         if new is not None and new != old:
                             here = values[entry[0]]
-                            merged = merge(new, here[entry[1]])
-                            if merged != here[entry[1]]:
+                            found = here[entry[1]]
+                            merged = new if found is None else merge(new, found)
+                            if merged != found:
                                 here[entry[1]] = merged
                                 changed.append(entry[0])
             except MXNetError as error:
@@ -140,7 +143,7 @@ def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
             except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
                 raise _explained(node, ins, outs, kind, error) from error
             for other in changed:
-                for user in users.get(other, ()):
+                for user in users[other]:
                     if user != position and not waiting[user]:
                         waiting[user] = True
                         pending += 1
