@@ -341,6 +341,8 @@ def test_function_with_wrong_number_of_gradients_is_explained():
         a.backward()
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("asked", [True, False])
 def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
     seen = []
 
