@@ -277,8 +277,8 @@ def _places(trainer: Any, net: Any) -> list[str] | None:
     if net is None:
         return None
     places = {id(p): place for place, p in net._collect_params_with_prefix().items()}
-    found = [places.get(id(p)) for p in trainer._params]
-    return None if None in found else found
+    found = [places[id(p)] for p in trainer._params if id(p) in places]
+    return found if len(found) == len(trainer._params) else None
 
 
 def _trainer_state(trainer: Any, net: Any) -> dict[str, Any]:

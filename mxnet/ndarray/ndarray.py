@@ -523,7 +523,10 @@ class NDArray(NDArrayMethods):
             return False
         if self.size == 1:
             return bool(plain(self).item())
-        raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+        raise ValueError(
+            "The truth value of an NDArray with multiple elements is ambiguous. Compare one "
+            "number: x.sum(), x.min() or x.max()."
+        )
 
     __nonzero__ = __bool__
     __hash__ = object.__hash__

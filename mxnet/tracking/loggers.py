@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from ..error import InvalidValue
@@ -158,7 +159,8 @@ class CSVLogger(_FileLogger):
 
 def check_loggers(loggers: Any) -> list[Logger]:
     """Return what was given as `loggers` as a list."""
-    given: list[Any] = [loggers] if isinstance(loggers, Logger) else list(loggers or ())
+    is_several = isinstance(loggers, list | tuple | NoneType)
+    given: list[Any] = list(loggers or ()) if is_several else [loggers]
     for each in given:
         if not isinstance(each, Logger):
             raise InvalidValue(

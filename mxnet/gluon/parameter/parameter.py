@@ -13,7 +13,7 @@ from typing import Any
 from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
 from ...context import Context, cpu, listed_contexts
-from ...error import MXNetError
+from ...error import InvalidValue, MXNetError
 from ...imperative.handle import forget_writes, wrap_plain
 from ...memory import untouched_zeros
 from ...ndarray import NDArray
@@ -395,4 +395,8 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
     if isinstance(default_init, str):
         default_init = initializer.create(default_init)
     caller = default_init if isinstance(default_init, initializer.Initializer) else None
-    (caller or initializer.create(init))(initializer.InitDesc(name, {"__init__": init}), data)
+    fill = caller or initializer.create(init)
+    try:
+        fill(initializer.InitDesc(name, {"__init__": init}), data)
+    except InvalidValue as error:
+        raise InvalidValue(f"Parameter '{name}' of shape {data.shape}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
+from mxnet.gluon.contrib.estimator import Estimator
 
 # -- layers ----------------------------------------------------------------------------------------
 
@@ -271,3 +272,41 @@ def states_from_a_file_that_is_not_there():
 
 def split_over_more_devices_than_samples():
     gluon.utils.split_and_load(nd.ones((3, 2)), [mx.cpu(0), mx.cpu(1)])
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+
+def estimator():
+    net, trainer = trained()
+    return Estimator(net, gluon.loss.L2Loss(), trainer=trainer)
+
+
+def loader():
+    return gluon.data.DataLoader(gluon.data.ArrayDataset(nd.ones((4, 4)), nd.ones((4, 3))), 2)
+
+
+def estimator_with_a_function_as_loss():
+    net, trainer = trained()
+    Estimator(net, lambda pred, label: (pred - label).abs(), trainer=trainer)
+
+
+def estimator_with_an_optimizer_as_trainer():
+    net, _ = trained()
+    Estimator(net, gluon.loss.L2Loss(), trainer=mx.optimizer.SGD())
+
+
+def estimator_on_an_iterator():
+    estimator().fit(mx.io.NDArrayIter(nd.ones((4, 4)), nd.ones((4, 3)), 2), epochs=1)
+
+
+def estimator_without_a_length():
+    estimator().fit(loader())
+
+
+def estimator_with_a_function_as_handler():
+    estimator().fit(loader(), epochs=1, event_handlers=[print])
+
+
+def estimator_with_a_path_as_logger():
+    estimator().fit(loader(), epochs=1, loggers="run.csv")
