@@ -10,7 +10,8 @@ class Case:
     """The same work as an MXNet program and as a torch program.
 
     `mx` and `torch` are (set-up, statement) as text; `number` is how often the statement runs in
-    one measurement. `goals` are the ratios that MXNext should reach.
+    one measurement. `goals` are the ratios that MXNext should reach. A side that needs more than
+    `limit` seconds for a measurement is given up.
     """
 
     name: str
@@ -18,3 +19,4 @@ class Case:
     torch: tuple[str, str] | None
     number: int = 2000
     goals: str = ""
+    limit: float = 600.0

@@ -24,17 +24,20 @@ ROUNDS = 7
 def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float | None]:
     """Let the sides take turns; return the best of each."""
     best: dict[str, float | None] = {}
+    failed: set[str] = set()
     for turn in range(rounds):
         for name, side in sides.items():
             program = case.torch if name == "torch" else case.mx
-            if program is None:
+            if program is None or name in failed:
                 continue
+            side.limit = case.limit
             last = turn == rounds - 1
             try:
                 seconds = side.measure(case.name, program, case.number, last=last)
                 best[name] = min(seconds, best.get(name) or seconds)
             except Failed as error:
-                print(f"{case.name}: {error}", file=sys.stderr)
+                failed.add(name)
+                print(f"{case.name}, {name}: {error}", file=sys.stderr)
     return best
 
 
@@ -75,6 +78,8 @@ def main() -> None:
                 f"{ratio(ours, best.get('mxnet'))} {ratio(ours, best.get('base'))}   {case.goals}",
                 flush=True,
             )
+        for side in sides.values():
+            side.close()
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import select
+import signal
 import subprocess
 
 HERE = pathlib.Path(__file__).parent
@@ -15,7 +18,13 @@ class Failed(Exception):
 
 
 class Side:
-    """Runs ``measure.py`` with some python in some folder."""
+    """Runs ``measure.py`` with some python in some folder, in a session of its own.
+
+    A measurement that takes longer than the limit ends the side, with all processes that its
+    program has started.
+    """
+
+    limit = 600.0  # seconds
 
     def __init__(self, python: str, home: pathlib.Path) -> None:
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -27,6 +36,7 @@ class Side:
             text=True,
             cwd=home,
             env={**kept, "PYTHONPATH": str(home)},
+            start_new_session=True,
         )
 
     def measure(
@@ -71,6 +81,9 @@ class Side:
     def receive(self) -> float:
         """Return what was measured."""
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], self.limit)[0]:
+            self._kill()
+            raise Failed(f"no answer within {self.limit:g} s")
         answer = json.loads(self._process.stdout.readline() or '{"error": "process ended"}')
         if "error" in answer:
             raise Failed(answer["error"])
@@ -83,5 +96,10 @@ class Side:
             self._process.stdin.close()
             self._process.wait(10)
         except (BrokenPipeError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait(30)
+            self._kill()
+
+    def _kill(self) -> None:
+        """End the session."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(30)

@@ -101,8 +101,9 @@ def two_workers(title: str, mx: str, torch: str, shape: str, number: int) -> Cas
         (_TORCH.format(net=torch, shape=shape), "both()"),
         number,
         "torch 1.05, mxnet 0.6",
+        limit=120,
     )
 
 
 # A process belongs to one job, and a group of cases has one process: ResNet has its own group.
-CASES = [two_workers("LeNet, 2 workers, batch 64", "lenet()", "lenet()", "(64, 1, 28, 28)", 20)]
+CASES = [two_workers("LeNet, 2 workers, batch 64", "lenet()", "lenet()", "(64, 1, 28, 28)", 5)]

@@ -10,6 +10,6 @@ CASES = [
         "gluon.model_zoo.vision.resnet18_v1()",
         "resnet18()",
         "(8, 3, 112, 112)",
-        2,
+        1,
     ),
 ]
