@@ -15,10 +15,11 @@ import sys
 
 from benchmarks import cases as groups
 from benchmarks.case import Case
-from benchmarks.side import Failed, Side
+from benchmarks.side import Ended, Failed, Side
 
 HERE = pathlib.Path(__file__).parent
 ROUNDS = 7
+ATTEMPTS = 3  # to start a program: MXNet's servers may end at the start of a job
 
 
 def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float | None]:
@@ -26,19 +27,40 @@ def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float 
     best: dict[str, float | None] = {}
     failed: set[str] = set()
     for turn in range(rounds):
-        for name, side in sides.items():
+        for name in sides:
             program = case.torch if name == "torch" else case.mx
             if program is None or name in failed:
                 continue
-            side.limit = case.limit
-            last = turn == rounds - 1
             try:
-                seconds = side.measure(case.name, program, case.number, last=last)
+                seconds = _measure_once(case, sides, name, program, turn, rounds)
                 best[name] = min(seconds, best.get(name) or seconds)
             except Failed as error:
                 failed.add(name)
                 print(f"{case.name}, {name}: {error}", file=sys.stderr)
     return best
+
+
+def _measure_once(
+    case: Case,
+    sides: dict[str, Side],
+    name: str,
+    program: tuple[str, str],
+    turn: int,
+    rounds: int,
+) -> float:
+    """Return the time of one turn; a program that does not start is started again."""
+    attempts = ATTEMPTS if turn == 0 else 1
+    while True:
+        side, attempts = sides[name], attempts - 1
+        side.limit = case.limit
+        try:
+            return side.measure(case.name, program, case.number, last=turn == rounds - 1)
+        except Ended as error:
+            side.close()
+            sides[name] = Side(side.python, side.home)
+            if not attempts:
+                raise
+            print(f"{case.name}, {name}: {error}; starting again", file=sys.stderr)
 
 
 def ratio(first: float | None, second: float | None) -> str:

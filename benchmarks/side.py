@@ -17,6 +17,10 @@ class Failed(Exception):
     """A program could not be measured."""
 
 
+class Ended(Failed):
+    """The process of a side is gone, or did not answer in time."""
+
+
 class Side:
     """Runs ``measure.py`` with some python in some folder, in a session of its own.
 
@@ -27,6 +31,7 @@ class Side:
     limit = 600.0  # seconds
 
     def __init__(self, python: str, home: pathlib.Path) -> None:
+        self.python, self.home = python, home
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self._process = subprocess.Popen(
             [python, "-W", "ignore", str(HERE / "measure.py")],
@@ -76,15 +81,18 @@ class Side:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError as error:
-            raise Failed("process ended") from error
+            raise Ended("process ended") from error
 
     def receive(self) -> float:
         """Return what was measured."""
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], self.limit)[0]:
             self._kill()
-            raise Failed(f"no answer within {self.limit:g} s")
-        answer = json.loads(self._process.stdout.readline() or '{"error": "process ended"}')
+            raise Ended(f"no answer within {self.limit:g} s")
+        line = self._process.stdout.readline()
+        if not line:
+            raise Ended("process ended")
+        answer = json.loads(line)
         if "error" in answer:
             raise Failed(answer["error"])
         return answer["seconds"]

@@ -101,7 +101,7 @@ def two_workers(title: str, mx: str, torch: str, shape: str, number: int) -> Cas
         (_TORCH.format(net=torch, shape=shape), "both()"),
         number,
         "torch 1.05, mxnet 0.6",
-        limit=120,
+        limit=100,
     )
 
 

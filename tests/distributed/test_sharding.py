@@ -7,14 +7,14 @@ import pytest
 
 import mxnet as mx
 from mxnet.distributed.sharding import Partition
-from tests.distributed import sharding
+from tests.distributed import sharding_stories
 from tests.distributed.forked import run_forked
 from tests.distributed.jobs import succeeded
 
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_sharded_states_give_the_weights_of_whole_ones(workers):
-    for process in succeeded(run_forked(sharding.run_all, workers)):
+    for process in succeeded(run_forked(sharding_stories.run_all, workers)):
         last = "small_models_and_unknown_optimizers_stay_whole"
         assert process.out.split()[-1] == last, process.out
 
@@ -22,10 +22,10 @@ def test_sharded_states_give_the_weights_of_whole_ones(workers):
 def test_another_number_of_workers_loads_the_states(tmp_path):
     path = str(tmp_path / "run.states")
     for workers in (3, 2):
-        succeeded(run_forked(sharding.train_and_save, workers, path, 2))
+        succeeded(run_forked(sharding_stories.train_and_save, workers, path, 2))
     updater = mx.optimizer.get_updater(mx.optimizer.Adam())
     updater.set_states((tmp_path / "run.states").read_bytes())
-    for key, shape in sharding.SHAPES.items():
+    for key, shape in sharding_stories.SHAPES.items():
         mean, square = updater.states[key]
         assert mean.shape == square.shape == shape
         assert np.all(square.asnumpy() > 0)

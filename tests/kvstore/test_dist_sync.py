@@ -22,7 +22,7 @@ def run_stories(names):
         print(json.dumps(recorder.stories(mx, name)))
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, 3, 4])
 def test_workers_hold_what_mxnet_holds(workers):
     names = [which for which, count, _ in recorder.JOBS if count == workers]
     for process in succeeded(run_forked(run_stories, workers, names)):
