@@ -31,6 +31,7 @@ FAMILIES = (
     "boxes",
     "control_flow",
     "quantization",
+    "quantized_layers",
     "numpy_math",
     "numpy_shapes",
     "numpy_rest",

@@ -73,6 +73,15 @@ def test_a_sum_does_not_change_what_is_read_later(mode):
     np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
 
 
+def test_a_layer_does_not_write_over_its_own_data():
+    """A block that adds its input to a convolution of it: both inputs are one array."""
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="a")
+    x = mx.sym.clip(x, a_min=0, a_max=6)
+    y = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, num_group=2, name="b")
+    net, data, wanted = quantized_block(mx.sym.elemwise_add(x, y), shape=(2, 3, 8, 8))
+    np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.04 * abs(wanted).max())
+
+
 def test_layers_that_stay_in_float32_get_real_numbers():
     net, data, wanted = quantized_block(network(), exclude_layers=["a_add", "pool"])
     shown = str(net.compiled(data))

@@ -213,7 +213,10 @@ class _Lowering:
         for value, other, entry in ((lhs, rhs, maker.inputs[1]), (rhs, lhs, maker.inputs[0])):
             if value.layer is not None and self.can_add(value, value.layer):
                 made = self.add_to_layer(node, value.layer, other, scale)
-                made.node.set_attribute("owns_other", str(self.is_last_reader(maker, entry.node)))
+                # The layer must not write over its own data.
+                is_data = made.node.inputs[0] == other.entry
+                owns = not is_data and self.is_last_reader(maker, entry.node)
+                made.node.set_attribute("owns_other", str(owns))
                 return Packed(made, *scale)
         attrs = {
             "lhs_step": lhs.step,

@@ -7,6 +7,7 @@ steps, others 127.5 and 255.5.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from ..builder import Builder, Call
@@ -27,6 +28,13 @@ def quantize(
     g: Builder, x: str, low: str, high: str, dtype: torch.dtype, steps: float
 ) -> list[str]:
     """Return the quantized array and the range that it stands for."""
+    known = constant(g, low, high)
+    if known is not None and _larger(known) > 0:
+        end = _larger(known)
+        made = g.QuantizeLinear(x, g.scalar(end / steps, FLOAT), g.scalar(0, dtype))
+        if dtype is torch.int8:
+            low, high = (g.array(np.float32([e])) for e in (-end, end))
+        return [made, low, high]
     end = larger_end(g, low, high)
     # A range of zeros only has no steps: everything becomes 0.
     is_empty = g.Equal(end, g.scalar(0, FLOAT))
@@ -41,7 +49,25 @@ def _ends(g: Builder, call: Call, x: str) -> list[str]:
     low, high = call.attrs["min_calib_range"], call.attrs["max_calib_range"]
     if low is None or high is None:
         return [g.reduce(k, x, None, False) for k in ("ReduceMin", "ReduceMax")]
-    return [g.scalar(low, FLOAT), g.scalar(high, FLOAT)]
+    return [g.array(np.float32([end])) for end in (low, high)]
+
+
+def constant(g: Builder, *names: str) -> list[np.ndarray] | None:
+    """Return the values of names that are constants, None if any is not."""
+    found = [g.initializers.get(name) for name in names]
+    return None if any(f is None for f in found) else [f for f in found if f is not None]
+
+
+def scale_of(g: Builder, low: str, high: str, steps: float) -> str:
+    """Return the real number of a step, as a scalar; a constant where the range is one."""
+    known = constant(g, low, high)
+    if known is None:
+        return g.reshape(g.Div(larger_end(g, low, high), g.scalar(steps, FLOAT)), [])
+    return g.scalar(_larger(known) / steps, FLOAT)
+
+
+def _larger(ends: list[np.ndarray]) -> float:
+    return float(np.maximum(*(np.abs(e) for e in ends)).max())
 
 
 @row("_contrib_quantize")
@@ -62,18 +88,29 @@ def quantize_v2(g: Builder, call: Call, x: str) -> list[str]:
 @row("_contrib_dequantize")
 def dequantize(g: Builder, call: Call, x: str, low: str, high: str) -> str:
     """Return the floats that a quantized array stands for."""
-    steps = g.scalar(HALF_STEPS[call.dtype], FLOAT)
-    scale = g.Div(larger_end(g, low, high), steps)
-    return g.DequantizeLinear(x, g.reshape(scale, []), g.scalar(0, call.dtype))
+    scale = scale_of(g, low, high, HALF_STEPS[call.dtype])
+    return g.DequantizeLinear(x, scale, g.scalar(0, call.dtype))
 
 
 @row("_contrib_requantize")
 def requantize(g: Builder, call: Call, x: str, low: str, high: str) -> list[str]:
     """Return an int32 array as int8."""
-    scale = g.Div(larger_end(g, low, high), g.scalar(INT32_STEPS, FLOAT))
-    real = g.Mul(g.cast(x, call.dtype, FLOAT), scale)
+    is_real = call.node.inputs[0].node.name in g.real_sums
+    real = x if is_real else _real_sums(g, call, x, low, high)
     dtype = call.out_dtypes[0]
     low, high = _ends(g, call, real)
     made, _, _ = quantize(g, real, low, high, dtype, STEPS[dtype])
+    known = constant(g, low, high)
+    if known is not None:
+        end = _larger(known)
+        ends = (0.0 if dtype is torch.uint8 else -end, end)
+        return [made, *(g.array(np.float32([e])) for e in ends)]
     end = g.reshape(larger_end(g, low, high), [1])
     return [made, g.Mul(end, g.scalar(0, FLOAT)) if dtype is torch.uint8 else g.Neg(end), end]
+
+
+def _real_sums(g: Builder, call: Call, x: str, low: str, high: str) -> str:
+    scale = g.Div(larger_end(g, low, high), g.scalar(INT32_STEPS, FLOAT))
+    if len(call.shapes) > 1 and call.shapes[1] != (1,):  # one for each channel
+        scale = g.reshape(scale, [-1, *[1] * (call.ndim - 2)])
+    return g.Mul(g.cast(x, call.dtype, FLOAT), scale)
