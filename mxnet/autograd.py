@@ -412,7 +412,13 @@ class Function:
     _single = True
 
     def save_for_backward(self, *args: Any) -> None:
-        """Keep arrays for `backward`, which finds them in `saved_tensors`."""
+        """Keep arrays for `backward`, which finds them in `saved_tensors`.
+
+        Parameters
+        ----------
+        args
+            The arrays.
+        """
         self.saved_tensors = args
 
     def __call__(self, *inputs: Any) -> Any:
@@ -426,11 +432,23 @@ class Function:
         return outputs[0] if self._single else outputs
 
     def forward(self, *inputs: Any) -> Any:
-        """Compute the outputs; define this."""
+        """Compute the outputs; define this.
+
+        Parameters
+        ----------
+        inputs
+            The inputs.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *inputs)")
 
     def backward(self, *output_grads: Any) -> Any:
-        """Compute the gradients of the inputs from those of the outputs; define this."""
+        """Compute the gradients of the inputs from those of the outputs; define this.
+
+        Parameters
+        ----------
+        output_grads
+            Gradients of the outputs.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define backward(self, *grads)")
 
 

@@ -66,12 +66,26 @@ class Monitor:
         self.monitor_all = monitor_all
 
     def stat_helper(self, name: str, array: NDArray) -> None:
-        """Take the statistic of an array, if this batch is watched and the name is wanted."""
+        """Take the statistic of an array, if this batch is watched and the name is wanted.
+
+        Parameters
+        ----------
+        name
+            Name of the array.
+        array
+            The array.
+        """
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))
 
     def install(self, exe: Any) -> None:
-        """Watch an executor too."""
+        """Watch an executor too.
+
+        Parameters
+        ----------
+        exe
+            The executor.
+        """
         exe.set_monitor_callback(self.stat_helper, self.monitor_all)
         self.exes.append(exe)
 

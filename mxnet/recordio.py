@@ -134,7 +134,13 @@ class MXRecordIO:
         self.open()
 
     def write(self, buf: bytes | bytearray | memoryview) -> None:
-        """Add a record."""
+        """Add a record.
+
+        Parameters
+        ----------
+        buf
+            Bytes of the record.
+        """
         if isinstance(buf, str) or not isinstance(buf, bytes | bytearray | memoryview):
             raise TypeError(f"A record is made of bytes, not {type(buf).__name__}")
         self._opened(True).write(buf)
@@ -302,7 +308,13 @@ class MXIndexedRecordIO(MXRecordIO):
         super().discard()
 
     def seek(self, idx: Any) -> None:
-        """Let the next `read` return the record of this key."""
+        """Let the next `read` return the record of this key.
+
+        Parameters
+        ----------
+        idx
+            The key.
+        """
         if not self.is_open and not self.writable:
             self.open()
         self._opened(False)
@@ -315,7 +327,13 @@ class MXIndexedRecordIO(MXRecordIO):
         return self._opened(True).position
 
     def read_idx(self, idx: Any) -> bytes:
-        """Return the record of this key."""
+        """Return the record of this key.
+
+        Parameters
+        ----------
+        idx
+            The key.
+        """
         self.seek(idx)
         record, self._at = self.handle.read(self._at)
         if record is None:
@@ -326,7 +344,15 @@ class MXIndexedRecordIO(MXRecordIO):
         return record
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
-        """Add a record and note where it lies under this key."""
+        """Add a record and note where it lies under this key.
+
+        Parameters
+        ----------
+        idx
+            The key.
+        buf
+            Bytes of the record.
+        """
         key, at = self.key_type(idx), self.tell()
         self.write(buf)
         self._lines.append(f"{key}\t{at}\n")

@@ -146,7 +146,13 @@ class Executor:
     # -- running ------------------------------------------------------------------------------
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
-        """Compute the outputs; keywords copy new values into arguments first."""
+        """Compute the outputs; keywords copy new values into arguments first.
+
+        Parameters
+        ----------
+        is_train
+            Whether to run in training mode.
+        """
         for name, value in kwargs.items():
             self._feed(name, value)
         training = bool(is_train)
@@ -184,6 +190,13 @@ class Executor:
         Outputs need gradients of their own, `out_grads`, unless these end at a loss layer. With
         ``is_train=False``, or after a forward in prediction mode, what is differentiated is the
         computation of prediction mode.
+
+        Parameters
+        ----------
+        out_grads
+            Gradients of the outputs; loss layers need none.
+        is_train
+            Whether to run in training mode.
         """
         wanted = self._wanted
         if not wanted:
@@ -399,7 +412,17 @@ class Executor:
         aux_params: Mapping[str, NDArray] | None = None,
         allow_extra_params: bool = False,
     ) -> None:
-        """Copy parameters into the bound arrays by name."""
+        """Copy parameters into the bound arrays by name.
+
+        Parameters
+        ----------
+        arg_params
+            Parameters by name.
+        aux_params
+            Auxiliary states by name.
+        allow_extra_params
+            Whether parameters that the symbol does not have are ignored.
+        """
         for params, bound, what in (
             (arg_params, self.arg_dict, "arguments"),
             (aux_params or {}, self.aux_dict, "auxiliary states"),
@@ -418,7 +441,15 @@ class Executor:
     def reshape(
         self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any
     ) -> Executor:
-        """Return an executor for other input shapes; arrays whose shape stays are shared."""
+        """Return an executor for other input shapes; arrays whose shape stays are shared.
+
+        Parameters
+        ----------
+        partial_shaping
+            Whether shapes of arguments that are not given may change.
+        allow_up_sizing
+            Whether arrays may become larger.
+        """
         args, grads, aux = reshaped(self, kwargs, partial_shaping, allow_up_sizing)
         return Executor(
             self._symbol,
@@ -437,7 +468,15 @@ class Executor:
     def set_monitor_callback(
         self, callback: Callable[[str, NDArray], None], monitor_all: bool = False
     ) -> None:
-        """Call ``callback(name, array)`` for every result, with `monitor_all` for inputs too."""
+        """Call ``callback(name, array)`` for every result, with `monitor_all` for inputs too.
+
+        Parameters
+        ----------
+        callback
+            The function.
+        monitor_all
+            Whether inputs of operators are shown too.
+        """
         self._monitor, self._monitor_all, self._watcher = callback, monitor_all, None
 
     def _watch(self, name: str, value: Tensor | BaseSparseNDArray) -> None:

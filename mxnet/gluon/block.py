@@ -134,11 +134,25 @@ class Block:
         return self._scope
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Make a block a child; assigning it to an attribute does the same."""
+        """Make a block a child; assigning it to an attribute does the same.
+
+        Parameters
+        ----------
+        block
+            The block.
+        name
+            Name of the child; by default its number.
+        """
         self._children[str(len(self._children)) if name is None else name] = block
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
-        """Call a function with every child, theirs first, and with this block."""
+        """Call a function with every child, theirs first, and with this block.
+
+        Parameters
+        ----------
+        fn
+            The function.
+        """
         for child in self._children.values():
             child.apply(fn)
         fn(self)
@@ -214,14 +228,26 @@ class Block:
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def cast(self, dtype: Any) -> None:
-        """Convert the parameters of this block and its children to another type."""
+        """Convert the parameters of this block and its children to another type.
+
+        Parameters
+        ----------
+        dtype
+            The data type.
+        """
         for child in self._children.values():
             child.cast(dtype)
         for param in self.params.values():
             param.cast(dtype)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Let all `HybridBlock` children run as graphs; a plain block has no graph itself."""
+        """Let all `HybridBlock` children run as graphs; a plain block has no graph itself.
+
+        Parameters
+        ----------
+        active
+            Whether to run as a graph; with False, eagerly again.
+        """
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
@@ -232,6 +258,8 @@ class Block:
 
         Parameters
         ----------
+        filename
+            Path of the file.
         deduplicate : bool
             Write shared parameters once.
         """
@@ -242,7 +270,13 @@ class Block:
         ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
 
     def save_params(self, filename: str) -> None:
-        """Save as old versions did, under full names without the block's prefix."""
+        """Save as old versions did, under full names without the block's prefix.
+
+        Parameters
+        ----------
+        filename
+            Path of the file.
+        """
         warnings.warn(
             "save_params is deprecated. Please use save_parameters; to load the model without its "
             "class, use export.",
@@ -267,6 +301,8 @@ class Block:
 
         Parameters
         ----------
+        filename
+            Path of the file.
         ctx
             Where to; by default where the parameters are, or the CPU.
         allow_missing : bool
@@ -350,7 +386,19 @@ class Block:
         allow_missing: bool = False,
         ignore_extra: bool = False,
     ) -> None:
-        """Load parameters; the old name of `load_parameters`."""
+        """Load parameters; the old name of `load_parameters`.
+
+        Parameters
+        ----------
+        filename
+            Path of the file.
+        ctx
+            Device, or list of devices.
+        allow_missing
+            Whether parameters that the file does not have are left alone; else they are an error.
+        ignore_extra
+            Whether arrays that are no parameters are left out; else they are an error.
+        """
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
@@ -358,6 +406,11 @@ class Block:
         """Save parameters and traced graphs to ``prefix-model.json`` and ``prefix-model.params``.
 
         `load` brings them back into a block of the same structure.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
         """
         described = json.dumps(self._describe({})).encode("utf-8")
         with one_commit():
@@ -366,7 +419,13 @@ class Block:
             self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
-        """Load what `save` wrote into this block, which must have the same structure."""
+        """Load what `save` wrote into this block, which must have the same structure.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        """
         path = existing_file(f"{prefix}-model.json")
         try:
             described = next(iter(json.loads(path.read_bytes()).values()))
@@ -407,13 +466,25 @@ class Block:
     # -- hooks --------------------------------------------------------------------------------
 
     def register_forward_hook(self, hook: Callable[[Block, tuple, Any], None]) -> HookHandle:
-        """Call ``hook(block, inputs, outputs)`` after every forward; returns a handle."""
+        """Call ``hook(block, inputs, outputs)`` after every forward; returns a handle.
+
+        Parameters
+        ----------
+        hook
+            The function.
+        """
         handle = HookHandle()
         handle.attach(self._forward_hooks, hook)
         return handle
 
     def register_forward_pre_hook(self, hook: Callable[[Block, tuple], None]) -> HookHandle:
-        """Call ``hook(block, inputs)`` before every forward; returns a handle."""
+        """Call ``hook(block, inputs)`` before every forward; returns a handle.
+
+        Parameters
+        ----------
+        hook
+            The function.
+        """
         handle = HookHandle()
         handle.attach(self._forward_pre_hooks, hook)
         return handle
@@ -425,6 +496,8 @@ class Block:
 
         Parameters
         ----------
+        callback
+            The function.
         monitor_all : bool
             For the operators' inputs too.
         """
@@ -451,7 +524,13 @@ class Block:
         return out
 
     def forward(self, *args: Any) -> Any:
-        """Compute the outputs; define this."""
+        """Compute the outputs; define this.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *args)")
 
     def summary(self, *inputs: NDArray) -> None:
@@ -459,6 +538,11 @@ class Block:
 
         Multiply-adds and memory of the whole follow; `mx.viz.print_costs` has them by layer.
         Unlike in MXNet the block may be hybridized.
+
+        Parameters
+        ----------
+        inputs
+            The inputs.
         """
         summarize(self, inputs)
 

@@ -91,7 +91,15 @@ class HybridBlock(Block):
             self._clear_cached_op()
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Make a block a child; it must be a HybridBlock."""
+        """Make a block a child; it must be a HybridBlock.
+
+        Parameters
+        ----------
+        block
+            The block.
+        name
+            Name of the child; by default its number.
+        """
         if not isinstance(block, HybridBlock):
             raise ValueError(
                 f"Children of HybridBlock must also be HybridBlock, but {block} has type "
@@ -120,6 +128,7 @@ class HybridBlock(Block):
         Parameters
         ----------
         active : bool
+            Whether to run as a graph; with False, eagerly again.
         backend : str
             An engine that runs the graph in inference: ``"onnxruntime"``, ``"openvino"``,
             ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name
@@ -127,11 +136,11 @@ class HybridBlock(Block):
             MXNet's that fuse operators are accepted; their work is the built-in executor's.
         clear : bool
             Forget a graph traced before.
+        static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
+            Hints that MXNet takes; they do not change what is computed.
         recompute : bool or "sublinear" or int
             Whether training keeps few results for backward and computes the others again, or how
             many bytes it may keep; by default ``MXNET_BACKWARD_DO_MIRROR`` decides.
-        static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size :
-            hints that MXNet takes; they do not change what is computed.
         """
         check_backend(backend)
         self._backend, self._backend_opts = backend, kwargs
@@ -169,7 +178,29 @@ class HybridBlock(Block):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Trace and prepare the graph for these inputs now, engines included; see `hybridize`."""
+        """Trace and prepare the graph for these inputs now, engines included; see `hybridize`.
+
+        Parameters
+        ----------
+        x
+            The first input.
+        args
+            The inputs.
+        backend
+            Name of the engine; None is the built-in one.
+        clear
+            Whether to forget a graph traced before.
+        static_alloc
+            Accepted for compatibility, without effect.
+        static_shape
+            Accepted for compatibility, without effect.
+        inline_limit
+            Accepted for compatibility, without effect.
+        forward_bulk_size
+            Accepted for compatibility, without effect.
+        backward_bulk_size
+            Accepted for compatibility, without effect.
+        """
         self.hybridize(
             True,
             backend,
@@ -189,7 +220,13 @@ class HybridBlock(Block):
                 self(x, *args)
 
     def cast(self, dtype: Any) -> None:
-        """Convert the parameters to another type."""
+        """Convert the parameters to another type.
+
+        Parameters
+        ----------
+        dtype
+            The data type.
+        """
         self._clear_cached_op()
         super().cast(dtype)
 
@@ -202,7 +239,15 @@ class HybridBlock(Block):
     def register_op_hook(
         self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False
     ) -> None:
-        """Call ``callback(name, operator, array)`` for results inside the hybridized graph."""
+        """Call ``callback(name, operator, array)`` for results inside the hybridized graph.
+
+        Parameters
+        ----------
+        callback
+            The function.
+        monitor_all
+            Whether inputs of operators are shown too.
+        """
         self._callback, self._monitor_all = callback, monitor_all
         if self._cached_op is not None:
             self._cached_op._register_op_hook(callback, monitor_all)
@@ -287,6 +332,13 @@ class HybridBlock(Block):
 
         It prints which rules were applied and every operator that runs; `Compiled.save` writes
         the graph to a file.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        training
+            Whether to show the graph of training.
 
         >>> net = mx.gluon.nn.Dense(2, activation="relu", prefix="fc_")
         >>> net.initialize(); net.hybridize()
@@ -377,11 +429,23 @@ class HybridBlock(Block):
                 setattr(param, attribute, found[name])
 
     def infer_shape(self, *args: Any) -> None:
-        """Infer the shapes of all parameters from inputs."""
+        """Infer the shapes of all parameters from inputs.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        """
         self._infer_attrs("infer_shape", "shape", *args)
 
     def infer_type(self, *args: Any) -> None:
-        """Infer the data types of all parameters from inputs."""
+        """Infer the data types of all parameters from inputs.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        """
         self._infer_attrs("infer_type", "dtype", *args)
 
     def _deferred_infer_shape(self, *args: Any) -> None:
@@ -411,7 +475,15 @@ class HybridBlock(Block):
     # -- running ------------------------------------------------------------------------------
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run `hybrid_forward` on arrays or symbols, or the graph made of it."""
+        """Run `hybrid_forward` on arrays or symbols, or the graph made of it.
+
+        Parameters
+        ----------
+        x
+            The first input.
+        args
+            The inputs.
+        """
         if isinstance(x, NDArray) and not args:
             contexts = (x.context,)
         else:
@@ -456,7 +528,17 @@ class HybridBlock(Block):
         )
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""
+        """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this.
+
+        Parameters
+        ----------
+        F
+            The functions to use: `mx.nd` for arrays, `mx.sym` for symbols.
+        x
+            The first input.
+        args
+            The inputs.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must define hybrid_forward(self, F, x, *args, **params)"
         )
@@ -482,6 +564,15 @@ class HybridBlock(Block):
 
         `SymbolBlock.imports` and `mx.model.load_checkpoint` read them, in MXNet 1.9 too. The block
         must have been hybridized and run.
+
+        Parameters
+        ----------
+        path
+            What the names of the files begin with.
+        epoch
+            Number of the epoch, which ends the name of the parameters' file.
+        remove_amp_cast
+            Whether casts of mixed precision are left out.
         """
         if not self._cached_graph:
             raise MXNetError(

@@ -138,7 +138,15 @@ class SymbolBlock(HybridBlock):
         return f"{type(self).__name__}(\n{_indent(summary, 2)}\n)"
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run the graph on arrays, or put it behind symbols."""
+        """Run the graph on arrays, or put it behind symbols.
+
+        Parameters
+        ----------
+        x
+            The first input.
+        args
+            The inputs.
+        """
         given = [item for item in leaves((x, *args)) if item is not None]
         if all(isinstance(item, NDArray) for item in given):
             return self._call_cached_op(x, *args)
@@ -157,7 +165,17 @@ class SymbolBlock(HybridBlock):
         return regroup(list(made), self._out_format)[0]
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: the graph is the forward."""
+        """Refuse: the graph is the forward.
+
+        Parameters
+        ----------
+        F
+            The functions to use: `mx.nd` for arrays, `mx.sym` for symbols.
+        x
+            The first input.
+        args
+            The inputs.
+        """
         raise NotImplementedError("A SymbolBlock runs its graph; it has no hybrid_forward.")
 
     def _clear_cached_op(self) -> None:
@@ -166,7 +184,13 @@ class SymbolBlock(HybridBlock):
         self._cached_graph = graph
 
     def cast(self, dtype: Any) -> None:
-        """Convert the parameters; in half precision BatchNorm's stay float32."""
+        """Convert the parameters; in half precision BatchNorm's stay float32.
+
+        Parameters
+        ----------
+        dtype
+            The data type.
+        """
         self._clear_cached_op()
         half = dtypes.to_name(dtypes.to_torch(dtype)) in ("float16", "bfloat16")
         kept = set()
@@ -177,7 +201,13 @@ class SymbolBlock(HybridBlock):
             param.cast("float32" if name in kept else dtype)
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
-        """Move all parameters to other contexts."""
+        """Move all parameters to other contexts.
+
+        Parameters
+        ----------
+        ctx
+            Device, or list of devices.
+        """
         self.collect_params().reset_ctx(ctx)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -242,7 +242,13 @@ class Trainer:
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; an optimizer with a scheduler refuses."""
+        """Set the learning rate; an optimizer with a scheduler refuses.
+
+        Parameters
+        ----------
+        lr
+            The learning rate.
+        """
         self._optimizer.set_learning_rate(lr)
 
     # -- stepping -----------------------------------------------------------------------------
@@ -282,7 +288,15 @@ class Trainer:
         self._allreduce_grads()
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
-        """Update the parameters by gradients that `allreduce_grads` summed; see `step`."""
+        """Update the parameters by gradients that `allreduce_grads` summed; see `step`.
+
+        Parameters
+        ----------
+        batch_size
+            Number of samples; gradients are divided by it.
+        ignore_stale_grad
+            Whether parameters that backward has not reached are left alone.
+        """
         self._prepare()
         self._refuse_on_kvstore("update")
         self._check_and_rescale_grad(self._scale / batch_size)
@@ -421,7 +435,13 @@ class Trainer:
     # -- files --------------------------------------------------------------------------------
 
     def save_states(self, fname: str) -> None:
-        """Save the optimizer with its states, such as momentum; `load_states` reads it."""
+        """Save the optimizer with its states, such as momentum; `load_states` reads it.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        """
         self._prepare()
         if self._kvstore is not None and self._update_on_kvstore:
             if self._params_to_init:
@@ -435,7 +455,13 @@ class Trainer:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
-        """Load optimizer and states that `save_states` saved, here or in MXNet."""
+        """Load optimizer and states that `save_states` saved, here or in MXNet.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        """
         self._prepare()
         if self._kvstore is not None and self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)

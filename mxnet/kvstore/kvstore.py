@@ -84,6 +84,7 @@ class KVStore(KVStoreBase):
         key : str, int or a list of them
             Keys of one store are all str or all int.
         value : NDArray, or one for each key
+            The array of a key, or one for each device; such a value for each key.
         """
         entries = list(grouped("init", key, value))
         self._check_new(entries)
@@ -95,7 +96,9 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : str, int or a list of them
+            A key, or a list of keys: numbers or text.
         value : NDArray, a list of one for each device, or such a list for each key
+            The array of a key, or one for each device; such a value for each key.
         priority : int
             Accepted; everything is done at once and in order.
         """
@@ -116,7 +119,9 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : str, int or a list of them
+            A key, or a list of keys: numbers or text.
         out : NDArray, a list of one for each device, or such a list for each key
+            Where to copy to: an array, or one for each device; such a target for each key.
         priority : int
             Accepted; everything is done at once and in order.
         ignore_sparse : bool
@@ -129,12 +134,36 @@ class KVStore(KVStoreBase):
             _spread(stored, dense_outputs(places) if ignore_sparse else places)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """Do `push` of values and `pull` into `out`, or back into the values."""
+        """Do `push` of values and `pull` into `out`, or back into the values.
+
+        Parameters
+        ----------
+        key
+            A key, or a list of keys: numbers or text.
+        value
+            The array of a key, or one for each device; such a value for each key.
+        out
+            Where to copy to: an array, or one for each device; such a target for each key.
+        priority
+            Accepted for compatibility, without effect.
+        """
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Do `init` and `pull`: a key is broadcast once."""
+        """Do `init` and `pull`: a key is broadcast once.
+
+        Parameters
+        ----------
+        key
+            A key, or a list of keys: numbers or text.
+        value
+            The array of a key, or one for each device; such a value for each key.
+        out
+            Where to copy to: an array, or one for each device; such a target for each key.
+        priority
+            Accepted for compatibility, without effect.
+        """
         self.init(key, value)
         self.pull(key, out, priority)
 
@@ -146,7 +175,9 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : str, int or a list of them
+            A key, or a list of keys: numbers or text.
         out : RowSparseNDArray, a list of one for each device, or such a list for each key
+            Where to copy to: an array, or one for each device; such a target for each key.
         priority : int
             Accepted; everything is done at once and in order.
         row_ids : NDArray, or a list of one for each output
@@ -195,7 +226,13 @@ class KVStore(KVStoreBase):
     # -- updating -----------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
-        """Let an optimizer apply pushed gradients to the stored weights."""
+        """Let an optimizer apply pushed gradients to the stored weights.
+
+        Parameters
+        ----------
+        optimizer
+            The optimizer.
+        """
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
@@ -226,12 +263,26 @@ class KVStore(KVStoreBase):
             self._stored[key] = value.copy()
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file, with `dump_optimizer` the optimizer too."""
+        """Write the optimizer's states to a file, with `dump_optimizer` the optimizer too.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        dump_optimizer
+            Whether to write the optimizer too.
+        """
         with replacing(local_path(fname)) as file:
             file.write(self._states_of("save").get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet."""
+        """Read what `save_optimizer_states` wrote, here or in MXNet.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        """
         updater = self._states_of("load")
         updater.set_states(Path(existing_file(fname)).read_bytes())
 
@@ -241,7 +292,13 @@ class KVStore(KVStoreBase):
         return self._updater
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send two bits a value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only."""
+        """Send two bits a value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only.
+
+        Parameters
+        ----------
+        compression_params
+            Type and threshold.
+        """
         if self._name not in DEVICE:
             raise MXNetError("Gradient compression is not supported for this type of kvstore")
         self._compression = make_compression(compression_params)
@@ -250,7 +307,13 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return True for `OPTIMIZER`, the one capability that may be asked."""
+        """Return True for `OPTIMIZER`, the one capability that may be asked.
+
+        Parameters
+        ----------
+        capability
+            Name of the capability.
+        """
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return True
         raise UnknownCapability(f"Unknown capability: {capability}")

@@ -95,13 +95,29 @@ class EvalMetric:
         }
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
-        """Add a batch of labels and predictions by name."""
+        """Add a batch of labels and predictions by name.
+
+        Parameters
+        ----------
+        label
+            The labels by name.
+        pred
+            The predictions by name.
+        """
         outputs, labels = self.output_names, self.label_names
         preds = [pred[name] for name in (pred if outputs is None else outputs)]
         self.update([label[name] for name in (label if labels is None else labels)], preds)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Add a batch of labels and predictions; subclasses define it."""
+        """Add a batch of labels and predictions; subclasses define it.
+
+        Parameters
+        ----------
+        labels
+            The labels, in a list.
+        preds
+            The predictions, in a list.
+        """
         raise NotImplementedError(f"{type(self).__name__} must override update(labels, preds)")
 
     def reset(self) -> None:

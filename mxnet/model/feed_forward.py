@@ -173,7 +173,35 @@ class FeedForward:
         eval_end_callback: Any = LogValidationMetricsCallback(),  # noqa: B008 (it holds no state)
         eval_batch_end_callback: Any = None,
     ) -> None:
-        """Train on an iterator, or on arrays `X` and labels `y`."""
+        """Train on an iterator, or on arrays `X` and labels `y`.
+
+        Parameters
+        ----------
+        X
+            The data: an iterator, or arrays.
+        y
+            The labels, for arrays.
+        eval_data
+            Data to evaluate on after each epoch.
+        eval_metric
+            The metric, or its name.
+        epoch_end_callback
+            Callback, or list, for each epoch.
+        batch_end_callback
+            Callback, or list, for each batch.
+        kvstore
+            What sums gradients: a store, or its name.
+        logger
+            Where training writes.
+        work_load_list
+            How large each device's part is, in proportion.
+        monitor
+            A monitor to install.
+        eval_end_callback
+            Callback, or list, for each evaluation.
+        eval_batch_end_callback
+            Callback, or list, for each batch of an evaluation.
+        """
         logger = logging if logger is None else logger
         data = self._init_iter(X, y, is_train=True)
         eval_data = self._init_eval_iter(eval_data)
@@ -266,7 +294,19 @@ class FeedForward:
     def predict(
         self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True
     ) -> Any:
-        """Return the outputs as NumPy; with `return_data` also data and labels."""
+        """Return the outputs as NumPy; with `return_data` also data and labels.
+
+        Parameters
+        ----------
+        X
+            The data: an iterator, or arrays.
+        num_batch
+            How many batches; by default all.
+        return_data
+            Whether to return data and labels too.
+        reset
+            Whether to start the iterator anew first.
+        """
         data = self._init_iter(X, None, is_train=False)
         mod = self._predictor(data)
         outputs: list[list] = []
@@ -289,7 +329,21 @@ class FeedForward:
         batch_end_callback: Any = None,
         reset: bool = True,
     ) -> float:
-        """Return the value of a metric."""
+        """Return the value of a metric.
+
+        Parameters
+        ----------
+        X
+            The data: an iterator, or arrays.
+        eval_metric
+            The metric, or its name.
+        num_batch
+            How many batches; by default all.
+        batch_end_callback
+            Callback, or list, for each batch.
+        reset
+            Whether to start the iterator anew first.
+        """
         data = self._init_iter(X, None, is_train=False)
         metric = metrics.create(eval_metric)
         mod = self._predictor(data)
@@ -299,7 +353,17 @@ class FeedForward:
     # -- files --------------------------------------------------------------------------------
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
-        """Write a checkpoint, of the last epoch by default."""
+        """Write a checkpoint, of the last epoch by default.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        remove_amp_cast
+            Whether casts of mixed precision are left out.
+        """
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
             raise ValueError("epoch is needed: there is no num_epoch")
@@ -309,7 +373,17 @@ class FeedForward:
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
-        """Return a model from a checkpoint."""
+        """Return a model from a checkpoint.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        ctx
+            Device, or list of devices.
+        """
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return FeedForward(
             symbol,
@@ -341,7 +415,45 @@ class FeedForward:
         eval_batch_end_callback: Any = None,
         **kwargs: Any,
     ) -> FeedForward:
-        """Make a model and train it."""
+        """Make a model and train it.
+
+        Parameters
+        ----------
+        symbol
+            The network.
+        X
+            The data: an iterator, or arrays.
+        y
+            The labels, for arrays.
+        ctx
+            Device, or list of devices.
+        num_epoch
+            How many epochs.
+        epoch_size
+            How many batches make an epoch.
+        optimizer
+            The optimizer, or its name.
+        initializer
+            Initializer of the parameters.
+        eval_data
+            Data to evaluate on after each epoch.
+        eval_metric
+            The metric, or its name.
+        epoch_end_callback
+            Callback, or list, for each epoch.
+        batch_end_callback
+            Callback, or list, for each batch.
+        kvstore
+            What sums gradients: a store, or its name.
+        logger
+            Where training writes.
+        work_load_list
+            How large each device's part is, in proportion.
+        eval_end_callback
+            Callback, or list, for each evaluation.
+        eval_batch_end_callback
+            Callback, or list, for each batch of an evaluation.
+        """
         model = FeedForward(
             symbol,
             ctx=ctx,

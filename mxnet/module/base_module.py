@@ -41,7 +41,13 @@ class BaseModule(Steps):
     """
 
     def forward_backward(self, data_batch: Any) -> None:
-        """Run forward in training mode, and backward."""
+        """Run forward in training mode, and backward.
+
+        Parameters
+        ----------
+        data_batch
+            The batch.
+        """
         self.forward(data_batch, is_train=True)
         self.backward()
 
@@ -59,6 +65,25 @@ class BaseModule(Steps):
         """Predict over an iterator and return the metric's names and values.
 
         Samples that only fill the last batch are counted too, as MXNet does.
+
+        Parameters
+        ----------
+        eval_data
+            Iterator over the data to evaluate on.
+        eval_metric
+            The metric, or its name.
+        num_batch
+            How many batches; by default all.
+        batch_end_callback
+            Callback, or list, for each batch.
+        score_end_callback
+            Callback, or list, for the end.
+        reset
+            Whether to start the iterator anew first.
+        epoch
+            Number of the epoch.
+        sparse_row_id_fn
+            Function of a batch that returns the rows of sparse parameters it needs.
         """
         self._need_params()
         if reset:
@@ -96,7 +121,19 @@ class BaseModule(Steps):
         reset: bool = True,
         sparse_row_id_fn: Callable | None = None,
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
-        """Yield (outputs without padding, number of the batch, batch)."""
+        """Yield (outputs without padding, number of the batch, batch).
+
+        Parameters
+        ----------
+        eval_data
+            Iterator over the data to evaluate on.
+        num_batch
+            How many batches; by default all.
+        reset
+            Whether to start the iterator anew first.
+        sparse_row_id_fn
+            Function of a batch that returns the rows of sparse parameters it needs.
+        """
         self._need_params()
         if reset:
             eval_data.reset()
@@ -122,6 +159,7 @@ class BaseModule(Steps):
         Parameters
         ----------
         eval_data : DataIter, NDArray or numpy.ndarray
+            Iterator over the data to evaluate on.
         num_batch : int, optional
             Stop after so many batches.
         merge_batches : bool
@@ -130,6 +168,8 @@ class BaseModule(Steps):
             Whether the iterator is reset first.
         always_output_list : bool
             Return a list even if there is only one output.
+        sparse_row_id_fn
+            Function of a batch that returns the rows of sparse parameters it needs.
         """
         self._need_params()
         if isinstance(eval_data, NDArray | np.ndarray):
@@ -192,6 +232,7 @@ class BaseModule(Steps):
         Parameters
         ----------
         train_data, eval_data : DataIter
+            Iterator over the training data.
         eval_metric, validation_metric : EvalMetric, str or list
             Metrics of training, and of `eval_data`; the second is the first by default.
         epoch_end_callback : callable or list
@@ -199,24 +240,31 @@ class BaseModule(Steps):
         batch_end_callback : callable or list
             Called with a `BatchEndParam`.
         kvstore : str, KVStore or None
+            What sums gradients: a store, its name, or None.
         optimizer : str or Optimizer
+            The optimizer, or its name.
         optimizer_params : dict, or pairs
+            Arguments of the optimizer, as a dict or pairs.
         eval_end_callback, eval_batch_end_callback : callables
             Called with a `BatchEndParam`.
         initializer : Initializer
+            Initializer of parameters that are not given.
         arg_params, aux_params : dict of NDArray
             First values; with `allow_missing` the others are initialized.
+        allow_missing
+            Whether parameters that are not given are initialized; else they are an error.
         force_rebind, force_init : bool
             Bind and initialize again if that was done before.
         begin_epoch, num_epoch : int
             First epoch, and the one to stop before.
         monitor : Monitor
+            A monitor to install.
         sparse_row_id_fn : callable
             See `prepare`.
         resume : str, optional
-            Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is
-            needed to go on: parameters, optimizer, random streams, position. If it is there,
-            training continues from it, to the same result as if it had never stopped.
+            Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is needed
+            to go on: parameters, optimizer, random streams, position. If it is there, training
+            continues from it, to the same result as if it had never stopped.
         resume_every : int, optional
             Write that file every so many batches too, not only after each epoch.
         progress : bool, optional

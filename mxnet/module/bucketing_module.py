@@ -164,7 +164,23 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values."""
+        """Give the parameters their first values.
+
+        Parameters
+        ----------
+        initializer
+            Initializer of parameters that are not given.
+        arg_params
+            Parameters by name.
+        aux_params
+            Auxiliary states by name.
+        allow_missing
+            Whether parameters that are not given are initialized; else they are an error.
+        force_init
+            Whether to do again what was done.
+        allow_extra
+            Whether parameters that the symbol does not have are ignored.
+        """
         if self.params_initialized and not force_init:
             return
         if not self.binded:
@@ -188,7 +204,21 @@ class BucketingModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters."""
+        """Set the parameters.
+
+        Parameters
+        ----------
+        arg_params
+            Parameters by name.
+        aux_params
+            Auxiliary states by name.
+        allow_missing
+            Whether parameters that are not given are initialized; else they are an error.
+        force_init
+            Whether to do again what was done.
+        allow_extra
+            Whether parameters that the symbol does not have are ignored.
+        """
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
@@ -206,12 +236,26 @@ class BucketingModule(BaseModule):
         self.params_initialized = True
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states of the current bucket."""
+        """Return the states of the current bucket.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
         self._need_params()
         return self._curr_module.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states of the current bucket."""
+        """Set the states of the current bucket.
+
+        Parameters
+        ----------
+        states
+            The states.
+        value
+            One number for all states.
+        """
         self._need_params()
         self._curr_module.set_states(states, value)
 
@@ -227,7 +271,25 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind the default bucket; the others follow when their batches come."""
+        """Bind the default bucket; the others follow when their batches come.
+
+        Parameters
+        ----------
+        data_shapes
+            Names and shapes of the data.
+        label_shapes
+            Names and shapes of the labels.
+        for_training
+            Whether gradients will be computed.
+        inputs_need_grad
+            Whether gradients of the inputs will be computed too.
+        force_rebind
+            Whether to bind again what is bound.
+        shared_module
+            The other module.
+        grad_req
+            How gradients are stored: ``'write'``, ``'add'`` or ``'null'``.
+        """
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
@@ -252,7 +314,17 @@ class BucketingModule(BaseModule):
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence, label_shapes: Sequence | None = None
     ) -> None:
-        """Make a bucket the current one, binding it if that was not done yet."""
+        """Make a bucket the current one, binding it if that was not done yet.
+
+        Parameters
+        ----------
+        bucket_key
+            The bucket.
+        data_shapes
+            Names and shapes of the data.
+        label_shapes
+            Names and shapes of the labels.
+        """
         if not self.binded:
             raise AssertionError("call bind before switching bucket")
         if bucket_key not in self._buckets:
@@ -278,7 +350,19 @@ class BucketingModule(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update; all buckets use one optimizer."""
+        """Get ready to update; all buckets use one optimizer.
+
+        Parameters
+        ----------
+        kvstore
+            What sums gradients: a store, its name, or None.
+        optimizer
+            The optimizer, or its name.
+        optimizer_params
+            Arguments of the optimizer, as a dict or pairs.
+        force_init
+            Whether to do again what was done.
+        """
         self._need_params()
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -293,7 +377,15 @@ class BucketingModule(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Bind the bucket of a batch that will come to `forward` next."""
+        """Bind the bucket of a batch that will come to `forward` next.
+
+        Parameters
+        ----------
+        data_batch
+            The batch.
+        sparse_row_id_fn
+            Function of a batch that returns the rows of sparse parameters it needs.
+        """
         self._need_params()
         current = self._curr_bucket_key
         self._switch_for(data_batch)
@@ -312,7 +404,15 @@ class BucketingModule(BaseModule):
         self.switch_bucket(key, data, labels)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch in its bucket."""
+        """Compute the outputs of a batch in its bucket.
+
+        Parameters
+        ----------
+        data_batch
+            The batch.
+        is_train
+            Whether to run in training mode; by default as bound.
+        """
         self._need_params()
         self._switch_for(data_batch)
         if self._last_run is not self._curr_module:  # buckets take turns in the same memory
@@ -322,7 +422,13 @@ class BucketingModule(BaseModule):
         self._curr_module.forward(data_batch, is_train=is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients."""
+        """Compute the gradients.
+
+        Parameters
+        ----------
+        out_grads
+            Gradients of the outputs; loss layers need none.
+        """
         self._need_params()
         self._curr_module.backward(out_grads=out_grads)
 
@@ -333,22 +439,50 @@ class BucketingModule(BaseModule):
         self._curr_module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list:
-        """Return the outputs of the last forward."""
+        """Return the outputs of the last forward.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
         self._need_params()
         return self._curr_module.get_outputs(merge_multi_context=merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs."""
+        """Return the gradients of the inputs.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
         self._need_params()
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward."""
+        """Let a metric take the outputs of the last forward.
+
+        Parameters
+        ----------
+        eval_metric
+            The metric, or its name.
+        labels
+            The labels.
+        pre_sliced
+            Whether labels are given for each device.
+        """
         self._need_params()
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all buckets, also those that come later."""
+        """Let a monitor watch all buckets, also those that come later.
+
+        Parameters
+        ----------
+        mon
+            The monitor.
+        """
         self._need_bind()
         self._monitor = mon
         for module in self._buckets.values():
@@ -357,7 +491,17 @@ class BucketingModule(BaseModule):
     # -- files --------------------------------------------------------------------------------
 
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Write the parameters, the symbol of every bucket, and the list of buckets."""
+        """Write the parameters, the symbol of every bucket, and the list of buckets.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        remove_amp_cast
+            Whether casts of mixed precision are left out of the saved symbol.
+        """
         self._need_params()
         with one_commit():
             nd.save(f"{prefix}.buckets", nd.array(list(self._buckets), dtype="int32"))
@@ -373,7 +517,19 @@ class BucketingModule(BaseModule):
         default_bucket_key: Any = None,
         **kwargs: Any,
     ) -> BucketingModule:
-        """Return a module with the parameters of a checkpoint."""
+        """Return a module with the parameters of a checkpoint.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        sym_gen
+            Function of a bucket key that returns symbol, data names and label names.
+        default_bucket_key
+            The largest bucket.
+        """
         if sym_gen is None:
             raise AssertionError("sym_gen is required for loading BucketingModule")
         if default_bucket_key is None:
@@ -396,7 +552,21 @@ class BucketingModule(BaseModule):
         aux_params: Mapping[str, NDArray] | None = None,
         **kwargs: Any,
     ) -> BucketingModule:
-        """Return a module with these parameters; symbols come from `sym_gen`."""
+        """Return a module with these parameters; symbols come from `sym_gen`.
+
+        Parameters
+        ----------
+        sym_dict
+            Symbols by bucket key.
+        sym_gen
+            Function of a bucket key that returns symbol, data names and label names.
+        default_bucket_key
+            The largest bucket.
+        arg_params
+            Parameters by name.
+        aux_params
+            Auxiliary states by name.
+        """
         if sym_gen is None:
             raise AssertionError("sym_gen is required for loading BucketingModule")
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)

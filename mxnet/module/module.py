@@ -100,6 +100,7 @@ class Module(SymbolModule):
         optimizer : str or Optimizer
             One that is made here scales gradients by 1 / batch size.
         optimizer_params : dict, or pairs
+            Arguments of the optimizer, as a dict or pairs.
         force_init : bool
             Do it even if it was done before.
         """
@@ -122,7 +123,13 @@ class Module(SymbolModule):
             self.borrow_optimizer(module)
 
     def borrow_optimizer(self, shared_module: Module) -> None:
-        """Use another module's optimizer; both must share their parameters."""
+        """Use another module's optimizer; both must share their parameters.
+
+        Parameters
+        ----------
+        shared_module
+            The other module.
+        """
         if not shared_module.optimizer_initialized:
             raise AssertionError("shared_module has no optimizer yet: call its init_optimizer")
         self._optimizer = shared_module._optimizer
@@ -141,7 +148,17 @@ class Module(SymbolModule):
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
-        """Return a module with the symbol and the parameters of a checkpoint."""
+        """Return a module with the symbol and the parameters of a checkpoint.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        load_optimizer_states
+            Whether to load the states of the optimizer too.
+        """
         symbol, args, auxes = load_checkpoint(prefix, epoch)
         mod = Module(symbol=symbol, **kwargs)
         mod._arg_params, mod._aux_params = args, auxes
@@ -157,7 +174,19 @@ class Module(SymbolModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol and parameters, and perhaps the optimizer's states, as one commit."""
+        """Write symbol and parameters, and perhaps the optimizer's states, as one commit.
+
+        Parameters
+        ----------
+        prefix
+            What the names of the files begin with.
+        epoch
+            Number of the epoch.
+        save_optimizer_states
+            Whether to save the states of the optimizer too.
+        remove_amp_cast
+            Whether casts of mixed precision are left out of the saved symbol.
+        """
         with one_commit():
             text = write_symbol(f"{prefix}-symbol.json", self._symbol, remove_amp_cast)
             name = params_name(prefix, epoch)
@@ -172,12 +201,24 @@ class Module(SymbolModule):
             logging.info('Saved optimizer state to "%s"', _states_name(prefix, epoch))
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write what the optimizer remembers, such as momenta."""
+        """Write what the optimizer remembers, such as momenta.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        """
         self._need_optimizer()
         optimizing.write_states(self, fname)
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet."""
+        """Read what `save_optimizer_states` wrote, here or in MXNet.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        """
         self._need_optimizer()
         optimizing.read_states(self, fname)
 

@@ -240,6 +240,13 @@ class NDArray(NDArrayMethods):
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """Return the array in another data type; without `copy` perhaps the array itself.
 
+        Parameters
+        ----------
+        dtype
+            The data type.
+        copy
+            Whether to copy if the type is the same.
+
         >>> mx.nd.array([1.7]).astype('int32').asnumpy()
         array([1], dtype=int32)
         """
@@ -253,7 +260,13 @@ class NDArray(NDArrayMethods):
         return self.copyto(self.context)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copy into another array of the same shape, or to a new one on a context."""
+        """Copy into another array of the same shape, or to a new one on a context.
+
+        Parameters
+        ----------
+        other
+            The other array, or a device.
+        """
         if isinstance(other, NDArray):
             if other is self:
                 return other
@@ -279,7 +292,13 @@ class NDArray(NDArrayMethods):
         raise TypeError(f"copyto does not support type {type(other)}")
 
     def as_in_context(self, context: Context) -> NDArray:
-        """Return the array itself if it is on that context already, else a copy there."""
+        """Return the array itself if it is on that context already, else a copy there.
+
+        Parameters
+        ----------
+        context
+            The device.
+        """
         return self if self.context == context else self.copyto(context)
 
     as_in_ctx = as_in_context
@@ -303,7 +322,13 @@ class NDArray(NDArrayMethods):
         return array
 
     def tostype(self, stype: str) -> NDArray:
-        """Return the array in another storage type ('default', 'row_sparse', 'csr')."""
+        """Return the array in another storage type ('default', 'row_sparse', 'csr').
+
+        Parameters
+        ----------
+        stype
+            Storage type.
+        """
         if stype == "default":
             return self
         from .sparse import cast_storage
@@ -318,6 +343,11 @@ class NDArray(NDArrayMethods):
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Return a view of another shape; 0, -1, -2, -3, -4 have MXNet's special meanings.
+
+        Parameters
+        ----------
+        shape
+            The new shape.
 
         >>> mx.nd.zeros((2, 3, 4)).reshape((-1, 0), reverse=True).shape
         (6, 4)
@@ -356,24 +386,52 @@ class NDArray(NDArrayMethods):
             return derive(self, function)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) with a new axis of size 1."""
+        """Return a copy (or, with `inplace`, a view) with a new axis of size 1.
+
+        Parameters
+        ----------
+        axis
+            The axis; a negative one counts from the last.
+        inplace
+            Whether to return a view.
+        """
         if inplace:
             return self._view(lambda t: t.unsqueeze(axis))
         return _expand_dims(self, axis)
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) without axes of size 1."""
+        """Return a copy (or, with `inplace`, a view) without axes of size 1.
+
+        Parameters
+        ----------
+        axis
+            The axes to remove; None removes all of size 1.
+        inplace
+            Whether to return a view.
+        """
         made = _squeeze(self, axis)
         return self.reshape(made.shape) if inplace else made
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """Return a copy (or, with `inplace`, a view) with all axes but the first merged."""
+        """Return a copy (or, with `inplace`, a view) with all axes but the first merged.
+
+        Parameters
+        ----------
+        inplace
+            Whether to return a view.
+        """
         if inplace:
             return self._view(lambda t: t.flatten(1))
         return _flatten(self)
 
     def broadcast_to(self, shape: Any) -> NDArray:
-        """Return a copy stretched to a shape; where it has 0, the size stays."""
+        """Return a copy stretched to a shape; where it has 0, the size stays.
+
+        Parameters
+        ----------
+        shape
+            The new shape.
+        """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if self.ndim < len(shape):  # NumPy's rule, as MXNet's method has it
             lifted = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
@@ -383,13 +441,29 @@ class NDArray(NDArrayMethods):
     def split_v2(
         self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
     ) -> NDArray | list[NDArray]:
-        """Split into equal sections, or at the given indices."""
+        """Split into equal sections, or at the given indices.
+
+        Parameters
+        ----------
+        indices_or_sections
+            Number of equal parts, or the indices that the parts begin at.
+        axis
+            The axis; a negative one counts from the last.
+        squeeze_axis
+            Whether to remove the split axis from the parts, of size 1 there.
+        """
         from .functions import split_v2
 
         return split_v2(self, indices_or_sections, axis, squeeze_axis)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
-        """Return a copy with the axes permuted; without axes, reversed."""
+        """Return a copy with the axes permuted; without axes, reversed.
+
+        Parameters
+        ----------
+        axes
+            The new order of the axes; none reverses them.
+        """
         if "axes" in kwargs:
             axes = kwargs["axes"]
         elif len(axes) == 1 and not isinstance(axes[0], int):
@@ -397,12 +471,36 @@ class NDArray(NDArrayMethods):
         return _transpose(self, tuple(axes)) if axes else _transpose(self)
 
     def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any = None) -> NDArray:
-        """Write an array into the part [begin, end) and return this array."""
+        """Write an array into the part [begin, end) and return this array.
+
+        Parameters
+        ----------
+        rhs
+            The array to write.
+        begin
+            First index for each axis; None begins at the end where the step starts.
+        end
+            Index to stop before, for each axis; None goes all the way.
+        step
+            Step along each axis; 1 by default.
+        """
         self[_slices(begin, end, step)] = rhs
         return self
 
     def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any = None) -> NDArray:
-        """Write a number into the part [begin, end) and return this array."""
+        """Write a number into the part [begin, end) and return this array.
+
+        Parameters
+        ----------
+        value
+            The number to write.
+        begin
+            First index for each axis; None begins at the end where the step starts.
+        end
+            Index to stop before, for each axis; None goes all the way.
+        step
+            Step along each axis; 1 by default.
+        """
         self[_slices(begin, end, step)] = value
         return self
 
@@ -543,6 +641,8 @@ class NDArray(NDArrayMethods):
         ----------
         grad_req : {'write', 'add', 'null'}
             What backward does with the gradient array.
+        stype
+            Storage type.
 
         >>> x = mx.nd.array([3.0])
         >>> x.attach_grad()
@@ -561,6 +661,15 @@ class NDArray(NDArrayMethods):
 
         `train_mode` is the mode in which gradients that users wrote run (`autograd.Function`);
         operators keep that of the recording.
+
+        Parameters
+        ----------
+        out_grad
+            Gradient of this array to start from; by default ones.
+        retain_graph
+            Whether to keep the graph, to differentiate it again.
+        train_mode
+            The mode in which `autograd.Function.backward` runs.
         """
         if train_mode == state.backward_training:
             run_backward([self], None if out_grad is None else [out_grad], retain_graph)

@@ -32,7 +32,21 @@ class CustomOp:
         out_data: list[NDArray],
         aux: list[NDArray],
     ) -> None:
-        """Write the outputs with `assign`."""
+        """Write the outputs with `assign`.
+
+        Parameters
+        ----------
+        is_train
+            Whether this is training.
+        req
+            What to do: ``'write'``, ``'inplace'``, ``'add'`` or ``'null'``; one for each array.
+        in_data
+            Arrays of the inputs.
+        out_data
+            Arrays of the outputs.
+        aux
+            Arrays of the auxiliary states.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
     def backward(
@@ -44,10 +58,36 @@ class CustomOp:
         in_grad: list[NDArray],
         aux: list[NDArray],
     ) -> None:
-        """Write the gradients of the inputs with `assign`; by default there are none."""
+        """Write the gradients of the inputs with `assign`; by default there are none.
+
+        Parameters
+        ----------
+        req
+            What to do: ``'write'``, ``'inplace'``, ``'add'`` or ``'null'``; one for each array.
+        out_grad
+            Gradients of the outputs.
+        in_data
+            Arrays of the inputs.
+        out_data
+            Arrays of the outputs.
+        in_grad
+            Arrays that receive the gradients of the inputs.
+        aux
+            Arrays of the auxiliary states.
+        """
 
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
-        """Put a result into an array as `req` asks: write it, add it, or leave the array alone."""
+        """Put a result into an array as `req` asks: write it, add it, or leave the array alone.
+
+        Parameters
+        ----------
+        dst
+            The array.
+        req
+            What to do: ``'write'``, ``'inplace'``, ``'add'`` or ``'null'``; one for each array.
+        src
+            The result.
+        """
         if req == "null":
             return
         if req in ("write", "inplace"):
@@ -77,11 +117,23 @@ class CustomOpProp:
         self.need_top_grad_ = need_top_grad
 
     def infer_shape(self, in_shape: list) -> tuple[list, list, list]:
-        """Return shapes of inputs, outputs and auxiliary states; by default all like the first."""
+        """Return shapes of inputs, outputs and auxiliary states; by default all like the first.
+
+        Parameters
+        ----------
+        in_shape
+            Shapes of the inputs.
+        """
         return in_shape, [in_shape[0]] * len(self.list_outputs()), []
 
     def infer_type(self, in_type: list) -> tuple[list, list, list]:
-        """Return dtypes of inputs, outputs and auxiliary states; by default all like the first."""
+        """Return dtypes of inputs, outputs and auxiliary states; by default all like the first.
+
+        Parameters
+        ----------
+        in_type
+            Data types of the inputs.
+        """
         return (
             in_type,
             [in_type[0]] * len(self.list_outputs()),
@@ -89,7 +141,13 @@ class CustomOpProp:
         )
 
     def infer_storage_type(self, in_stype: list[str]) -> tuple[list, list, list]:
-        """Return storage types; custom operators work on dense arrays."""
+        """Return storage types; custom operators work on dense arrays.
+
+        Parameters
+        ----------
+        in_stype
+            Storage types of the inputs.
+        """
         for i, stype in enumerate(in_stype):
             if stype != "default":
                 raise MXNetError(
@@ -107,7 +165,21 @@ class CustomOpProp:
         igrad_stype: list[str],
         aux_stype: list[str],
     ) -> tuple[list, list, list, list, list]:
-        """Return storage types for backward; custom operators work on dense arrays."""
+        """Return storage types for backward; custom operators work on dense arrays.
+
+        Parameters
+        ----------
+        ograd_stype
+            Storage types of the outputs' gradients.
+        in_stype
+            Storage types of the inputs.
+        out_stype
+            Storage types of the outputs.
+        igrad_stype
+            Storage types of the inputs' gradients.
+        aux_stype
+            Storage types of the auxiliary states.
+        """
         return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
 
     def list_arguments(self) -> list[str]:
@@ -125,12 +197,32 @@ class CustomOpProp:
     def declare_backward_dependency(
         self, out_grad: Sequence[int], in_data: Sequence[int], out_data: Sequence[int]
     ) -> list[int]:
-        """Return which arrays backward reads."""
+        """Return which arrays backward reads.
+
+        Parameters
+        ----------
+        out_grad
+            Numbers of the outputs' gradients.
+        in_data
+            Numbers of the inputs.
+        out_data
+            Numbers of the outputs.
+        """
         heads = list(out_grad) if self.need_top_grad_ else []
         return [*heads, *in_data, *out_data]
 
     def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
-        """Return the object that computes."""
+        """Return the object that computes.
+
+        Parameters
+        ----------
+        ctx
+            The device.
+        in_shapes
+            Shapes of the inputs.
+        in_dtypes
+            Data types of the inputs.
+        """
         return CustomOp()
 
 

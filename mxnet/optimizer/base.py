@@ -200,11 +200,27 @@ class Optimizer:
     # -- defined by subclasses ----------------------------------------------------------------
 
     def create_state(self, index: Index, weight: NDArray) -> Any:
-        """Return the state of a weight: arrays, tuples of them or None."""
+        """Return the state of a weight: arrays, tuples of them or None.
+
+        Parameters
+        ----------
+        index
+            Number of the weight, which its settings go by.
+        weight
+            The weight; it is changed in place.
+        """
         return None
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
-        """Return the state, of a 16-bit weight in mixed precision (32-bit copy, state of it)."""
+        """Return the state, of a 16-bit weight in mixed precision (32-bit copy, state of it).
+
+        Parameters
+        ----------
+        index
+            Number of the weight, which its settings go by.
+        weight
+            The weight; it is changed in place.
+        """
         if is_half(weight):
             if self.multi_precision:
                 copy = weight.astype(np.float32)
@@ -213,13 +229,37 @@ class Optimizer:
         return self.create_state(index, weight)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Change a weight, and its state, by its gradient."""
+        """Change a weight, and its state, by its gradient.
+
+        Parameters
+        ----------
+        index
+            Number of the weight, which its settings go by.
+        weight
+            The weight; it is changed in place.
+        grad
+            Its gradient.
+        state
+            Its state.
+        """
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
     def update_multi_precision(
         self, index: Index, weight: NDArray, grad: NDArray, state: Any
     ) -> None:
-        """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy."""
+        """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy.
+
+        Parameters
+        ----------
+        index
+            Number of the weight, which its settings go by.
+        weight
+            The weight; it is changed in place.
+        grad
+            Its gradient.
+        state
+            Its state.
+        """
         if not (self.multi_precision and is_half(weight)):
             self.update(index, weight, grad, state)
             return
@@ -237,7 +277,13 @@ class Optimizer:
         return self.lr
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; with a scheduler that is refused."""
+        """Set the rate; with a scheduler that is refused.
+
+        Parameters
+        ----------
+        lr
+            The learning rate.
+        """
         if self.lr_scheduler is not None:
             raise UserWarning(
                 "LRScheduler of the optimizer has already been defined. Note that "
@@ -247,15 +293,33 @@ class Optimizer:
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: Mapping) -> None:
-        """Raise an error; `set_lr_mult` replaced it."""
+        """Raise an error; `set_lr_mult` replaced it.
+
+        Parameters
+        ----------
+        args_lrscale
+            Factors by index.
+        """
         raise DeprecationWarning("set_lr_scale was removed; use set_lr_mult.")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the rate by name or index, over those that the symbol has."""
+        """Set multipliers of the rate by name or index, over those that the symbol has.
+
+        Parameters
+        ----------
+        args_lr_mult
+            Factors by name or index.
+        """
         self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the decay by name or index, over the symbol's and the default 0s."""
+        """Set multipliers of the decay by name or index, over the symbol's and the default 0s.
+
+        Parameters
+        ----------
+        args_wd_mult
+            Factors by name or index.
+        """
         without = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
         self.wd_mult = {**without, **self._symbol_multipliers("__wd_mult__"), **args_wd_mult}
 

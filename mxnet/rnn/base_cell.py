@@ -128,7 +128,13 @@ class BaseRNNCell:
             )
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return parameters with one weight and bias for each gate in place of joined ones."""
+        """Return parameters with one weight and bias for each gate in place of joined ones.
+
+        Parameters
+        ----------
+        args
+            Parameters by name.
+        """
         args = dict(args)
         size = self._num_hidden if self._gate_names else 0
         for group in ("i2h", "h2h") if self._gate_names else ():
@@ -141,7 +147,13 @@ class BaseRNNCell:
         return args
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do the reverse of `unpack_weights`."""
+        """Do the reverse of `unpack_weights`.
+
+        Parameters
+        ----------
+        args
+            Parameters by name.
+        """
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
@@ -162,7 +174,9 @@ class BaseRNNCell:
         Parameters
         ----------
         length : int
+            Number of steps.
         inputs : Symbol, or a list of one for each step
+            Inputs of all steps: a symbol, or a list of symbols.
         begin_state : list of Symbol, optional
             By default zeros.
         layout : {'NTC', 'TNC'}

@@ -179,14 +179,26 @@ class Symbol(SymbolMethods):
         return first if all(e.node is first for e in self._heads) else None
 
     def attr(self, key: str) -> str | None:
-        """Return one attribute of this node, or None; a group of several nodes has none."""
+        """Return one attribute of this node, or None; a group of several nodes has none.
+
+        Parameters
+        ----------
+        key
+            Name of the attribute.
+        """
         node = self._node()
         if node is None:
             return None
         return self.list_attr().get(key, node.name if key == "name" else None)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Return the attributes of this node, or of the first one of a group."""
+        """Return the attributes of this node, or of the first one of a group.
+
+        Parameters
+        ----------
+        recursive
+            Whether to return those of all nodes.
+        """
         if recursive:
             raise DeprecationWarning(
                 "Symbol.list_attr with recursive=True has been deprecated. Use attr_dict instead."
@@ -267,6 +279,11 @@ class Symbol(SymbolMethods):
 
         What cannot be inferred gives a warning and ``(None, None, None)``.
 
+        Parameters
+        ----------
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+
         >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
         ([(4, 5), (3, 5), (3,)], [(4, 3)], [])
         """
@@ -282,11 +299,23 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the shapes as far as they are known; unknown sizes are 0, unknown shapes ()."""
+        """Return the shapes as far as they are known; unknown sizes are 0, unknown shapes ().
+
+        Parameters
+        ----------
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+        """
         return inference.shape_lists(inference.shapes(self._graph, args, kwargs))
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types of arguments, outputs and auxiliary states, from those of some."""
+        """Return the data types of arguments, outputs and auxiliary states, from those of some.
+
+        Parameters
+        ----------
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+        """
         found = inference.types(self._graph, args, kwargs)
         if found.complete:
             return inference.type_lists(found)
@@ -299,18 +328,38 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types as far as they are known, None where they are not."""
+        """Return the data types as far as they are known, None where they are not.
+
+        Parameters
+        ----------
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+        """
         return inference.type_lists(inference.types(self._graph, args, kwargs))
 
     # -- files and text -----------------------------------------------------------------------
 
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """Return MXNet's JSON text of the graph; casts put in by AMP are left out."""
+        """Return MXNet's JSON text of the graph; casts put in by AMP are left out.
+
+        Parameters
+        ----------
+        remove_amp_cast
+            Whether casts of mixed precision are left out.
+        """
         heads = without_casts(self._graph) if remove_amp_cast else self._heads
         return dumps(heads, np_shape=is_np_shape())
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
-        """Write the JSON text to a file."""
+        """Write the JSON text to a file.
+
+        Parameters
+        ----------
+        fname
+            Path of the file.
+        remove_amp_cast
+            Whether casts of mixed precision are left out.
+        """
         with replacing(local_path(fname)) as file:
             file.write(self.tojson(remove_amp_cast).encode("utf-8"))
 
@@ -340,7 +389,25 @@ class Symbol(SymbolMethods):
         group2ctx: Any = None,
         shared_exec: Executor | None = None,
     ) -> Executor:
-        """Return an executor of the graph on the given arrays."""
+        """Return an executor of the graph on the given arrays.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        args
+            Arrays of all arguments: a list in order, or a dict by name.
+        args_grad
+            Arrays that receive gradients: a list in order, or a dict by name.
+        grad_req
+            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+        aux_states
+            Arrays of the auxiliary states.
+        group2ctx
+            Device of each ``ctx_group``.
+        shared_exec
+            Executor whose memory may be used again.
+        """
         from ..executor import bind
 
         return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
@@ -357,7 +424,27 @@ class Symbol(SymbolMethods):
         shared_buffer: Any = None,
         **kwargs: Any,
     ) -> Executor:
-        """Return an executor with new arrays, their shapes inferred from those given."""
+        """Return an executor with new arrays, their shapes inferred from those given.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        grad_req
+            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+        type_dict
+            Data types by argument.
+        stype_dict
+            Storage types by argument.
+        group2ctx
+            Device of each ``ctx_group``.
+        shared_arg_names
+            Arguments whose arrays may be shared.
+        shared_exec
+            Executor whose memory may be used again.
+        shared_buffer
+            Arrays by name that may be used again.
+        """
         from ..executor import simple_bind
 
         return simple_bind(
@@ -374,11 +461,23 @@ class Symbol(SymbolMethods):
         )
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list:
-        """Return the values of the outputs, given arrays for the arguments by name."""
+        """Return the values of the outputs, given arrays for the arguments by name.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        """
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
     def gradient(self, wrt: Iterable[str]) -> Symbol:
-        """Refuse, as MXNet does: gradients are taken by executors."""
+        """Refuse, as MXNet does: gradients are taken by executors.
+
+        Parameters
+        ----------
+        wrt
+            Names of arguments.
+        """
         raise MXNetError(
             "Symbol.gradient is not implemented. Bind the symbol with gradient arrays and call "
             "backward() of the executor."
@@ -399,6 +498,25 @@ class Symbol(SymbolMethods):
         """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
 
         The names of MXNet's own backends return the symbol itself: fusing is the executor's work.
+
+        Parameters
+        ----------
+        backend
+            Name of the engine.
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+        aux
+            Arrays of the auxiliary states.
+        ctx
+            Device of the arrays.
+        shape_dict
+            Shapes by argument.
+        type_dict
+            Data types by argument.
+        stype_dict
+            Storage types by argument.
+        skip_infer
+            Whether to skip the inference of shapes and types.
         """
         from ..executor.backends import backend_names
 
@@ -415,7 +533,13 @@ class Symbol(SymbolMethods):
         return self
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """Return the symbol itself: fusing is the executor's work."""
+        """Return the symbol itself: fusing is the executor's work.
+
+        Parameters
+        ----------
+        backend
+            Name of the engine.
+        """
         if backend not in BUILT_IN_BACKENDS:
             raise MXNetError(
                 f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "

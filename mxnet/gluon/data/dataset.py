@@ -40,11 +40,25 @@ class Dataset:
         raise NotImplementedError
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """Return the samples for which a function is true; it is asked now, once for each."""
+        """Return the samples for which a function is true; it is asked now, once for each.
+
+        Parameters
+        ----------
+        fn
+            The function.
+        """
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
-        """Return one of ``num_shards`` parts in order; the first ones may be one sample longer."""
+        """Return one of ``num_shards`` parts in order; the first ones may be one sample longer.
+
+        Parameters
+        ----------
+        num_shards
+            Number of parts.
+        index
+            Number of the part, from 0.
+        """
         if index < 0:
             raise AssertionError("Index must be non-negative")
         if index >= num_shards:
@@ -54,7 +68,13 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(size + (index < longer), start))
 
     def take(self, count: int | None) -> Dataset:
-        """Return the first ``count`` samples, or all if there are not so many."""
+        """Return the first ``count`` samples, or all if there are not so many.
+
+        Parameters
+        ----------
+        count
+            How many.
+        """
         if count is None or count > len(self):
             count = len(self)
         if count < 0:
@@ -62,7 +82,13 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(count))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """Return the samples that a sampler gives, in its order."""
+        """Return the samples that a sampler gives, in its order.
+
+        Parameters
+        ----------
+        sampler
+            The sampler.
+        """
         if not isinstance(sampler, Sampler):
             raise TypeError(
                 f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead."
@@ -75,6 +101,7 @@ class Dataset:
         Parameters
         ----------
         fn : callable
+            The function.
         lazy : bool
             Change a sample whenever it is asked for; else all of them now, once.
         """
@@ -82,7 +109,15 @@ class Dataset:
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """Return the samples with their first part changed; labels stay as they are."""
+        """Return the samples with their first part changed; labels stay as they are.
+
+        Parameters
+        ----------
+        fn
+            The function.
+        lazy
+            Whether to change samples when they are asked for; else all at once, now.
+        """
         return self.transform(_TransformFirstClosure(fn), lazy)
 
 

@@ -86,6 +86,11 @@ class ParameterDict:
         """Return the parameter ``prefix + name``, made with the keywords if it is not there.
 
         One that is there must agree with the keywords; sizes that it does not know are filled in.
+
+        Parameters
+        ----------
+        name
+            The name.
         """
         name = self._prefix + name
         known = self._known(name)
@@ -110,7 +115,15 @@ class ParameterDict:
         return known
 
     def get_constant(self, name: str, value: Any = None) -> Constant:
-        """Return the constant ``prefix + name``, made with the value if it is not there."""
+        """Return the constant ``prefix + name``, made with the value if it is not there.
+
+        Parameters
+        ----------
+        name
+            The name.
+        value
+            The value.
+        """
         name = self._prefix + name
         known = self._known(name)
         if known is None:
@@ -133,7 +146,13 @@ class ParameterDict:
         return known
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
-        """Take in the parameters of another dictionary; equal names must be the same objects."""
+        """Take in the parameters of another dictionary; equal names must be the same objects.
+
+        Parameters
+        ----------
+        other
+            The other dictionary.
+        """
         for name, param in other.items():
             mine = self._params.setdefault(name, param)
             if mine is not param:
@@ -152,7 +171,19 @@ class ParameterDict:
         verbose: bool = False,
         force_reinit: bool = False,
     ) -> None:
-        """Initialize all parameters; those that have an initializer of their own use it."""
+        """Initialize all parameters; those that have an initializer of their own use it.
+
+        Parameters
+        ----------
+        init
+            Initializer of parameters that have none of their own.
+        ctx
+            Device, or list of devices.
+        verbose
+            Whether to log every parameter.
+        force_reinit
+            Whether to initialize again what has values already.
+        """
         init = initializer.Uniform() if init is None else init
         if verbose:
             init.set_verbosity(verbose=verbose)
@@ -165,7 +196,13 @@ class ParameterDict:
             param.zero_grad()
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
-        """Move all parameters to other contexts."""
+        """Move all parameters to other contexts.
+
+        Parameters
+        ----------
+        ctx
+            Device, or list of devices.
+        """
         for param in self.values():
             param.reset_ctx(ctx)
 
@@ -179,6 +216,13 @@ class ParameterDict:
     def setattr(self, name: str, value: Any) -> None:
         """Set an attribute of all parameters, such as grad_req or lr_mult.
 
+        Parameters
+        ----------
+        name
+            The name.
+        value
+            The value.
+
         >>> params = mx.gluon.ParameterDict()
         >>> w = params.get("w", shape=(1,))
         >>> params.setattr("grad_req", "null")
@@ -191,7 +235,15 @@ class ParameterDict:
     # -- files --------------------------------------------------------------------------------
 
     def save(self, filename: str, strip_prefix: str = "") -> None:
-        """Save all parameters under their names, perhaps without a prefix."""
+        """Save all parameters under their names, perhaps without a prefix.
+
+        Parameters
+        ----------
+        filename
+            Path of the file.
+        strip_prefix
+            What to take off the names.
+        """
         arrays = {}
         for param in self.values():
             if not param.name.startswith(strip_prefix):
@@ -219,6 +271,8 @@ class ParameterDict:
 
         Parameters
         ----------
+        filename
+            Path of the file.
         ctx
             Where to; by default where the parameters are, or the CPU.
         allow_missing : bool
@@ -255,7 +309,27 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Load parameters from a dictionary of arrays; see `load`."""
+        """Load parameters from a dictionary of arrays; see `load`.
+
+        Parameters
+        ----------
+        param_dict
+            Arrays by name.
+        ctx
+            Device, or list of devices.
+        allow_missing
+            Whether parameters that the file does not have are left alone; else they are an error.
+        ignore_extra
+            Whether arrays that are no parameters are left out; else they are an error.
+        restore_prefix
+            What to put before the names.
+        filename
+            What to call the source in messages.
+        cast_dtype
+            Whether to convert when types differ.
+        dtype_source
+            Whose type wins then: ``'current'`` or ``'saved'``.
+        """
         source = "the dictionary" if filename is None else f"file: {filename}"
         for name in self.keys():
             if not name.startswith(restore_prefix):

@@ -318,7 +318,13 @@ class Parameter(ParameterArrays):
         return super().list_ctx()
 
     def set_data(self, data: Any) -> None:
-        """Copy new values to all contexts."""
+        """Copy new values to all contexts.
+
+        Parameters
+        ----------
+        data
+            The new values.
+        """
         self.shape = data.shape
         if self._data is None:
             if not self._deferred_init:
@@ -334,7 +340,13 @@ class Parameter(ParameterArrays):
             array[:] = data
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
-        """Move to other contexts."""
+        """Move to other contexts.
+
+        Parameters
+        ----------
+        ctx
+            Device, or list of devices.
+        """
         ctx = listed_contexts(ctx)
         if self._data is not None:
             data = self._reduce()
@@ -350,7 +362,13 @@ class Parameter(ParameterArrays):
             )
 
     def cast(self, dtype: Any) -> None:
-        """Convert data and gradient to another type."""
+        """Convert data and gradient to another type.
+
+        Parameters
+        ----------
+        dtype
+            The data type.
+        """
         self._dtype = dtype
         self._var = None
         if self._data is None:

@@ -51,13 +51,27 @@ class RecurrentCell(Block):
                 child.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
-        """Return shape and layout of each state."""
+        """Return shape and layout of each state.
+
+        Parameters
+        ----------
+        batch_size
+            Number of samples in a batch.
+        """
         raise NotImplementedError
 
     def begin_state(
         self, batch_size: int = 0, func: Callable = ndarray.zeros, **kwargs: Any
     ) -> list:
-        """Make the first states with `func`, which gets shape, name and `kwargs`."""
+        """Make the first states with `func`, which gets shape, name and `kwargs`.
+
+        Parameters
+        ----------
+        batch_size
+            Number of samples in a batch.
+        func
+            Function that makes a state of its shape.
+        """
         assert not self._modified, MODIFIED
         states = []
         for info in self.state_info(batch_size):
@@ -118,7 +132,15 @@ class RecurrentCell(Block):
         return activation(inputs)
 
     def forward(self, inputs: Any, states: list) -> Any:
-        """Count the step, then take it."""
+        """Count the step, then take it.
+
+        Parameters
+        ----------
+        inputs
+            The inputs.
+        states
+            The states.
+        """
         self._counter += 1
         return super().forward(inputs, states)
 
