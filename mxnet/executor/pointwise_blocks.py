@@ -65,7 +65,7 @@ class _Region:
 
 def _is_alike(tensor: Tensor, first: Tensor) -> bool:
     same = tensor.shape == first.shape and tensor.dtype is first.dtype
-    return same and tensor.is_contiguous() and first.is_floating_point()
+    return same and tensor.is_cpu and tensor.is_contiguous() and tensor.is_floating_point()
 
 
 def _plan(graph: Graph, dtype: torch.dtype, run: OpContext) -> tuple[list[_Call], int]:
