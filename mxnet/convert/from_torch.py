@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import warnings
@@ -83,10 +84,27 @@ def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
                 dynamo=False,
             )
         except Exception as error:
-            raise MXNetError(
-                f"from_torch: torch cannot export {type(module).__name__}: {error}"
-            ) from error
+            return _exported_by_dynamo(module, examples, names, error)
     return file.getvalue()
+
+
+def _exported_by_dynamo(
+    module: nn.Module, examples: list[Tensor], names: list[str], first: Exception
+) -> bytes:
+    """Export by torch's newer exporter what the older one, which needs no library, cannot."""
+    kind, said = type(module).__name__, str(first).strip().split("\n")[0]
+    if importlib.util.find_spec("onnxscript") is None:
+        raise MXNetError(
+            f"from_torch: torch cannot export {kind}: {said}. Its newer exporter may: "
+            "pip install onnxscript"
+        ) from first
+    try:
+        program: Any = torch.onnx.export(
+            module, tuple(examples), input_names=names, dynamo=True, verbose=False
+        )
+    except Exception as error:
+        raise MXNetError(f"from_torch: torch cannot export {kind}: {error}") from error
+    return program.model_proto.SerializeToString()
 
 
 def compare_outputs(

@@ -283,3 +283,20 @@ def test_sequences_of_unknown_length_are_refused() -> None:
     )
     with pytest.raises(UnsupportedImport, match="value is needed at import"):
         contrib_onnx.import_model(_model(graph).SerializeToString())
+
+
+def test_files_of_the_newer_exporter_run_here() -> None:
+    """torch's exporter of today writes functions, newer operators and names for sizes."""
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    theirs, data = _Decoder().eval(), torch.arange(12).reshape(2, 6)
+    sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=2, max=60)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about itself
+        program = torch.onnx.export(
+            theirs, (data,), dynamo=True, dynamic_shapes=(sizes,), verbose=False
+        )
+    block = contrib_onnx.import_to_gluon(program.model_proto.SerializeToString())
+    for tokens in (data, torch.ones(3, 9).long()):
+        found = block(mx.nd.array(tokens.numpy(), dtype="int64")).asnumpy()
+        assert relative_error(found, theirs(tokens).detach().numpy()) < 1e-5

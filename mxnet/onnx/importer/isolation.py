@@ -18,13 +18,14 @@ from ...error import FormatError
 
 __all__ = ["run_isolated"]
 
-TIMEOUT = 60.0
+# Seconds for any file, and more for large ones.
+TIMEOUT, BYTES_PER_SECOND = 10.0, 5e6
 MAX_MEMORY = 8 << 30
 ANSWER, FAILURE = b"+", b"-"
 
 
-def run_isolated(work: Callable[[], bytes], name: str) -> bytes:
-    """Return the bytes that `work` makes in a child process.
+def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
+    """Return the bytes that `work` makes in a child process from a file of `size` bytes.
 
     An exception in it becomes a `FormatError` with its text; so do a crash and a timeout.
     """
@@ -39,7 +40,7 @@ def run_isolated(work: Callable[[], bytes], name: str) -> bytes:
         _serve(work, writer)
     os.close(writer)
     try:
-        answer = _read_all(reader, time.monotonic() + TIMEOUT)
+        answer = _read_all(reader, TIMEOUT + size / BYTES_PER_SECOND)
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
@@ -77,12 +78,12 @@ def _run(work: Callable[[], bytes]) -> bytes:
         return FAILURE + f"{text or type(error).__name__}".encode("utf-8", "replace")
 
 
-def _read_all(reader: int, deadline: float) -> bytes:
-    parts = []
+def _read_all(reader: int, seconds: float) -> bytes:
+    parts, deadline = [], time.monotonic() + seconds
     while True:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
-            return FAILURE + f"it takes more than {TIMEOUT:g} seconds".encode()
+            return FAILURE + f"it takes more than {seconds:.0f} seconds".encode()
         part = os.read(reader, 1 << 20)
         if not part:
             return b"".join(parts)

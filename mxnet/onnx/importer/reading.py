@@ -41,7 +41,7 @@ def read_model(source: Any) -> Any:
         onnx.checker.check_model(data)
         return b""
 
-    run_isolated(check, name)
+    run_isolated(check, name, len(data))
     return model
 
 
@@ -54,7 +54,7 @@ def infer_shapes(model: Any) -> Any:
 
     inferred = onnx.ModelProto()
     try:
-        inferred.ParseFromString(run_isolated(infer, "the model"))
+        inferred.ParseFromString(run_isolated(infer, "the model", model.ByteSize()))
     except FormatError:  # its failures must not be ours: rows say what they need
         return model
     return inferred
