@@ -36,7 +36,12 @@ from .event_handler import (
     ValidationHandler,
 )
 from .resuming import Resuming
-from .utils import _check_handler_metric_ref, _check_metrics, _suggest_metric_for_loss
+from .utils import (
+    _check_handler_metric_ref,
+    _check_metrics,
+    _named_results,
+    _suggest_metric_for_loss,
+)
 
 __all__ = ["Estimator"]
 
@@ -333,21 +338,11 @@ class Estimator:
             raise ValueError("Estimator.fit: train_data has no batches to count.")
         tracker.finish_bar(self.train_metrics)
         answers = [handler.epoch_end(self) for handler in epoch_end]
-        tracker.end_epoch(resuming.epoch, self._results(self._evaluations > evaluations))
+        is_validated = self._evaluations > evaluations
+        metrics = [*self.train_metrics, *(self.val_metrics if is_validated else ())]
+        tracker.end_epoch(resuming.epoch, _named_results(metrics))
         resuming.after_epoch()
         return any(answers) or resuming.has_stopped
-
-    def _results(self, is_validated: bool) -> dict[str, float]:
-        """Return the metrics of an epoch, named as in a history."""
-        metrics = [*self.train_metrics, *(self.val_metrics if is_validated else ())]
-        splits = (("training ", "train_"), ("validation ", "val_"))
-        found = {}
-        for name, value in (pair for metric in metrics for pair in metric.get_name_value()):
-            for long, short in splits:
-                if name.startswith(long):
-                    name = short + name.removeprefix(long)
-            found[name] = value
-        return found
 
     # -- handlers -----------------------------------------------------------------------------
 

@@ -49,3 +49,14 @@ def _check_metric_known(
 def _suggest_metric_for_loss(loss: Any) -> EvalMetric | None:
     """Return the metric that goes with a loss, if there is an obvious one."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
+
+
+def _named_results(metrics: Sequence[EvalMetric]) -> dict[str, float]:
+    """Return the values of metrics, named as in a history."""
+    found = {}
+    for name, value in (pair for metric in metrics for pair in metric.get_name_value()):
+        for long, short in (("training ", "train_"), ("validation ", "val_")):
+            if name.startswith(long):
+                name = short + name.removeprefix(long)
+        found[name] = value
+    return found
