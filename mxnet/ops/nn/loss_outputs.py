@@ -177,7 +177,7 @@ def softmax_output_gradient(
         if normalization == "valid":
             scale = grad_scale / (label != ignore_label).sum().clamp_min(1)
         elif normalization == "batch":
-            scale = grad_scale / label.numel()
+            scale = grad_scale / max(label.numel(), 1)
         else:
             scale = grad_scale / shares.shape[2] if multi_output else grad_scale
         found = (found * scale).reshape(out.shape)
@@ -373,7 +373,7 @@ def make_loss_gradient(
 ) -> Tensor:
     """Return the scale everywhere."""
     if normalization == "batch":
-        grad_scale /= math.prod(data.shape[:-1])
+        grad_scale /= max(math.prod(data.shape[:-1]), 1)
     scale = torch.full_like(data, grad_scale)
     if normalization == "valid":
         scale = scale / (data > valid_thresh).sum().clamp_min(1)

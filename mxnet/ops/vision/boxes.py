@@ -65,7 +65,7 @@ def box_nms(
     >>> mx.nd.contrib.box_nms(boxes).asnumpy()[:, 1]
     array([ 0.9,  0.7, -1. ], dtype=float32)
     """
-    if topk == 0:
+    if topk == 0 or not data.numel():
         return data.clone()
     n, width = data.shape[-2:]
     rows = data.reshape(-1, n, width)
@@ -312,6 +312,9 @@ def bipartite_matching(
     >>> rows.asnumpy(), columns.asnumpy()
     (array([ 1., -1.,  0.], dtype=float32), array([2., 0.], dtype=float32))
     """
+    if not data.numel():
+        columns = (*data.shape[:-2], data.shape[-1])
+        return data.new_full(data.shape[:-1], -1.0), data.new_full(columns, -1.0)
     score = data.reshape(-1, *data.shape[-2:])
     score, limit = (-score, -threshold) if is_ascend else (score, threshold)
     row, column = match_greedily(score, limit)

@@ -53,7 +53,7 @@ def _normalize(
     if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
         moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
     mean = inverse_std = None
-    if by_batch:
+    if by_batch and data.numel():  # an empty batch has no statistics
         out, mean, inverse_std, _, _ = _batch_norm(
             data, scale, beta, None, None, True, 0.0, eps, True
         )

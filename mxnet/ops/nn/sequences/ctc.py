@@ -74,6 +74,8 @@ def ctc_loss(
             "CTCLoss: data (time, batch, classes) and label (batch, labels), with not more labels "
             f"than time steps, are needed, got {list(data.shape)} and {list(label.shape)}."
         )
+    if not batch:
+        return data.sum((0, 2))  # as empty as the batch, and a member of the graph
     shares = torch.log_softmax(data.float() if data.dtype is torch.float16 else data, 2)
     label = label.long()
     if label_lengths is None:

@@ -53,9 +53,17 @@ def dot(
     # A vector is the summed axis itself, whichever way it is turned.
     transpose_a, transpose_b = transpose_a and lhs.ndim > 1, transpose_b and rhs.ndim > 1
     shape = dot_shape(lhs.shape, rhs.shape, transpose_a=transpose_a, transpose_b=transpose_b)
-    left = lhs.flatten(1).t() if transpose_a else lhs.reshape(-1, lhs.shape[-1])
-    right = rhs.reshape(-1, rhs.shape[-1]).t() if transpose_b else rhs.reshape(rhs.shape[0], -1)
+    left = lhs.flatten(1).t() if transpose_a else lhs.reshape(_rows(lhs), lhs.shape[-1])
+    if transpose_b:
+        right = rhs.reshape(_rows(rhs), rhs.shape[-1]).t()
+    else:
+        right = rhs.flatten(1) if rhs.ndim > 1 else rhs.unsqueeze(1)
     return _mm(left, right).reshape(shape)
+
+
+def _rows(matrix: Tensor) -> int:
+    """Return how many vectors lie along the last axis; -1 would not do for empty arrays."""
+    return math.prod(matrix.shape[:-1])
 
 
 @dot.fast_path
