@@ -98,13 +98,12 @@ class Side:
         return answer["seconds"]
 
     def close(self) -> None:
-        """End the process, which removes its files."""
+        """End the process, which removes its files, and whatever its programs have started."""
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
             self._process.stdin.close()
             self._process.wait(10)
-        except (BrokenPipeError, subprocess.TimeoutExpired):
-            self._kill()
+        self._kill()
 
     def _kill(self) -> None:
         """End the session."""

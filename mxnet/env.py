@@ -90,7 +90,7 @@ VARIABLES = {
             "MXNET_KVSTORE_TIMEOUT",
             float,
             300.0,
-            "Distributed stores: seconds for which an exchange waits for a worker that is alive "
+            "Distributed stores: seconds for which a collective waits for a worker that is alive "
             "but does not take part; then every worker ends with an error that names it.",
         ),
         Variable(

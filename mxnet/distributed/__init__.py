@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import collectives, environment, group, rendezvous, watch
+from . import collectives, environment, group, heartbeat, rendezvous
 from .collectives import (
     allgather,
     allgather_object,
@@ -50,8 +50,8 @@ from .collectives import (
     size,
 )
 from .group import Disagreement
+from .heartbeat import WorkerFailed
 from .optimizer import DistributedOptimizer
-from .watch import WorkerFailed
 
 
 def __getattr__(name: str) -> Any:

@@ -140,7 +140,7 @@ def barrier() -> None:
 
 
 def _name(kind: str, name: str | None) -> str:
-    """Return the name of an exchange; without one, exchanges are numbered."""
+    """Return the name of a collective; without one, collectives are numbered."""
     if name is not None:
         return f"{kind}.{name}"
     _counts[kind] = _counts.get(kind, 0) + 1
@@ -180,13 +180,13 @@ def allreduce_(
     average
         Whether to average; else the sum is taken.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
     prescale_factor
-        Factor before the exchange.
+        Factor before the collective.
     postscale_factor
-        Factor after the exchange.
+        Factor after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce_(mx.nd.array([1, 2])).asnumpy()
@@ -214,13 +214,13 @@ def allreduce(
     average
         Whether to average; else the sum is taken.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
     prescale_factor
-        Factor before the exchange.
+        Factor before the collective.
     postscale_factor
-        Factor after the exchange.
+        Factor after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
@@ -238,7 +238,7 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[NDArray]:
-    """Average, or sum, arrays in place over all workers in one exchange, and return them.
+    """Average, or sum, arrays in place over all workers in one collective, and return them.
 
     Parameters
     ----------
@@ -247,13 +247,13 @@ def grouped_allreduce_(
     average
         Whether to average; else the sum is taken.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
     prescale_factor
-        Factor before the exchange.
+        Factor before the collective.
     postscale_factor
-        Factor after the exchange.
+        Factor after the collective.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
@@ -273,7 +273,7 @@ def grouped_allreduce(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[NDArray]:
-    """Return the averages, or the sums, of arrays over all workers in one exchange.
+    """Return the averages, or the sums, of arrays over all workers in one collective.
 
     Parameters
     ----------
@@ -282,13 +282,13 @@ def grouped_allreduce(
     average
         Whether to average; else the sum is taken.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
     prescale_factor
-        Factor before the exchange.
+        Factor before the collective.
     postscale_factor
-        Factor after the exchange.
+        Factor after the collective.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
@@ -306,7 +306,7 @@ def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> ND
     tensor
         The array.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
 
@@ -330,7 +330,7 @@ def broadcast_(
     root_rank
         Number of the worker whose value all get.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
 
@@ -355,7 +355,7 @@ def broadcast(
     root_rank
         Number of the worker whose value all get.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
 
@@ -383,7 +383,7 @@ def alltoall(
     splits : list of int, optional
         How many rows go to each; by default the same number.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
     priority
         Accepted for compatibility, without effect.
 
@@ -423,7 +423,7 @@ def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = Non
     root_rank
         Number of the worker whose value all get.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_object("settings")
@@ -443,7 +443,7 @@ def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
     obj
         The object; anything that can be pickled.
     name
-        Accepted for compatibility: exchanges are matched by their order.
+        Accepted for compatibility: collectives are matched by their order.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather_object("me")
@@ -527,7 +527,7 @@ def reduce_metric(metric: EvalMetric) -> EvalMetric:
 
 
 def mpi_threads_supported() -> bool:
-    """Return False: exchanges are torch's, not MPI's.
+    """Return False: collectives are torch's, not MPI's.
 
     >>> mx.distributed.init()
     >>> mx.distributed.mpi_threads_supported()

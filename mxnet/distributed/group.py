@@ -1,4 +1,4 @@
-"""`Group`: the workers of this job, and exchanges between them that never hang."""
+"""`Group`: the workers of this job, and collectives between them that never hang."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .. import env
 from ..error import MXNetError
 from ..ops.nn.normalizations import over_workers
 from .environment import Job, read_job
+from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure
 from .rendezvous import Members, join
-from .watch import Watch, WorkerFailed, describe_failure
 
 
 class Disagreement(MXNetError, ValueError):
@@ -36,11 +36,11 @@ NOT_LAUNCHED = (
     "the program with `mx launch -n 4 python train.py`, with torchrun, or with MXNet's launch.py; "
     "or use kvstore 'device' in one process."
 )
-SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the watch is asked again
+SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the monitor is asked again
 
 
 class Group:
-    """All workers of a job; with one worker every exchange is the identity.
+    """All workers of a job; with one worker every collective is the identity.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class Group:
     def __init__(self, job: Job | None = None) -> None:
         self.job = job
         self.rank, self.size, self.hosts = 0, 1, [""]
-        self.watch: Any = None  # a Watch, unless the program was started alone
+        self.monitor: Any = None  # a HeartbeatMonitor, unless the program was started alone
         self.store: Any = None
-        self._side: Any = None  # a second process group, for small facts between large exchanges
+        self._side: Any = None  # a second process group, for small facts between large collectives
         self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
-        self._unfinished = False  # an exchange was given up: torch's threads may still wait in it
+        self._unfinished = False  # a collective was given up: torch's threads may still wait in it
         self.is_closed = False
         self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
         if job is not None:
@@ -71,8 +71,8 @@ class Group:
         self.rank, self.size, self.hosts = members.rank, job.size, members.hosts
         self.store = members.store
         heartbeat = env.get("MXNET_KVSTORE_HEARTBEAT")
-        self.watch = Watch(
-            members.watch_store, self.rank, self.size, heartbeat, serves=members.serves
+        self.monitor = HeartbeatMonitor(
+            members.monitor_store, self.rank, self.size, heartbeat, serves=members.serves
         )
         if self.size > 1 and not dist.is_initialized():
             both = torch.cuda.is_available() and dist.is_nccl_available()
@@ -87,7 +87,7 @@ class Group:
         if self.size > 1:
             self._side = dist.new_group(backend="gloo")
             over_workers.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
-        self.watch.start()
+        self.monitor.start()
         atexit.register(self._abandon)
 
     def _local_place(self) -> tuple[int, int]:
@@ -99,7 +99,7 @@ class Group:
             size = size if self.job.local_size is None else self.job.local_size
         return rank, size
 
-    # -- exchanges ----------------------------------------------------------------------------
+    # -- collectives --------------------------------------------------------------------------
 
     def start_sum(self, tensor: Tensor) -> Any:
         """Start to sum a tensor in place over all ranks; `finish` waits for it."""
@@ -189,14 +189,14 @@ class Group:
     # -- waiting ------------------------------------------------------------------------------
 
     def finish(self, work: Any, what: str) -> None:
-        """Wait for an exchange; raise `WorkerFailed` with the name of whoever does not come."""
+        """Wait for a collective; raise `WorkerFailed` with the name of whoever does not come."""
         if work is None:
             return
-        watch = self.watch
-        if watch is None:  # the process group was made by the program itself
+        monitor = self.monitor
+        if monitor is None:  # the process group was made by the program itself
             work.wait()
             return
-        watch.enter(what)
+        monitor.enter(what)
         start = time.monotonic()
         while True:
             try:
@@ -206,29 +206,29 @@ class Group:
                 failure = self._failure(error, work.is_completed(), what, start)
             if failure is not None:
                 raise failure
-        watch.leave()
+        monitor.leave()
 
     def _failure(
         self, error: RuntimeError, is_broken: bool, what: str, start: float
     ) -> WorkerFailed | None:
-        """Return why an exchange cannot be finished, or None if it is worth waiting on."""
-        watch, waited = self.watch, time.monotonic() - start
+        """Return why a collective cannot be finished, or None if it is worth waiting on."""
+        monitor, waited = self.monitor, time.monotonic() - start
         if is_broken:
             return self._lost(error, what, start)
-        if watch.failure is None and waited < self.timeout:
+        if monitor.failure is None and waited < self.timeout:
             return None
-        if watch.failure is None:
-            self._report_late_rank(watch, what)
-        self._unfinished = watch.has_failed = True
-        return WorkerFailed(describe_failure(watch.failure or {}, self.rank, what, waited))
+        if monitor.failure is None:
+            self._report_late_rank(monitor, what)
+        self._unfinished = monitor.has_failed = True
+        return WorkerFailed(describe_failure(monitor.failure or {}, self.rank, what, waited))
 
-    def _report_late_rank(self, watch: Watch, what: str) -> None:
-        """Blame the rank that has taken part in the fewest exchanges."""
-        beats = {r: watch.beat_of(r) for r in range(self.size) if r != self.rank}
+    def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
+        """Report the rank that has taken part in the fewest collectives."""
+        beats = {r: monitor.beat_of(r) for r in range(self.size) if r != self.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
         where = f" (at {beat['at']})" if beat.get("at") else ""
-        watch.report_failure(
+        monitor.report_failure(
             late,
             beat["host"],
             beat["pid"],
@@ -238,19 +238,19 @@ class Group:
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
         """Return the error for a broken connection, after finding out whose it was."""
-        watch = self.watch
-        watch.suspect()
-        failure = watch.wait_for_failure(watch.heartbeat + 5)
-        watch.has_failed = True
+        monitor = self.monitor
+        monitor.suspect()
+        failure = monitor.wait_for_failure(monitor.heartbeat + 5)
+        monitor.has_failed = True
         waited = time.monotonic() - start
         if failure is None:
             failure = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
         return WorkerFailed(describe_failure(failure, self.rank, what, waited))
 
     def _abandon(self) -> None:
-        """End at once if an exchange was given up: torch would wait for it at the very end."""
+        """End at once if a collective was given up: torch would wait for it at the very end."""
         if self._unfinished:
-            self.watch.stop()
+            self.monitor.stop()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)
@@ -262,8 +262,8 @@ class Group:
         if self.size > 1 and dist.is_initialized():
             self.barrier("shutdown")
             dist.destroy_process_group()
-        if self.watch is not None:
-            self.watch.stop()
+        if self.monitor is not None:
+            self.monitor.stop()
 
 
 def _hostname() -> bytes:

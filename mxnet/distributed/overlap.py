@@ -50,7 +50,7 @@ class OverlappedSums:
         return len(self._buckets) > 1
 
     def close(self) -> None:
-        """Stop to watch."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

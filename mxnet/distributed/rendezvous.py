@@ -15,15 +15,15 @@ import torch.distributed as dist
 from .. import env
 from ..error import MXNetError
 from .environment import Job
-from .watch import WorkerFailed
+from .heartbeat import WorkerFailed
 
 
 @dataclass(frozen=True)
 class Members:
     """The workers of a job as this process sees them after all have arrived."""
 
-    store: Any  # for torch's process groups and for our exchanges of small facts
-    watch_store: Any  # a second connection, for the thread that watches
+    store: Any  # for torch's process groups and for our own small facts
+    monitor_store: Any  # a second connection, for the thread that watches
     rank: int
     hosts: list[str]  # of every rank
     serves: bool  # whether this process serves the rendezvous

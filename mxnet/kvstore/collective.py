@@ -1,6 +1,6 @@
 """The store kinds 'horovod' and 'byteps': sums over workers, without stored arrays.
 
-Both names mean the same exchanges as the other distributed stores; neither library is needed.
+Both names mean the same collectives as the other distributed stores; neither library is needed.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import torch
 
 from .. import optimizer as opt
 from ..distributed.group import NOT_LAUNCHED
-from ..distributed.watch import WorkerFailed
+from ..distributed.heartbeat import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
@@ -49,7 +49,7 @@ class DistAsyncStore(DistributedStore):
         count = servers or group.size
         kind = "server" if servers else "worker"
         self._owners = [f"{kind}{i}" for i in range(count)]
-        self._own: list[Any] = []  # pushes on their way
+        self._pending: list[Any] = []  # pushes on their way
         self._settings: tuple = ()
         self._optimizer: opt.Optimizer | None = None
         async_server.connect(group.store, f"worker{group.rank}", group.rank, group.size, servers)
@@ -71,8 +71,8 @@ class DistAsyncStore(DistributedStore):
             raise self._lost(owner, error) from None
 
     def _result(self, owner: str, future: Any, what: str) -> Any:
-        watch = self._group.watch
-        watch.enter(f"{what} at {owner}")
+        monitor = self._group.monitor
+        monitor.enter(f"{what} at {owner}")
         try:
             return future.wait()
         except MXNetError:
@@ -80,25 +80,25 @@ class DistAsyncStore(DistributedStore):
         except RuntimeError as error:
             raise self._lost(owner, error) from None
         finally:
-            watch.leave()
+            monitor.leave()
 
     def _lost(self, owner: str, error: RuntimeError) -> MXNetError:
         text = str(error).strip().rpartition("\n")[2]
         if not async_server.is_connection_error(error):
             return MXNetError(f"{owner} of {self._name!r}: {text}")
-        watch = self._group.watch
-        watch.suspect()
-        failure = watch.wait_for_failure(8.0)
-        watch.has_failed = self._group._unfinished = True
+        monitor = self._group.monitor
+        monitor.suspect()
+        failure = monitor.wait_for_failure(8.0)
+        monitor.has_failed = self._group._unfinished = True
         if failure is not None and failure.get("rank") is not None:
             who = f"Rank {failure['rank']} on {failure['host']} {failure['why']}"
         else:
             who = f"{owner} does not answer"
         return WorkerFailed(f"{who}. Rank {self.rank} was in a call to {owner}: {text}")
 
-    def _settle(self) -> None:
+    def _wait_pending(self) -> None:
         """Wait until the pushes of this worker have been applied."""
-        pushes, self._own = self._own, []
+        pushes, self._pending = self._pending, []
         for owner, future in pushes:
             self._result(owner, future, "push")
 
@@ -125,7 +125,7 @@ class DistAsyncStore(DistributedStore):
             of_owner = payloads.setdefault(self._owner(one), {})
             of_owner.setdefault(one, []).append(Payload.of(total))
         for owner, content in payloads.items():
-            self._own.append((owner, self._call(owner, async_server.push, content)))
+            self._pending.append((owner, self._call(owner, async_server.push, content)))
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
@@ -133,7 +133,7 @@ class DistAsyncStore(DistributedStore):
         """Copy the servers' arrays, which hold all earlier pushes of this worker, into outputs."""
         if out is None:
             raise InvalidValue("pull needs out=: the arrays to fill.")
-        self._settle()
+        self._wait_pending()
         wanted: dict[str, list[tuple[Key, list[NDArray]]]] = {}
         for one, places in grouped("pull", key, out):
             self._known(one, places)
@@ -150,7 +150,7 @@ class DistAsyncStore(DistributedStore):
                     payload.array().copyto(place)
 
     def _pull_rows(self, key: Key, places: list[NDArray], row_ids: list[NDArray]) -> None:
-        self._settle()
+        self._wait_pending()
         stored = self._known(key, places)
         if stored.stype != "row_sparse":
             raise MXNetError(f"row_sparse_pull: key {key} is {stored.stype}; use pull.")
@@ -185,7 +185,7 @@ class DistAsyncStore(DistributedStore):
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
         """Gather the optimizer's states from all servers into a file."""
-        self._settle()
+        self._wait_pending()
         gathered = opt.get_updater(self._need_optimizer())
         for states in self._on_all(async_server.states):
             part = opt.get_updater(self._need_optimizer())
@@ -213,9 +213,9 @@ class DistAsyncStore(DistributedStore):
 
     def _finish(self) -> None:
         """At the end of the program wait for all pushes: workers may be servers as well."""
-        if not self._group.watch.has_failed:
+        if not self._group.monitor.has_failed:
             with contextlib.suppress(MXNetError):
-                self._settle()
+                self._wait_pending()
                 self._group.barrier("the end of the program")
             self._group.store.set(f"left/{self.rank}", "finished")  # servers leave now, too
             async_server.disconnect()

@@ -85,7 +85,7 @@ class DistSyncStore(DistributedStore):
             if total.stype == "default":
                 dense[one] = total
             else:
-                self._settle()
+                self._wait_pending()
                 self._apply_rows(one, stored, self._sum_rows(one, total))
         self._start(dense)
 
@@ -113,7 +113,7 @@ class DistSyncStore(DistributedStore):
         self, early: OverlappedSums, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> bool:
         """Push gradients that are watched; return False if they must be pushed as others are."""
-        self._settle()
+        self._wait_pending()
         reduction = early.finish(self._facts(), early.watches(keys, weights))
         if reduction is not None:
             self._pending.append(reduction)
@@ -125,7 +125,7 @@ class DistSyncStore(DistributedStore):
         tensors = self._fitting(values)
         if isinstance(self._compression, TwoBit):
             sums = sum_packed(self._group, self._compression, list(tensors), [*tensors.values()])
-            self._settle()
+            self._wait_pending()
             self._apply(self._arrays(dict(zip(tensors, sums, strict=True))))
             return
         sharded = dict.fromkeys(self._sharded(tensors))
@@ -148,7 +148,7 @@ class DistSyncStore(DistributedStore):
         """Return tensors of the stored types, which are the same on all ranks."""
         return {k: plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()}
 
-    def _settle(self) -> None:
+    def _wait_pending(self) -> None:
         """Wait for all sums on their way, and store or apply them in order."""
         pending, self._pending = self._pending, []
         for reduction in pending:
@@ -202,14 +202,14 @@ class DistSyncStore(DistributedStore):
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
         """Wait for the sums on their way and copy stored arrays into outputs; see `KVStore`."""
-        self._settle()
+        self._wait_pending()
         super().pull(key, out, priority, ignore_sparse)
 
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
         """Wait for the sums on their way and copy some rows of stored arrays; see `KVStore`."""
-        self._settle()
+        self._wait_pending()
         super().row_sparse_pull(key, out, priority, row_ids)
 
     # -- updating -----------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class DistSyncStore(DistributedStore):
         Here every worker updates by its own optimizer, so they do. The states of large models are
         split over the workers; see the variable ``MXNET_KVSTORE_SHARD_MB``.
         """
-        self._settle()
+        self._wait_pending()
         limit = env.get("MXNET_KVSTORE_SHARD_MB")
         self._group.agree(f"{_described(optimizer)}, shards from {limit} MB", "the optimizer")
         self._updater = make_updater(optimizer, self._group, self._stored)
@@ -238,17 +238,17 @@ class DistSyncStore(DistributedStore):
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states of all workers to a file; any worker may call it."""
-        self._settle()
+        self._wait_pending()
         super().save_optimizer_states(fname, dump_optimizer)
 
     def load_optimizer_states(self, fname: Any) -> None:
         """Read what `save_optimizer_states` wrote; all workers read the same file."""
-        self._settle()
+        self._wait_pending()
         super().load_optimizer_states(fname)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send less: ``{'type': '2bit', 'threshold': 0.5}``, or ``{'type': 'fp16'}`` or 'bf16'."""
-        self._settle()
+        self._wait_pending()
         kind = compression_params.get("type") if isinstance(compression_params, Mapping) else None
         if kind in HALF_TYPES:
             self._reducer.wire, self._compression = HALF_TYPES[kind], None

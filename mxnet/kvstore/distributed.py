@@ -18,7 +18,7 @@ __all__ = ["DistributedStore"]
 class DistributedStore(KVStore):
     """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
 
-    Subclasses define `_init_value`, which gives one key its first value, and `_settle`, which
+    Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`, which
     waits for the pushes of this worker that are still under way.
 
     Parameters
@@ -49,7 +49,7 @@ class DistributedStore(KVStore):
         """Return what this worker keeps of a key's first value."""
         raise NotImplementedError
 
-    def _settle(self) -> None:
+    def _wait_pending(self) -> None:
         """Wait for the pushes of this worker."""
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class DistributedStore(KVStore):
 
     def barrier(self) -> None:
         """Wait until all workers are here and their pushes have been applied."""
-        self._settle()
+        self._wait_pending()
         self._group.barrier()
 
     _barrier = barrier

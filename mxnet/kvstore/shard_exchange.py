@@ -17,8 +17,8 @@ from typing import Any
 
 from .. import env
 from ..distributed.group import Group
+from ..distributed.heartbeat import WorkerFailed, describe_failure
 from ..distributed.rendezvous import open_store
-from ..distributed.watch import WorkerFailed, describe_failure
 from ..error import MXNetError
 
 POLL = 0.1  # seconds
@@ -57,12 +57,12 @@ class ShardExchange:
         group, store = self._group, self._group.store
         number = store.add(f"{self._name}/requests", 1)
         store.set(f"{self._name}/{number}", str(group.rank))
-        group.watch.enter("a request for optimizer states")
+        group.monitor.enter("a request for optimizer states")
         found = []
         for rank in range(group.size):
             answer = f"{self._name}/{number}/{rank}"
             found.append(own if rank == group.rank else self._read(store, answer))
-        group.watch.leave()
+        group.monitor.leave()
         return found
 
     def _read(self, store: Any, answer: str) -> bytes:
@@ -79,10 +79,10 @@ class ShardExchange:
         return data
 
     def _check_failure(self, what: str) -> None:
-        watch = self._group.watch
-        if watch.failure is not None:
-            watch.has_failed = True
-            raise WorkerFailed(describe_failure(watch.failure, self._group.rank, what, 0.0))
+        monitor = self._group.monitor
+        if monitor.failure is not None:
+            monitor.has_failed = True
+            raise WorkerFailed(describe_failure(monitor.failure, self._group.rank, what, 0.0))
 
     # -- answering ----------------------------------------------------------------------------
 
@@ -120,10 +120,10 @@ class ShardExchange:
 
 def _finish(group: Group) -> None:
     """At the end of the program, answer until all workers are at theirs: one may still save."""
-    if not group.watch.has_failed and not group.is_closed:
+    if not group.monitor.has_failed and not group.is_closed:
         with contextlib.suppress(RuntimeError):
             group.store.add("states/ended", 1)
-            while group.store.add("states/ended", 0) < group.size and group.watch.failure is None:
+            while group.store.add("states/ended", 0) < group.size and group.monitor.failure is None:
                 time.sleep(POLL)
     for reference in _exchanges:
         exchange = reference()

@@ -38,7 +38,7 @@ def test_every_other_rank_names_the_one_that_fails(fault):
         assert f"Rank {process.role} was in the sum of key w for" in process.err
     if fault == "stuck":
         assert "faults.py:" in ended[0].err and "in fail" in ended[0].err
-        assert ended[1].status == 1  # its own watch ends it
+        assert ended[1].status == 1  # its own monitor ends it
 
 
 def test_a_lost_server_of_an_asynchronous_store_is_named():

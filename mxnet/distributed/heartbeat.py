@@ -1,4 +1,4 @@
-"""`Watch`: heartbeats of all ranks, so that a rank that fails is named to all others.
+"""`HeartbeatMonitor`: heartbeats of all ranks, so that a rank that fails is named to all others.
 
 Each rank has a thread that writes a heartbeat to the job's key-value service once a second, and
 reads the heartbeat of the next rank only, so the cost does not grow with the number of workers.
@@ -32,8 +32,8 @@ class WorkerFailed(MXNetError):
     """
 
 
-class Watch:
-    """The heartbeat of this rank, and an eye on the next one.
+class HeartbeatMonitor:
+    """Sends the heartbeat of this rank, and monitors that of the next one.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Watch:
         self._beats = 0
         self._stop = threading.Event()
         self._main = threading.main_thread().ident
-        self._thread = threading.Thread(target=self._run, name="mxnet-watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="mxnet-monitor", daemon=True)
 
     # -- this rank ----------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Watch:
         atexit.register(self.stop)
 
     def enter(self, what: str) -> None:
-        """Note which exchange the main thread takes part in now."""
+        """Note which collective the main thread takes part in now."""
         self.doing = (self.doing[0] + 1, what, time.monotonic())
 
     def leave(self) -> None:
@@ -81,7 +81,7 @@ class Watch:
         self.doing = (count, f"its own work after {what}", time.monotonic())
 
     def stop(self) -> None:
-        """Say goodbye; who serves the rendezvous waits for the others first."""
+        """Announce that this rank is done; whoever serves the rendezvous waits for the others."""
         atexit.unregister(self.stop)
         if self._stop.is_set():
             return
@@ -125,7 +125,7 @@ class Watch:
         return counted
 
     def suspect(self) -> None:
-        """Let all watches know that a connection broke: silence counts sooner now."""
+        """Let all ranks know that a connection broke: silence counts sooner from now on."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
