@@ -95,8 +95,8 @@ class Builder:
         self.taken: set[str] = parent.taken if parent else set()
         self.initializers: dict[str, np.ndarray] = parent.initializers if parent else {}
         self._constants: dict[tuple, str] = parent._constants if parent else {}
-        # Nodes whose results are 32-bit sums in MXNet, but real numbers in ONNX.
-        self.real_sums: set[str] = parent.real_sums if parent else set()
+        # Nodes that make 32-bit sums, and the real numbers that they make them from.
+        self.real_sums: dict[str, str] = parent.real_sums if parent else {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if not op_type[:1].isupper():

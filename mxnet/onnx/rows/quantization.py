@@ -95,8 +95,8 @@ def dequantize(g: Builder, call: Call, x: str, low: str, high: str) -> str:
 @row("_contrib_requantize")
 def requantize(g: Builder, call: Call, x: str, low: str, high: str) -> list[str]:
     """Return an int32 array as int8."""
-    is_real = call.node.inputs[0].node.name in g.real_sums
-    real = x if is_real else _real_sums(g, call, x, low, high)
+    maker = call.node.inputs[0].node.name
+    real = g.real_sums.get(maker) or _real_sums(g, call, x, low, high)
     dtype = call.out_dtypes[0]
     low, high = _ends(g, call, real)
     made, _, _ = quantize(g, real, low, high, dtype, STEPS[dtype])
