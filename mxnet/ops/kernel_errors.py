@@ -55,6 +55,10 @@ def _shape(sizes: str) -> str:
     return f"({', '.join(sizes.split('x'))})"
 
 
+def _type_name(name: str) -> str:
+    return _TYPE_NAMES.get(name, name.lower())
+
+
 _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetError]]] = [
     (
         re.compile(
@@ -130,9 +134,49 @@ _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetEr
         ShapeError,
     ),
     (
+        re.compile(
+            r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at "
+            r"non-singleton dimension \d+\.  Target sizes: (\[.*?\])\.  Tensor sizes: (\[.*?\])"
+        ),
+        lambda m: f"Incompatible shapes: an input of {m[4]} cannot be broadcast to {m[3]}",
+        ShapeError,
+    ),
+    (
+        re.compile(r"expand\(.*?\{(\[.*?\])\}, size=(\[.*?\])\): the number of sizes provided"),
+        lambda m: f"Incompatible shapes: an input of {m[1]} has more axes than {m[2]}",
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r"Expected size for first two dimensions of batch2 tensor to be: (\[.*?\]) but got: "
+            r"(\[.*?\])"
+        ),
+        lambda m: (
+            f"Incompatible shapes: batches of matrices cannot be multiplied: the second must have "
+            f"{m[1]} matrices and rows, but has {m[2]}"
+        ),
+        ShapeError,
+    ),
+    (
+        re.compile(r"batch[12] must be a 3D tensor"),
+        lambda m: "Incompatible shapes: matrices to be multiplied in batches must be 3D",
+        ShapeError,
+    ),
+    (
+        re.compile(
+            r"expected scalar type (\w+) but found (\w+)"
+            r"|result type (\w+) can't be cast to the desired output type (\w+)"
+        ),
+        lambda m: (
+            f"{_type_name(m[1] or m[3])} and {_type_name(m[2] or m[4])} do not go together. "
+            "Convert the inputs to one type, for example with x.astype('float32')"
+        ),
+        DTypeError,
+    ),
+    (
         re.compile(r"\"?\w+\"? not implemented for '(\w+)'"),
         lambda m: (
-            f"data type {_TYPE_NAMES.get(m[1], m[1].lower())} is not supported. Convert the "
+            f"data type {_type_name(m[1])} is not supported. Convert the "
             "input, for example with x.astype('float32')"
         ),
         DTypeError,

@@ -59,6 +59,7 @@ def _larger_end(low: Tensor, high: Tensor) -> Tensor:
 
 def range_step(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Return the real number that one step of an integer array stands for."""
+    _check_dtype("quantized layer", data, *LAYER_STEPS)
     return _larger_end(low, high) / LAYER_STEPS[data.dtype]
 
 
