@@ -191,7 +191,7 @@ def binary(
         try:
             out = kernel(lhs, rhs)
         except RuntimeError as error:
-            raise _unbroadcastable(name, lhs, rhs, error) from None
+            raise broadcast_error(name, lhs, rhs, error) from None
         return out if out.dtype is dtype else out.to(dtype)
 
     facts = {"pointwise": True, "precision": "widest", **facts}
@@ -203,7 +203,8 @@ def binary(
     return made
 
 
-def _unbroadcastable(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
+def broadcast_error(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
+    """Return the error of two operands that do not broadcast; any other error as it is."""
     try:
         torch.broadcast_shapes(lhs.shape, rhs.shape)
     except RuntimeError:

@@ -12,12 +12,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ....error import DTypeError, ShapeError
+from ....error import DTypeError
 from ...declare import Op, op
 from ...families import (
     BOOL,
     Kernel,
     ScalarTypes,
+    broadcast_error,
     check_same_dtype,
     document,
     float_kernel,
@@ -92,17 +93,6 @@ def question(name: str, kernel: Kernel, *, doc: str, given: str, result: str) ->
     )
 
 
-def _broadcast_error(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
-    try:
-        torch.broadcast_shapes(lhs.shape, rhs.shape)
-    except RuntimeError:
-        return ShapeError(
-            f"Error in operator {name}: operands could not be broadcast together with shapes "
-            f"{list(lhs.shape)} {list(rhs.shape)}"
-        )
-    return error
-
-
 def _require_kind(name: str, dtype: torch.dtype, floating: bool | None) -> None:
     if floating is True and not dtype.is_floating_point:
         raise DTypeError(
@@ -129,7 +119,7 @@ def _finish_binary(
         try:
             return kernel(lhs, rhs)
         except RuntimeError as error:
-            raise _broadcast_error(name, lhs, rhs, error) from None
+            raise broadcast_error(name, lhs, rhs, error) from None
 
     def named(x1: Tensor, x2: Tensor) -> Tensor:
         return function(x1, x2)
