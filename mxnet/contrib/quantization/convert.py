@@ -137,7 +137,7 @@ def calib_graph(
     >>> symbol, args, aux, collector = mx.contrib.quantization.quantize_graph(
     ...     net, params, {}, calib_mode="naive")
     >>> for name in collector.include_layer:
-    ...     collector.collect(name, "FullyConnected", mx.nd.array([-1, 3]))
+    ...     collector.collect(name, mx.nd.array([-1, 3]))
     >>> symbol, args, aux = mx.contrib.quantization.calib_graph(
     ...     symbol, args, aux, collector, calib_mode="naive")
     """

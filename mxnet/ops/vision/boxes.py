@@ -47,7 +47,7 @@ def box_nms(
     overlap_thresh
         Boxes that overlap a better one by more than this are suppressed.
     valid_thresh
-        Boxes of lower scores are left out.
+        Boxes whose scores are not above this are left out.
     topk
         How many of the best boxes of each batch to look at; -1 means all.
     coord_start

@@ -227,7 +227,8 @@ def pooling(
     global_pool
         Whether one window covers all positions; kernel, stride and pad are then ignored.
     pooling_convention
-        How sizes round: ``valid`` down, ``full`` up, ``same`` to ceil(size / stride).
+        How sizes round: ``valid`` down, ``full`` up, ``same`` to size / stride rounded up, for one
+        spatial axis.
     p_value
         Exponent of ``lp`` pooling.
     count_include_pad
