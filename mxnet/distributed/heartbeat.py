@@ -21,6 +21,7 @@ from typing import Any
 from ..error import MXNetError
 
 GRACE = 5.0  # seconds in which a rank may end by itself after a failure
+OWN_WORK = "its own work"  # what a rank does that is in no collective
 LINGER = 30.0  # seconds for which the host of the rendezvous waits for the others at the end
 
 
@@ -78,7 +79,7 @@ class HeartbeatMonitor:
     def leave(self) -> None:
         """Note that the main thread is back in the program."""
         count, what, _ = self.doing
-        self.doing = (count, f"its own work after {what}", time.monotonic())
+        self.doing = (count, f"{OWN_WORK} after {what}", time.monotonic())
 
     def stop(self) -> None:
         """Announce that this rank is done; whoever serves the rendezvous waits for the others."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -17,11 +18,13 @@ from typing import Any
 
 from .. import env
 from ..distributed.group import Group
-from ..distributed.heartbeat import WorkerFailed, describe_failure
+from ..distributed.heartbeat import OWN_WORK, WorkerFailed, describe_failure
 from ..distributed.rendezvous import open_store
 from ..error import MXNetError
 
 POLL = 0.1  # seconds
+PATIENCE = 2.0  # seconds in a collective after which a worker that has ended is missed
+REQUEST = "a request for optimizer states"  # what a worker does that saves
 CHUNK = 4 * 2**20  # bytes of one entry of the key-value service
 
 _exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same on all workers
@@ -57,7 +60,7 @@ class ShardExchange:
         group, store = self._group, self._group.store
         number = store.add(f"{self._name}/requests", 1)
         store.set(f"{self._name}/{number}", str(group.rank))
-        group.monitor.enter("a request for optimizer states")
+        group.monitor.enter(REQUEST)
         found = []
         for rank in range(group.size):
             answer = f"{self._name}/{number}/{rank}"
@@ -68,7 +71,7 @@ class ShardExchange:
     def _read(self, store: Any, answer: str) -> bytes:
         end = time.monotonic() + env.get("MXNET_KVSTORE_TIMEOUT")
         while not store.check([answer]):
-            self._check_failure("a request for optimizer states")
+            self._check_failure(REQUEST)
             if time.monotonic() > end:
                 raise MXNetError(f"No worker answered the request for optimizer states {answer}.")
             time.sleep(POLL / 2)
@@ -124,8 +127,19 @@ def _finish(group: Group) -> None:
         with contextlib.suppress(RuntimeError):
             group.store.add("states/ended", 1)
             while group.store.add("states/ended", 0) < group.size and group.monitor.failure is None:
+                _check_needed(group)
                 time.sleep(POLL)
     for reference in _exchanges:
         exchange = reference()
         if exchange is not None:
             exchange.stop()
+
+
+def _check_needed(group: Group) -> None:
+    """Report this worker, which has ended, if another one waits for it in a collective."""
+    for rank in range(group.size):
+        beat = group.monitor.beat_of(rank)
+        is_waiting = beat["doing"] != REQUEST and not beat["doing"].startswith(OWN_WORK)
+        if rank != group.rank and is_waiting and beat["for"] > PATIENCE:
+            why = "ended its program while others still needed it"
+            group.monitor.report_failure(group.rank, group.monitor.host, os.getpid(), why)

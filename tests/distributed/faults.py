@@ -9,9 +9,11 @@ import time
 import mxnet as mx
 
 
-def push_forever(fault):
+def push_forever(fault, optimizer=None):
     """Push again and again; rank 1 fails in some way after a few rounds."""
     store = mx.kvstore.create("dist_sync")
+    if optimizer:
+        store.set_optimizer(mx.optimizer.create(optimizer))
     store.init("w", mx.nd.zeros(4))
     out = mx.nd.zeros(4)
     for number in range(10_000):

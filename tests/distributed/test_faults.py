@@ -41,6 +41,14 @@ def test_every_other_rank_names_the_one_that_fails(fault):
         assert ended[1].status == 1  # its own monitor ends it
 
 
+@pytest.mark.parametrize("fault", ["killed", "ends"])
+def test_failures_are_named_also_with_sharded_states(fault):
+    settings = {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300, "MXNET_KVSTORE_SHARD_MB": 0}
+    other, _ = run_forked(faults.push_forever, 2, fault, "adam", timeout=60, **settings)
+    assert other.status == 1 and other.seconds < LIMIT
+    assert "Rank 1 on " in other.err and EXPECTED[fault] in other.err, other.err
+
+
 def test_a_lost_server_of_an_asynchronous_store_is_named():
     ended = run_forked(faults.push_to_a_lost_server, 2, timeout=60, **QUICK)
     assert ended[0].status == 1 and ended[0].seconds < LIMIT
