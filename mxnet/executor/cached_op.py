@@ -96,24 +96,31 @@ class CachedOp:
 
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
-        if state.recording:
-            feed = [_member(a) for a in args]
-        else:
+        integers: tuple[int, ...] = ()  # inputs that are integers with gradients
+        if not state.recording:
             feed = [plain(a) if a._data is None else a._data for a in args]
+        else:
+            try:
+                feed = [current(a) for a in args]
+            except IntegerInGraph:
+                feed = [_member(a) for a in args]
+                integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
         if feed:
             device, ctx = tensor_of(feed[0]).device, args[0]._ctx
         else:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
-        program = self._program(device, feed)
+        program = self._program(device, feed, integers)
         made = program.run(feed) if self._hook is None else program.run(feed, self._hook)
         if self._divided and state.recording:
             made = together(made)
         cls = type(args[0]) if args else NDArray
         return [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
 
-    def _program(self, device: torch.device, feed: Sequence[Tensor]) -> Program | BackendProgram:
-        key = (state.training, device, self._demands(feed))
+    def _program(
+        self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...] = ()
+    ) -> Program | BackendProgram:
+        key = (state.training, device, integers or self._demands(feed))
         if self._sources:
             key += tuple(t.shape for t in feed)
         program = self._programs.get(key)
@@ -121,21 +128,22 @@ class CachedOp:
             with PREPARING:
                 program = self._programs.get(key)
                 if program is None:
-                    program = self._programs[key] = self._prepare(device, feed)
+                    program = self._programs[key] = self._prepare(device, feed, integers)
         return program
 
     def _demands(self, feed: Sequence[Tensor]) -> str:
         """Return what is asked besides results: a look at every node, or gradients."""
         if self._hook is not None:
             return "watched"
-        if state.recording and any(type(t) is not Tensor for t in feed):
-            return "integers"
         if state.recording and not state.training and any(t.requires_grad for t in feed):
             return "tracked"
         return ""
 
-    def _prepare(self, device: torch.device, feed: Sequence[Tensor]) -> Program | BackendProgram:
-        graph, training, demands = self._sym._graph, state.training, self._demands(feed)
+    def _prepare(
+        self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...]
+    ) -> Program | BackendProgram:
+        graph, training = self._sym._graph, state.training
+        demands = "tracked" if integers else self._demands(feed)
         names = [n.name for n in graph.variables]
         inputs = Inputs(
             {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)},
@@ -143,15 +151,16 @@ class CachedOp:
             device_of=lambda node: device,
         )
         flags = dict(self._flags)
-        differentiable = training or demands in ("tracked", "integers")
-        integers = [n for n, t in zip(graph.variables, feed, strict=True) if type(t) is not Tensor]
+        differentiable = training or demands == "tracked"
         program = Prepared(
             graph,
             Mode(training, differentiable),
             device,
             inputs,
             kernels=self._kernels,
-            wrap=integer_kernels(graph, integers) if differentiable else None,
+            wrap=integer_kernels(graph, [graph.variables[i] for i in integers])
+            if differentiable
+            else None,
             optimized=demands != "watched",
             recompute=flags.get("recompute"),
         )
