@@ -14,6 +14,8 @@ import textwrap
 import types
 from collections.abc import Iterator
 
+from mxnet.ops.documentation import sections
+
 __all__ = ["PAGES", "ReferencePage", "public_names", "render"]
 
 
@@ -138,25 +140,6 @@ def _signature(value: object, head: str) -> list[str]:
     return [f"{head}(", textwrap.indent(textwrap.fill(", ".join(texts), 84), "    "), ")"]
 
 
-_UNDERLINE = re.compile(r"^-{3,}\s*$")
-
-
-def _sections(doc: str) -> Iterator[tuple[str, list[str]]]:
-    """Split a NumPy-style docstring into (title, lines); the text on top has no title."""
-    title, lines = "", []
-    rows = doc.splitlines()
-    at = 0
-    while at < len(rows):
-        if at + 1 < len(rows) and rows[at].strip() and _UNDERLINE.match(rows[at + 1].strip()):
-            yield title, lines
-            title, lines = rows[at].strip(), []
-            at += 2
-            continue
-        lines.append(rows[at])
-        at += 1
-    yield title, lines
-
-
 def _prose(lines: list[str]) -> list[str]:
     """Return Markdown of text in which ``>>>`` begins an example."""
     out: list[str] = []
@@ -174,7 +157,17 @@ def _prose(lines: list[str]) -> list[str]:
     return [*out, "```"] if inside else out
 
 
-def _fields(lines: list[str]) -> list[str]:
+def _annotations(value: object) -> dict[str, str]:
+    """Return the types in a signature, for parameters whose docstring leaves them out."""
+    try:
+        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return {}
+    known = {p.name: p.annotation for p in parameters if isinstance(p.annotation, str)}
+    return {name: kind for name, kind in known.items() if kind not in ("Any", "object")}
+
+
+def _fields(lines: list[str], kinds: dict[str, str]) -> list[str]:
     """Return a Markdown list of a section whose rows are ``name : type`` and a sentence."""
     out: list[str] = []
     for line in inspect.cleandoc("\n".join(lines)).splitlines():
@@ -184,6 +177,7 @@ def _fields(lines: list[str]) -> list[str]:
             out.append(f"    {line.strip()}")
             continue
         name, _, kind = line.partition(" : ")
+        kind = kind or kinds.get(name, "")
         out.append(f"- `{name.strip()}`" + (f" ({kind.strip()})" if kind else "") + "  ")
     return out
 
@@ -197,10 +191,12 @@ def _docstring(value: object) -> list[str]:
     if not doc:
         return []
     out: list[str] = []
-    for title, lines in _sections(doc):
+    kinds = _annotations(value)
+    for title, text in sections(doc).items():
+        lines = text.splitlines()
         if title:
             out += ["", f"**{title}**", ""]
-        out += _fields(lines) if title in _LISTS else _prose(lines)
+        out += _fields(lines, kinds) if title in _LISTS else _prose(lines)
     return out
 
 
