@@ -177,7 +177,7 @@ def _fields(lines: list[str], kinds: dict[str, str]) -> list[str]:
             out.append(f"    {line.strip()}")
             continue
         name, _, kind = line.partition(" : ")
-        kind = kind or kinds.get(name, "")
+        kind = kind or (f"`{kinds[name]}`" if name in kinds else "")
         out.append(f"- `{name.strip()}`" + (f" ({kind.strip()})" if kind else "") + "  ")
     return out
 
