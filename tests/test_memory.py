@@ -48,3 +48,19 @@ def test_gradients_take_memory_when_they_are_first_used():
 def test_zeros_of_impossible_sizes_are_refused():
     with pytest.raises(MXNetError, match="memory"):
         mx.sym.Variable("x").simple_bind(mx.cpu(), x=(1 << 45, 1 << 10))
+
+
+def test_large_gradients_stay_where_they_are():
+    layer = mx.gluon.nn.Dense(256, in_units=256)
+    layer.initialize()
+    trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")
+    places = set()
+    for _ in range(3):
+        with mx.autograd.record():
+            loss = layer(mx.nd.ones((2, 256))).sum()
+        loss.backward()
+        trainer.step(1)
+        places.add(layer.weight.grad()._data.data_ptr())
+    if mx.memory.KEEPS_FREED_MEMORY:
+        assert len(places) == 1
+    assert layer.weight.grad().asnumpy().max() == 2

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
-from ..memory import untouched_zeros
+from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
 from .freed_graphs import note
 from .handle import CONSTANT, plain, wrap, wrap_plain
 from .integers import cut, make_leaf
@@ -32,6 +32,7 @@ NOT_RECORDED = (
 
 
 _STRIDED = torch.strided
+LEAST_COPIED = 1 << 14  # elements
 
 
 class Gradient:
@@ -58,12 +59,23 @@ class Gradient:
             found = found.to_dense()
         elif found._is_zerotensor():
             found = _written_zeros(found)
-        if self.owned and self.req == "write":
+        if self.owned and self.req == "write" and not _is_better_copied(found):
             target._data = found  # our own array: torch's buffer becomes its memory
         elif self.req == "add":
             plain(target).add_(found)
         else:
             plain(target).copy_(found)
+
+
+def _is_better_copied(gradient: Tensor) -> bool:
+    """Return whether a large gradient goes to the memory of the last one instead.
+
+    Torch's buffer lies where activations were. Kept until the next step, it would leave gaps too
+    small for the next activations: the process of 200 dense layers would need twice the memory.
+    """
+    if gradient.numel() < LEAST_COPIED or gradient.requires_grad:
+        return False
+    return gradient.is_cpu and KEEPS_FREED_MEMORY
 
 
 def _written_zeros(gradient: Tensor) -> Tensor:
