@@ -182,7 +182,7 @@ class Reduction:
 
     def _check(self, pending: PendingBucket) -> None:
         group = self.reducer.group
-        if pending.tail(BITS).equal(pending.signature.cpu() * group.size):
+        if pending.tail(BITS).float().equal(pending.signature.float().cpu() * group.size):
             return
         mine = f"keys {', '.join(map(str, pending.bucket.keys))} {self.facts}".strip()
         found = group.gather_bytes(mine.encode(), "a comparison of keys")
