@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import ndarray
-from . import control_flow, pointwise_blocks, recomputation
+from . import control_flow, fused_layers, pointwise_blocks, recomputation
 from .backends import register_backend
 from .binding import bind, simple_bind
 from .cached_op import CachedOp
@@ -16,6 +16,7 @@ __all__ = [
     "Executor",
     "bind",
     "control_flow",
+    "fused_layers",
     "pointwise_blocks",
     "recomputation",
     "register_backend",

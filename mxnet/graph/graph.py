@@ -73,7 +73,9 @@ class Graph:
     def _auxiliary_set(self) -> set[Node]:
         found = set()
         for node in self.nodes:
-            if node.op is not None and (node.op.has_aux or node.op.mutates):
+            if node.op is not None and (
+                node.op.has_aux or node.op.mutates or node.op.auxiliary_rule
+            ):
                 entries = node.inputs
                 found.update(
                     entries[i].node for i in auxiliary_positions(node) if entries[i].node.op is None

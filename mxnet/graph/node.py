@@ -212,6 +212,8 @@ def both_spellings(attributes: dict[str, str]) -> dict[str, str]:
 def auxiliary_positions(node: Node) -> list[int]:
     """Return which inputs are auxiliary states: kept between calls and changed in place."""
     op = node.operator
+    if op.auxiliary_rule is not None:
+        return op.auxiliary_rule(node)
     if not (op.has_aux or op.mutates):
         return []
     kept = {*op.aux_names(node.typed), *op.mutates}

@@ -109,6 +109,7 @@ class Op:
         self.out_rule: Callable[[Attrs, torch.dtype], Callable | None] | None = None
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
+        self.auxiliary_rule: Callable | None = None  # inputs that are states of those graphs
         self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
         self.function = function
         self.kernel = function

@@ -1,0 +1,174 @@
+"""Layers that MXNet's oneDNN backend fused: operators that hold the graph of the layer.
+
+Files of `quantize_net`, `quantize_model_mkldnn` and ``get_backend_symbol("MKLDNN_QUANTIZE")`` have
+such nodes. The graph inside runs on real numbers; 8-bit inputs come with their ranges, and the
+result is rounded to the calibrated range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..error import MXNetError
+from ..graph.graph import Graph
+from ..graph.node import Node
+from ..graph.passes.infer_subgraphs import TYPE_AXIS, Axis, Merge, Solve
+from ..ops.declare import Op, OpContext, op
+from ..ops.quantization.conversions import (
+    DTYPES,
+    INT32_STEPS,
+    STEPS,
+    EightBit,
+    _rounded,
+    range_step,
+)
+from ..ops.quantization.layers import OUTPUTS
+from .control_flow import Body
+
+__all__ = ["fused_convolution_layer", "fused_dense_layer"]
+
+INTEGERS = (torch.int8, torch.uint8, torch.int32)
+
+
+class _HoldsLayer(Op):
+    """An operator that runs the layer in its node's graph."""
+
+    def instantiate(self, attrs: dict, subgraphs: Sequence[Graph] = ()) -> Callable:
+        """Return the kernel of one node."""
+        if len(subgraphs) != 1:
+            raise MXNetError(f"{self.name}: the node holds {len(subgraphs)} graphs, not one.")
+        return _layer_kernel(self.name, Body(subgraphs[0]), attrs)
+
+
+def _auxiliary_positions(node: Node) -> list[int]:
+    """Return which inputs are auxiliary states of the layer."""
+    if len(node.subgraphs) != 1:
+        return []
+    graph = node.subgraphs[0]
+    states = set(graph.auxiliary)
+    return [i for i, variable in enumerate(graph.variables) if variable in states]
+
+
+def _outputs(attrs: dict) -> int | tuple[str, ...]:
+    return OUTPUTS if attrs["quantized"] and not attrs["enable_float_output"] else 1
+
+
+def _kind(attrs: dict) -> EightBit | None:
+    """Return the type of a calibrated 8-bit result."""
+    low, high = attrs["min_calib_range"], attrs["max_calib_range"]
+    if low is None or high is None:
+        return None
+    return "uint8" if low >= 0 else "int8"
+
+
+def _layer_kernel(name: str, body: Body, attrs: dict) -> Callable:
+    count = len(body.graph.variables)
+
+    def kernel(*tensors: Tensor, run: OpContext, **_: Any) -> Any:
+        arrays, ends = list(tensors[:count]), list(tensors[count:])
+        for i, array in enumerate(arrays):
+            if array.dtype in INTEGERS:
+                if len(ends) < 2:
+                    raise MXNetError(f"{name}: an integer input has no range.")
+                arrays[i] = array.float() * range_step(array, ends.pop(0), ends.pop(0))
+        (real,) = body.run(arrays, run)
+        if not attrs["quantized"] or attrs["enable_float_output"]:
+            return real
+        return _rounded_result(real, attrs)
+
+    return kernel
+
+
+def _rounded_result(real: Tensor, attrs: dict) -> tuple[Tensor, Tensor, Tensor]:
+    """Return 8-bit integers of the calibrated range, else 32-bit ones of the result's range."""
+    kind = _kind(attrs)
+    if kind is None:
+        end = real.abs().amax().reshape(1).clamp_min(1e-30)
+        sums = (real.double() * (INT32_STEPS / end.double())).round_()
+        return sums.to(torch.int32), -end, end
+    largest = max(abs(attrs["min_calib_range"]), abs(attrs["max_calib_range"]))
+    high = real.new_tensor([largest])
+    made = _rounded(real * (STEPS[kind] / largest if largest else 0.0), kind)
+    return made, (torch.zeros_like(high) if kind == "uint8" else -high), high
+
+
+def _infer(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
+    """Solve the layer for shapes; types follow from the attributes."""
+    attrs, ranges = node.typed, len(OUTPUTS) - 1
+    (body,) = node.subgraphs
+    if axis is TYPE_AXIS:
+        types, kind = _input_types(node, ins), _kind(attrs)
+        if node.outputs == 1:
+            return types, (torch.float32,)
+        first = torch.int32 if kind is None else DTYPES[kind]
+        return types, (first, *[torch.float32] * ranges)
+    count = len(body.variables)
+    given = {v: s for v, s in zip(body.variables, ins, strict=False) if s is not None}
+    found, heads = solve(body, given)
+    merged = [merge(value, known) for value, known in zip(found, ins, strict=False)]
+    ends = [merge((1,), known) for known in ins[count:]]
+    outs = (heads[0], *[(1,)] * ranges) if node.outputs > 1 else (heads[0],)
+    return (*merged, *ends), outs
+
+
+def _input_types(node: Node, ins: list) -> tuple:
+    """Return the types of inputs: dense layers may have weights that are integers already."""
+    attrs, count = node.typed, len(node.subgraphs[0].variables)
+    is_stored = node.op is fused_dense_layer and attrs["quantized"]
+    is_stored = is_stored and not attrs["channel_wise_quantize"]
+    weights = torch.int8 if is_stored else torch.float32
+    found = [known if i < count else torch.float32 for i, known in enumerate(ins)]
+    return tuple(weights if known is None and i else known for i, known in enumerate(found))
+
+
+def _declare(register: Callable[[Callable], Op], what: str) -> Op:
+    def layer(
+        *data: Tensor,
+        quantized: bool = False,
+        with_bn: bool = False,
+        with_act: bool = False,
+        with_sum: bool = False,
+        with_postsum_act: bool = False,
+        with_eltwise: bool = False,
+        channel_wise_quantize: bool | None = None,
+        enable_float_output: bool = False,
+        min_calib_range: float | None = None,
+        max_calib_range: float | None = None,
+        run: OpContext,
+    ) -> Tensor:
+        raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
+
+    layer.__doc__ = f"""Run {what} and what MXNet's oneDNN backend fused into it.
+
+    Parameters
+    ----------
+    data
+        The layer's inputs, then both ends of the range of each that is an integer array.
+    quantized
+        Whether inputs are 8-bit integers.
+    with_bn, with_act, with_sum, with_postsum_act, with_eltwise
+        What the layer holds, which its graph says as well.
+    channel_wise_quantize
+        Whether weights are float32 numbers that MXNet quantizes by rows.
+    enable_float_output
+        Whether the result is float32, without a range.
+
+    >>> hasattr(mx.sym.contrib, "quantized_conv")  # such layers come from files alone
+    True
+    """
+    made = register(layer)
+    made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
+    return made
+
+
+fused_convolution_layer = _declare(
+    op("_sg_mkldnn_conv", count="num_args", outputs=_outputs, cls=_HoldsLayer), "a convolution"
+)
+fused_dense_layer = _declare(
+    op("_sg_mkldnn_fully_connected", count="num_args", outputs=_outputs, cls=_HoldsLayer),
+    "a linear transformation",
+)
