@@ -215,3 +215,15 @@ def test_backward_from_a_comparison_of_sparse_arrays_reaches_nothing():
             y = x > 1
             z = mx.nd.argmax(x, axis=1)
         mx.autograd.backward([y, z])
+
+
+@pytest.mark.filterwarnings("ignore:Storage")
+def test_integers_with_gradients_index_sparse_arrays():
+    x = mx.nd.array([[0, 1], [2, 0]]).tostype("row_sparse")
+    index = mx.nd.array([1, 1], dtype="int32")
+    x.attach_grad()
+    index.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.take(x, index)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[0, 0], [2, 2]]

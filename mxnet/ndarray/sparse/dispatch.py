@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...error import MXNetError, ShapeError
 from ...imperative.apply import assign
+from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import CONSTANT, current, plain, wrap
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
@@ -76,7 +77,10 @@ def dense_now(array: NDArray | None) -> Tensor | None:
     if array is None:
         return None
     if not isinstance(array, BaseSparseNDArray):
-        return current(array)
+        try:
+            return current(array)
+        except IntegerInGraph:  # beside sparse arrays integers are indices: without gradients
+            return plain(array)
     ghost = array._ghost
     if ghost is None or not state.recording:
         return array._dense()

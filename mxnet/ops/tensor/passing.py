@@ -73,7 +73,7 @@ def make_loss_gradient(grad: Tensor, out: Tensor, data: Tensor) -> Tensor:
     return torch.ones_like(data)
 
 
-@op("_contrib_gradientmultiplier", shape=same)
+@op("_contrib_gradientmultiplier", shape=same, keeps_zeros=True)
 def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> Tensor:
     """Return a copy whose gradient is multiplied by ``scalar``; -1 reverses it.
 
