@@ -32,7 +32,7 @@ NOT_RECORDED = (
 
 
 _STRIDED = torch.strided
-LEAST_COPIED = 1 << 14  # elements
+LEAST_COPIED = 64  # elements; fewer take no room of activations
 
 
 class Gradient:
