@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -222,13 +224,12 @@ def test_a_sum_of_integers_has_the_values_of_mxnet_1_9_1():
 
 def digits():
     images, labels = load_digits(return_X_y=True)
-    order = RNG(0).permutation(len(images))  # neighbors are of one writer
-    images = (images[order] / 16).astype("float32").reshape(-1, 1, 8, 8)
-    labels = labels[order]
+    images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
+    # The last writers are held out.
     return images[:1400], labels[:1400].astype("float32"), images[1400:], labels[1400:]
 
 
-def trained_net():
+def trained_net(images, labels, epochs):
     mx.random.seed(1)
     nn = mx.gluon.nn
     net = nn.HybridSequential(prefix="digits_")
@@ -237,11 +238,10 @@ def trained_net():
         net.add(nn.MaxPool2D(), nn.Conv2D(32, 3, activation="relu"), nn.Flatten(), nn.Dense(10))
     net.initialize(mx.init.Xavier())
     net.hybridize()
-    images, labels, _, _ = digits()
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.005})
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     batches = mx.io.NDArrayIter(images, labels, 100)
-    for _ in range(8):
+    for _ in range(epochs):
         batches.reset()
         for batch in batches:
             with mx.autograd.record():
@@ -253,18 +253,28 @@ def trained_net():
 
 @pytest.fixture(scope="module")
 def net():
-    return trained_net()
+    return trained_net(*digits()[:2], 8)
 
 
-def accuracy(net):
-    _, _, images, labels = digits()
+def accuracy(net, images=None, labels=None):
+    if images is None or labels is None:
+        _, _, images, labels = digits()
     return float((net(mx.nd.array(images)).asnumpy().argmax(1) == labels).mean())
 
 
-@pytest.mark.parametrize("mode", ["naive", "entropy", "none"])
-def test_accuracy_on_digits_is_within_one_percent(net, mode):
+@pytest.mark.parametrize(
+    ("dtype", "mode"),
+    [
+        ("auto", "naive"),
+        ("auto", "entropy"),
+        ("auto", "none"),
+        ("int8", "naive"),
+        ("uint8", "none"),
+    ],
+)
+def test_accuracy_on_digits_is_within_one_percent(net, dtype, mode):
     batches = mx.io.NDArrayIter(digits()[0][:300], batch_size=100)
-    small = quant.quantize_net(net, calib_data=batches, calib_mode=mode)
+    small = quant.quantize_net(net, dtype, calib_data=batches, calib_mode=mode)
     assert accuracy(net) > 0.9
     assert abs(accuracy(small) - accuracy(net)) < 0.01
 
@@ -319,3 +329,28 @@ def test_a_collector_of_ones_own_sets_the_ranges(net, own):
     small = quant.quantize_net_v2(net, LayerOutputCollector=own, **options)
     _, graph = small._cached_graph
     assert attributes_of(graph, "data_quantize")["max_calib_range"] == "2"
+
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")  # of the Debian package
+
+
+def fashion(part, count):
+    with gzip.open(FASHION / f"{part}-images-idx3-ubyte.gz") as file:
+        images = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28)[:count]
+    with gzip.open(FASHION / f"{part}-labels-idx1-ubyte.gz") as file:
+        labels = np.frombuffer(file.read(), np.uint8, offset=8)[:count]
+    return images.astype("float32") / 255, labels.astype("float32")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FASHION.exists(), reason="needs the package dataset-fashion-mnist")
+def test_accuracy_on_fashion_mnist_is_within_one_percent():
+    images, labels = fashion("train", 6000)
+    net = trained_net(images, labels, 2)
+    held_out = fashion("t10k", 4000)
+    wanted = accuracy(net, *held_out)
+    assert wanted > 0.75
+    for mode in ("naive", "entropy", "none"):
+        batches = mx.io.NDArrayIter(images[:300], batch_size=100)
+        small = quant.quantize_net(net, calib_data=batches, calib_mode=mode)
+        assert abs(accuracy(small, *held_out) - wanted) < 0.01
