@@ -9,6 +9,13 @@ from ..functions import F
 from ..value import Value
 
 
+def axis_within(axis: int, rank: int) -> int:
+    """Return an axis counted from the front; one that is not there is an error."""
+    if not -rank <= axis < rank:
+        raise IndexError(f"axis {axis} of {rank} axes")
+    return axis % rank
+
+
 def with_rank(x: Any, have: int, wanted: int) -> Any:
     """Add leading axes of size 1 to a symbol of `have` axes."""
     if have == 0 and wanted:

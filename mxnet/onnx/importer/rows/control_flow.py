@@ -10,7 +10,7 @@ from ....shape_mode import is_np_shape
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, SequenceValue, Value
-from .axes import as_scalar
+from .axes import as_scalar, axis_within
 
 MAX_STEPS = 2**31 - 1
 MAX_COUNTED = 1 << 20  # steps whose numbers are a constant of the graph
@@ -213,7 +213,8 @@ def scan(node: OnnxNode, *values: Value) -> Any:
     axes = node.get("scan_input_axes") or [0] * count
     reverse = node.get("scan_input_directions") or [0] * count
     prepared = [
-        _to_front(d, a % d.rank, bool(r)) for d, a, r in zip(datas, axes, reverse, strict=True)
+        _to_front(d, axis_within(a, d.rank), bool(r))
+        for d, a, r in zip(datas, axes, reverse, strict=True)
     ]
     outs, last = _scanned(node, graph, states, datas, prepared, axes)
     out_axes = node.get("scan_output_axes") or [0] * n_outs
@@ -225,7 +226,7 @@ def scan(node: OnnxNode, *values: Value) -> Any:
         if axis:
             name = graph.output[len(states) + i].name
             rank = len(node.importer.shapes[name]) + 1
-            at = axis % rank
+            at = axis_within(axis, rank)
             stacked = F.transpose(stacked, axes=(*range(1, at + 1), 0, *range(at + 1, rank)))
         made.append(stacked)
     return [*last, *made]
@@ -253,7 +254,7 @@ def _scanned(
         for name, like, one, axis in zip(names[len(states) :], datas, slices, axes, strict=True):
             shape = None
             if like.shape is not None:
-                at = axis % like.rank
+                at = axis_within(axis, like.rank)
                 shape = (*like.shape[:at], *like.shape[at + 1 :])
             made = as_scalar(one) if shape == () else one
             feed[name] = _inner(node, name, made, like, shape)

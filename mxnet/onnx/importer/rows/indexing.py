@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from ....shape_mode import is_np_shape
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
+from .axes import axis_within
+from .creation import MAX_ELEMENTS
 
 internal: Any = F._internal
 
@@ -17,7 +20,7 @@ internal: Any = F._internal
 @imports("Gather")
 def gather(node: OnnxNode, x: Value, indices: Value) -> Any:
     """Take slices along an axis; negative indices count from its end."""
-    axis = node.get("axis", 0) % x.rank
+    axis = axis_within(node.get("axis", 0), x.rank)
     if indices.constant is not None:
         places = indices.constant
         if (places < 0).any():
@@ -89,13 +92,16 @@ def scatter_nd(node: OnnxNode, x: Value, indices: Value, updates: Value) -> Any:
 def one_hot(node: OnnxNode, indices: Value, depth: Value, values: Value) -> Any:
     """Vectors with one number on."""
     count = int(node.constant(depth, "depth").item())
+    known = [n for n in indices.shape or () if n is not None]
+    if count * math.prod(known) > MAX_ELEMENTS:
+        raise node.unsupported(f"with a depth of {count} makes too many elements.")
     off, on = node.constant(values, "values").tolist()
     dtype = values.dtype.name
     places = F.cast(indices.symbol, dtype="int64")
     places = F.where(places < 0, places + count, places)
     hot = F.one_hot(places, depth=count, on_value=on, off_value=off, dtype=dtype)
     rank = indices.rank + 1
-    axis = node.get("axis", -1) % rank
+    axis = axis_within(node.get("axis", -1), rank)
     order = [*range(axis), rank - 1, *range(axis, rank - 1)]
     return F.transpose(hot, axes=order, name=node.name)
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
-from .axes import wide
+from .axes import axis_within, wide
 
 
 @imports("BatchNormalization", "SpatialBN")
@@ -94,7 +94,7 @@ def standardized(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, A
 @imports("LayerNormalization")
 def layer_norm(node: OnnxNode, x: Value, scale: Value, bias: Value | None = None) -> Any:
     """Normalize the last axes."""
-    axis, eps = node.get("axis", -1) % x.rank, node.get("epsilon", 1e-5)
+    axis, eps = axis_within(node.get("axis", -1), x.rank), node.get("epsilon", 1e-5)
     wanted = len([n for n in node.output_names if n])
     if axis == x.rank - 1 and wanted == 1 and bias is not None and scale.rank == 1:
         return F.LayerNorm(x.symbol, scale.symbol, bias.symbol, axis=-1, eps=eps, name=node.name)
@@ -108,7 +108,7 @@ def layer_norm(node: OnnxNode, x: Value, scale: Value, bias: Value | None = None
 @imports("RMSNormalization")
 def rms_norm(node: OnnxNode, x: Value, scale: Value) -> Any:
     """Divide the last axes by their root mean square."""
-    axis, eps = node.get("axis", -1) % x.rank, node.get("epsilon", 1e-5)
+    axis, eps = axis_within(node.get("axis", -1), x.rank), node.get("epsilon", 1e-5)
     power = F.mean(F.square(x.symbol), axis=tuple(range(axis, x.rank)), keepdims=True)
     made = F.broadcast_mul(x.symbol, F.rsqrt(power + eps))
     return F.broadcast_mul(made, wide(scale, x.rank), name=node.name)

@@ -9,7 +9,7 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
-from .axes import as_scalar
+from .axes import as_scalar, axis_within
 
 
 def _square(x: Any) -> Any:
@@ -56,7 +56,7 @@ def reduced(node: OnnxNode, x: Value, axes: Value | None) -> tuple[list[int] | N
     kept = bool(node.get("keepdims", 1))
     if not chosen:
         return None, kept, bool(node.get("noop_with_empty_axes", 0))
-    return [a % x.rank for a in chosen], kept, False
+    return [axis_within(a, x.rank) for a in chosen], kept, False
 
 
 def _reduction(op_type: str, before: Any, function: Any, after: Any) -> None:
@@ -77,7 +77,7 @@ def _reduction(op_type: str, before: Any, function: Any, after: Any) -> None:
 @imports("CumProd")
 def cumprod(node: OnnxNode, x: Value, axis: Value) -> Any:
     """Running products, forward or backward, with or without the element itself."""
-    at = int(node.constant(axis, "axis").item()) % x.rank
+    at = axis_within(int(node.constant(axis, "axis").item()), x.rank)
     return F._internal._onnx_cumprod(
         x.symbol,
         axis=at,
@@ -120,7 +120,7 @@ def _position(op_type: str, function: Any) -> None:
         symbol = x.symbol
         if node.get("select_last_index", 0):
             size = x.sizes[axis]
-            last = F.reverse(symbol, axis=axis % x.rank)
+            last = F.reverse(symbol, axis=axis_within(axis, x.rank))
             made = size - 1 - F.cast(function(last, axis=axis, keepdims=kept), dtype="int64")
         else:
             made = F.cast(function(symbol, axis=axis, keepdims=kept), dtype="int64")
@@ -136,7 +136,7 @@ def _softmax(op_type: str, function: Any) -> None:
     def build(node: OnnxNode, x: Value) -> Any:
         if node.opset >= 13:
             return function(x.symbol, axis=node.get("axis", -1), name=node.name)
-        axis = node.get("axis", 1) % x.rank
+        axis = axis_within(node.get("axis", 1), x.rank)
         if axis == x.rank - 1:
             return function(x.symbol, axis=-1, name=node.name)
         return _flat(x, axis, lambda flat: function(flat, axis=-1))
@@ -157,7 +157,7 @@ _softmax("LogSoftmax", F.log_softmax)
 @imports("Hardmax")
 def hardmax(node: OnnxNode, x: Value) -> Any:
     """1 at the first largest element, 0 elsewhere."""
-    axis = node.get("axis", -1 if node.opset >= 13 else 1) % x.rank
+    axis = axis_within(node.get("axis", -1 if node.opset >= 13 else 1), x.rank)
     if node.opset < 13 and axis != x.rank - 1:
         depth = int(np.prod(x.sizes[axis:]))
         return _flat(x, axis, lambda flat: F.one_hot(F.argmax(flat, axis=1), depth=depth))
@@ -170,7 +170,7 @@ def hardmax(node: OnnxNode, x: Value) -> Any:
 @imports("CumSum")
 def cumsum(node: OnnxNode, x: Value, axis: Value) -> Any:
     """Running sums, forward or backward, with or without the element itself."""
-    at = int(node.constant(axis, "axis").item()) % x.rank
+    at = axis_within(int(node.constant(axis, "axis").item()), x.rank)
     symbol = F.reverse(x.symbol, axis=at) if node.get("reverse", 0) else x.symbol
     made = F._internal._np_cumsum(symbol, axis=at)
     if node.get("exclusive", 0):

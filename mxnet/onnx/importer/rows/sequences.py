@@ -13,6 +13,7 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, SequenceValue, Value
+from .axes import axis_within
 
 
 def _items(node: OnnxNode, sequence: Any) -> list[Value]:
@@ -96,7 +97,7 @@ def concat_from_sequence(node: OnnxNode, sequence: Any) -> Any:
 @imports("SplitToSequence")
 def split_to_sequence(node: OnnxNode, x: Value, split: Value | None = None) -> Any:
     """Parts of an axis; without sizes each slice is a tensor, without the axis if asked."""
-    axis = node.get("axis", 0) % x.rank
+    axis = axis_within(node.get("axis", 0), x.rank)
     size = x.sizes[axis]
     keeps_axis = split is not None or bool(node.get("keepdims", 1))
     if split is None:

@@ -12,7 +12,7 @@ from ..elements import elements_of
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
-from .axes import wide
+from .axes import axis_within, wide
 
 internal: Any = F._internal
 
@@ -58,6 +58,8 @@ def flatten(node: OnnxNode, x: Value) -> Any:
     """A matrix of the axes before and from `axis` on."""
     axis = node.get("axis", 1)
     axis = axis + x.rank if axis < 0 else axis
+    if not 0 <= axis <= x.rank:
+        raise IndexError(f"axis {axis} of {x.rank} axes")
     if axis == 1:
         return F.Flatten(x.symbol, name=node.name)
     if axis == 0:
@@ -87,7 +89,7 @@ def unsqueeze(node: OnnxNode, x: Value, axes: Value | None = None) -> Any:
     made = x.symbol
     if x.rank == 0:
         return F.reshape(made, shape=(1,) * rank, name=node.name)
-    for axis in sorted(a % rank for a in chosen):
+    for axis in sorted(axis_within(a, rank) for a in chosen):
         made = F.expand_dims(made, axis=axis)
     return made
 
@@ -101,7 +103,7 @@ def concat(node: OnnxNode, *values: Value) -> Any:
 @imports("Split")
 def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
     """Split along an axis."""
-    axis, count = node.get("axis", 0) % x.rank, len(node.output_names)
+    axis, count = axis_within(node.get("axis", 0), x.rank), len(node.output_names)
     parts = node.ints("split", sizes)
     if parts is None:
         total = x.sizes[axis]
@@ -142,12 +144,12 @@ def slice_ranges(
     begin, end = node.required_ints("starts", starts), node.required_ints("ends", ends)
     chosen = node.ints("axes", axes) or list(range(len(begin)))
     by = node.ints("steps", steps) or [1] * len(begin)
-    rank = max(a % x.rank for a in chosen) + 1
+    rank = max(axis_within(a, x.rank) for a in chosen) + 1
     low: list[int | None] = [None] * rank
     high: list[int | None] = [None] * rank
     step = [1] * rank
     for b, e, axis, s in zip(begin, end, chosen, by, strict=True):
-        at = axis % x.rank
+        at = axis_within(axis, x.rank)
         size = x.shape[at]
         step[at] = s
         low[at], high[at] = _bounds(b, e, s, size)
@@ -201,6 +203,10 @@ def expand(node: OnnxNode, x: Value, shape: Value) -> Any:
     made = wide(x, rank)
     sizes = [1] * (rank - len(wanted)) + wanted
     have = [1] * (rank - x.rank) + list(x.shape)
+    if any(
+        None not in (n, h) and 1 not in (n, h) and n != h for n, h in zip(sizes, have, strict=True)
+    ):
+        raise node.unsupported(f"of {x.shape} to {wanted} cannot be broadcast.")
     if None in have or 0 in sizes:
         return internal._onnx_expand(x.symbol, shape.symbol, name=node.name)
     axes = [i for i, (n, h) in enumerate(zip(sizes, have, strict=True)) if h == 1 and n != 1]
@@ -279,7 +285,7 @@ def pad(
     widths = node.required_ints("pads", pads)
     chosen = node.ints("axes", axes)
     rank = x.rank
-    chosen = list(range(rank)) if chosen is None else [a % rank for a in chosen]
+    chosen = list(range(rank)) if chosen is None else [axis_within(a, rank) for a in chosen]
     before, after = [0] * rank, [0] * rank
     half = len(widths) // 2
     for i, axis in enumerate(chosen):
@@ -300,7 +306,7 @@ def _dynamic_pad(node: OnnxNode, x: Value, pads: Any, value: Any, axes: Value | 
     """Widths or a number that are known only when the model runs."""
     widths = pads.symbol
     if axes is not None:
-        chosen = [a % x.rank for a in node.required_ints("axes", axes)]
+        chosen = [axis_within(a, x.rank) for a in node.required_ints("axes", axes)]
         places = np.array(chosen + [x.rank + a for a in chosen], np.int64)
         zeros = node.importer.constant(np.zeros(2 * x.rank, np.int64), f"{node.name}_zeros")
         at = node.importer.constant(places, f"{node.name}_places")

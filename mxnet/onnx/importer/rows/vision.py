@@ -10,6 +10,7 @@ import numpy as np
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value
+from .axes import axis_within
 from .convolution import padded
 from .creation import MAX_ELEMENTS
 
@@ -102,7 +103,7 @@ def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
 def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     """Resize axes by any of ONNX's modes: each axis is a product with a matrix."""
     axes = node.ints("axes") or list(range(x.rank))
-    axes = [a % x.rank for a in axes]
+    axes = [axis_within(a, x.rank) for a in axes]
     if _is_dynamic(node, x, axes, rest):
         return _resize_at_run_time(node, x, rest)
     roi, scales, sizes = _resize_inputs(node, rest)
@@ -392,7 +393,7 @@ def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
     wanted = [int(n) for n in node.constant(shape, "shape")]
     axes = node.ints("axes") or list(range(x.rank))
     made = x.symbol
-    for axis, size in zip((a % x.rank for a in axes), wanted, strict=True):
+    for axis, size in zip((axis_within(a, x.rank) for a in axes), wanted, strict=True):
         have = x.sizes[axis]
         if size < have:
             start = (have - size) // 2
