@@ -2,6 +2,7 @@
 
 On Linux with glibc a large array's pages are returned when it dies and faulted in again for the
 next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leaves glibc alone.
+With `MXNET_BACKWARD_DO_MIRROR=1`, which asks for little memory, large arrays are returned at once.
 
 Python's collector rests while MXNext is imported: what is imported stays, and looking through
 torch's many objects again and again would take a tenth of a second.
@@ -23,10 +24,11 @@ from . import env
 if TYPE_CHECKING:
     import torch
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 _NEVER_TRIM = 2**31 - 1
 _TOP_PAD_BYTES = 64 * 1024 * 1024
 _LEAST_MAPPED = 1 << 20  # bytes
+_LEAST_RETURNED = 1 << 18  # bytes
 
 
 def keep_freed_memory() -> bool:
@@ -38,6 +40,9 @@ def keep_freed_memory() -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
+        return False
+    if env.get("MXNET_BACKWARD_DO_MIRROR"):  # less memory is worth some time
+        mallopt(_M_MMAP_THRESHOLD, _LEAST_RETURNED)
         return False
     return all(
         mallopt(option, value) == 1
