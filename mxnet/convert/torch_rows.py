@@ -136,11 +136,17 @@ def pooling(w: TorchWriter, call: TorchCall, x: Any) -> Any:
     kernel, stride = tuple(a["kernel"]), _per_axis(a["stride"], 1, rank)
     pad = _per_axis(a["pad"], 0, rank)
     fits = all(2 * p <= k for p, k in zip(pad, kernel, strict=True))
-    if a["pooling_convention"] != "valid" or not fits:
+    is_full = a["pooling_convention"] == "full"
+    # torch leaves out windows that start beyond the data; without padding there are none.
+    rounds_alike = not any(pad) and all(s <= k for s, k in zip(stride, kernel, strict=True))
+    if not fits or a["pooling_convention"] == "same" or (is_full and not rounds_alike):
         raise NoRow
     if a["pool_type"] == "max":
         function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
-        return w.call(function, x, kernel, stride, pad)
+        options = {"ceil_mode": True} if is_full else {}
+        return w.call(function, x, kernel, stride, pad, **options)
+    if is_full:
+        raise NoRow
     if a["pool_type"] == "avg":
         function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
         counted = a["count_include_pad"] is not False
