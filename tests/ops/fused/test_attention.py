@@ -38,7 +38,9 @@ def check(symbol, monkeypatch, wanted=1, **arrays):
     assert found == wanted
 
 
-@pytest.mark.parametrize("scale", [None, lambda s: s * 0.3, lambda s: s / 8], ids=["plain", "times", "divided"])
+@pytest.mark.parametrize(
+    "scale", [None, lambda s: s * 0.3, lambda s: s / 8], ids=["plain", "times", "divided"]
+)
 def test_products_of_batches(monkeypatch, scale):
     symbol = mx.sym.batch_dot(mx.sym.softmax(scores(scale)), v)
     arrays = {"q": normal(3, 40, 8), "k": normal(3, 50, 8, seed=1), "v": normal(3, 50, 6, seed=2)}
