@@ -10,6 +10,7 @@ torch's many objects again and again would take a tenth of a second.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import math
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import env
+from .error import reporting_memory
 
 if TYPE_CHECKING:
     import torch
@@ -93,12 +95,13 @@ def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
     count = math.prod(shape)
     size = count * dtype.itemsize
-    if size < _LEAST_MAPPED or not hasattr(mmap, "MAP_ANONYMOUS"):
-        return torch.zeros(shape, dtype=dtype)
-    try:
-        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, OverflowError):  # torch says how much is missing
-        return torch.zeros(shape, dtype=dtype)
+    pages = None
+    if size >= _LEAST_MAPPED and hasattr(mmap, "MAP_ANONYMOUS"):
+        with contextlib.suppress(OSError, OverflowError):  # torch says how much is missing
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if pages is None:
+        with reporting_memory(f"an array of shape {tuple(shape)}"):
+            return torch.zeros(shape, dtype=dtype)
     return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
 
 
