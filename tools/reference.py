@@ -135,9 +135,9 @@ def _signature(value: object, head: str) -> list[str]:
     plain = [str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self"]
     texts = [re.sub(r" at 0x[0-9a-f]+", "", text) for text in plain]
     line = f"{head}({', '.join(texts)})"
-    if len(line) <= 88:
+    if len(line) <= 72:
         return [line]
-    return [f"{head}(", textwrap.indent(textwrap.fill(", ".join(texts), 84), "    "), ")"]
+    return [f"{head}(", textwrap.indent(textwrap.fill(", ".join(texts), 68), "    "), ")"]
 
 
 def _prose(lines: list[str]) -> list[str]:
