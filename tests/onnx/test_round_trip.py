@@ -60,5 +60,5 @@ def test_imported_models_are_exported() -> None:
                 _goes_out_again(cases[name])
             except Exception as error:
                 failed.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
-    assert len(names) > 1000
+    assert len(names) > 900
     assert not failed, "\n".join(failed)
