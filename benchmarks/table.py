@@ -155,7 +155,7 @@ def main() -> None:
         "# Results",
         "",
         "`python -m benchmarks.table --write` measures these rows; the best of interleaved rounds.",
-        "A ratio is MXNext's time or memory to that of the best other engine.",
+        "A ratio compares MXNext's time or memory with the engine of the goal, named beside it.",
         "",
         heading(torch.get_num_threads()),
         "",
