@@ -145,7 +145,7 @@ NEXT = """
 What to try next:
   mx summary {0}/digits --shape data=1,1,8,8     layers, parameters and work
   mx view {0}/digits --output {0}/digits.html    the network in a browser
-  mx convert {0}/digits --to onnx --shape data=1,1,8,8"""
+  mx convert {0}/digits --to torch --shape data=1,1,8,8   a program that torch runs"""
 
 
 def main() -> None:
