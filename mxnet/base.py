@@ -1,7 +1,7 @@
 """Small things that everything may use: the error root, number kinds, the Null marker.
 
-MXNet's Python spoke to a C library from here. There is none in this house; the ctypes helpers
-remain for programs that speak to C libraries of their own, and `_LIB` says so when it is asked.
+MXNet's Python called a C library from here. MXNext has none; the ctypes helpers
+remain for programs that call C libraries of their own, and `_LIB` says so when it is asked.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("mxnet", "tests", "tools", "benchmarks", "examples")
+FOLDERS = ("mxnet", "tests", "tools", "benchmarks", "examples")
 LARGEST = 10
 LONG_FUNCTION = 40
 
 
 def python_files() -> list[Path]:
     """Return the project's own Python files."""
-    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
 
 def largest_files() -> list[tuple[int, Path]]:

@@ -32,7 +32,7 @@ NOT_RECORDED = (
 
 
 _STRIDED = torch.strided
-LEAST_COPIED = 64  # elements; fewer take no room of activations
+LEAST_COPIED = 64  # elements; fewer take little memory from activations
 
 
 class Gradient:

@@ -310,7 +310,7 @@ def _image_detection_record(
     shuffle_chunk_seed
         Accepted for compatibility, without effect.
     label_pad_width : int
-        Room for so many values; by default as many as the longest label has.
+        Number of values in a label; by default that of the longest.
     label_pad_value
         What fills the end of a label.
     shuffle

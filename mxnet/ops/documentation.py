@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .attributes import Attribute, to_string
 from .declare import Op
@@ -26,6 +26,7 @@ TYPES = {
     "tuple of <float>": "tuple of float",
     "tuple of <Shape(tuple)>": "tuple of tuple of int",
 }
+C = TypeVar("C", bound=type)
 ARRAY = "\0"  # stands for the array class until the namespace is known
 _FLUSH = re.compile(r"\n\S")  # a line without a margin
 _MARGIN = re.compile(r"(?<=\n)(\n +)\S")
@@ -226,6 +227,40 @@ def complete(
     for heading, body in parts.items():
         lines += ["", heading, "-" * len(heading), body]
     return "\n".join(lines)
+
+
+class _InheritedDocstring:
+    """The docstring of a class, completed when it is read: importing need not pay for it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, instance: object, owner: type) -> str:
+        bases = [sections(base.__doc__ or "").get("Parameters", "") for base in owner.__mro__[1:]]
+        glossaries = [{n: item[1] for n, item in parameter_items(text).items()} for text in bases]
+        return complete(self._text, inspect.signature(owner).parameters.values(), *glossaries)
+
+
+def inherits_parameters(cls: C) -> C:
+    r"""Let a class take the sentences of parameters that it does not explain from its bases.
+
+    >>> class Shape:
+    ...     '''A shape.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     size
+    ...         Length of a side.
+    ...     '''
+    >>> @inherits_parameters
+    ... class Square(Shape):
+    ...     '''A square.'''
+    ...     def __init__(self, size): ...
+    >>> Square.__doc__.splitlines()[-2:]
+    ['size', '    Length of a side.']
+    """
+    type.__setattr__(cls, "__doc__", _InheritedDocstring(cls.__doc__ or ""))
+    return cls
 
 
 def _completed(

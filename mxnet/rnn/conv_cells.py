@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from .. import symbol
+from ..ops.documentation import inherits_parameters
 from ..symbol import Symbol
 from .base_cell import BaseRNNCell, RNNParams, activated
 from .step_cells import gru_step, lstm_step
@@ -24,16 +25,30 @@ class BaseConvRNNCell(BaseRNNCell):
         Shape of one step's input, with the batch.
     num_hidden : int
         Channels of the state.
-    h2h_kernel, h2h_dilate : tuple of int
-        Of the convolution of the state, which keeps its size; kernels are odd.
-    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : tuple of int
-        Of the convolution of the input.
-    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        Initializers or their names.
+    h2h_kernel
+        Size of the kernel over the state; odd numbers.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the state.
+    i2h_kernel
+        Size of the kernel over the input.
+    i2h_stride
+        Step of the kernel over the input.
+    i2h_pad
+        Number of zeros at both ends of the input.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the state.
     activation : str or callable
         Activation function by name, or a function of symbols.
     prefix : str
-        By default the kind of cell.
+        What the names of parameters and outputs begin with; by default the kind of cell.
     params : RNNParams, optional
         Parameters that are shared with other cells.
     conv_layout : str
@@ -119,43 +134,9 @@ class BaseConvRNNCell(BaseRNNCell):
         raise NotImplementedError("BaseConvRNNCell is abstract class for convolutional RNN")
 
 
+@inherits_parameters
 class ConvRNNCell(BaseConvRNNCell):
     """``h' = act(conv(x) + conv(h))``. Parameters as in `BaseConvRNNCell`.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one step's input, with the batch.
-    num_hidden
-        Number of features of the hidden state.
-    h2h_kernel
-        Size of the kernel over the state; odd numbers.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the state.
-    i2h_kernel
-        Size of the kernel over the input.
-    i2h_stride
-        Step of the kernel over the input.
-    i2h_pad
-        Number of zeros at both ends of the input.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the state.
-    activation
-        Activation function by name, or a function of symbols.
-    prefix
-        What the names of parameters and outputs begin with.
-    params
-        Parameters that are shared with other cells.
-    conv_layout
-        Order of the axes.
 
     >>> cell = mx.rnn.ConvRNNCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
@@ -173,43 +154,9 @@ class ConvRNNCell(BaseConvRNNCell):
         return output, [output]
 
 
+@inherits_parameters
 class ConvLSTMCell(BaseConvRNNCell):
     """An LSTM with convolutions. Parameters as in `BaseConvRNNCell`.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one step's input, with the batch.
-    num_hidden
-        Number of features of the hidden state.
-    h2h_kernel
-        Size of the kernel over the state; odd numbers.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the state.
-    i2h_kernel
-        Size of the kernel over the input.
-    i2h_stride
-        Step of the kernel over the input.
-    i2h_pad
-        Number of zeros at both ends of the input.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the state.
-    activation
-        Activation function by name, or a function of symbols.
-    prefix
-        What the names of parameters and outputs begin with.
-    params
-        Parameters that are shared with other cells.
-    conv_layout
-        Order of the axes.
 
     >>> cell = mx.rnn.ConvLSTMCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
@@ -229,43 +176,9 @@ class ConvLSTMCell(BaseConvRNNCell):
         return lstm_step(i2h + h2h, states[1], name, self._activation, axis=axis)
 
 
+@inherits_parameters
 class ConvGRUCell(BaseConvRNNCell):
     """A GRU with convolutions. Parameters as in `BaseConvRNNCell`.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one step's input, with the batch.
-    num_hidden
-        Number of features of the hidden state.
-    h2h_kernel
-        Size of the kernel over the state; odd numbers.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the state.
-    i2h_kernel
-        Size of the kernel over the input.
-    i2h_stride
-        Step of the kernel over the input.
-    i2h_pad
-        Number of zeros at both ends of the input.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the state.
-    activation
-        Activation function by name, or a function of symbols.
-    prefix
-        What the names of parameters and outputs begin with.
-    params
-        Parameters that are shared with other cells.
-    conv_layout
-        Order of the axes.
 
     >>> cell = mx.rnn.ConvGRUCell((1, 3, 8, 8), num_hidden=4)
     >>> outputs, states = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])

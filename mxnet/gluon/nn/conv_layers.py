@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base import MXNetError
+from ...ops.documentation import inherits_parameters
 from ..block import HybridBlock
 from .activations import Activation
 from .axes import Sizes, check_conv_layout, numeric_types, spread
@@ -49,7 +50,37 @@ __all__ = [
 
 
 class _Conv(HybridBlock):
-    """A convolution of any number of axes; `op_name` says whether it is transposed."""
+    """A convolution of any number of axes; `op_name` says whether it is transposed.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel: a number, or one for each spatial axis.
+    strides
+        Step of the kernel: a number, or one for each spatial axis.
+    padding
+        Number of zeros at both ends: a number, or one for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    layout
+        Order of the axes.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    use_bias
+        Whether there is a bias.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    output_padding
+        Number of elements added at the far end of the result, for each spatial axis.
+    """
 
     def __init__(
         self,
@@ -158,35 +189,9 @@ class _Conv(HybridBlock):
         return "{}({})".format(type(self).__name__, ", ".join(parts))
 
 
+@inherits_parameters
 class Conv1D(_Conv):
     """Convolve along one axis, such as time. Layout NCW.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv1D(4, kernel_size=3)
     >>> layer.initialize()
@@ -228,35 +233,9 @@ class Conv1D(_Conv):
         )
 
 
+@inherits_parameters
 class Conv2D(_Conv):
     """Convolve images. Layout NCHW or NHWC.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv2D(4, kernel_size=3, padding=1)
     >>> layer.initialize()
@@ -298,35 +277,9 @@ class Conv2D(_Conv):
         )
 
 
+@inherits_parameters
 class Conv3D(_Conv):
     """Convolve volumes or films. Layout NCDHW or NDHWC.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv3D(4, kernel_size=(1, 3, 3))
     >>> layer.initialize()
@@ -402,37 +355,9 @@ class _Transposed(_Conv):
         self.outpad = output_padding
 
 
+@inherits_parameters
 class Conv1DTranspose(_Transposed):
     """Run a convolution of one axis backwards, to enlarge. Layout NCW.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    output_padding
-        Number of elements added at the far end of the result, for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv1DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -476,37 +401,9 @@ class Conv1DTranspose(_Transposed):
         )
 
 
+@inherits_parameters
 class Conv2DTranspose(_Transposed):
     """Run a convolution of images backwards, to enlarge. Layout NCHW or NHWC.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    output_padding
-        Number of elements added at the far end of the result, for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv2DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -550,37 +447,9 @@ class Conv2DTranspose(_Transposed):
         )
 
 
+@inherits_parameters
 class Conv3DTranspose(_Transposed):
     """Run a convolution of volumes backwards, to enlarge. Layout NCDHW or NDHWC.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel: a number, or one for each spatial axis.
-    strides
-        Step of the kernel: a number, or one for each spatial axis.
-    padding
-        Number of zeros at both ends: a number, or one for each spatial axis.
-    output_padding
-        Number of elements added at the far end of the result, for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    layout
-        Order of the axes.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    use_bias
-        Whether there is a bias.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.Conv3DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()

@@ -6,13 +6,40 @@ from typing import Any
 
 import numpy as np
 
+from ...ops.documentation import inherits_parameters
 from ..block import HybridBlock
 
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
 
 
 class _BatchNorm(HybridBlock):
-    """Normalise over the batch, with or without a ReLU behind."""
+    """Normalise over the batch, with or without a ReLU behind.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels.
+    momentum
+        Share that the running statistics keep at each step of training.
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    use_global_stats
+        Whether training, too, normalizes by the running statistics.
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    running_mean_initializer
+        Initializer of the running mean.
+    running_variance_initializer
+        Initializer of the running variance.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    """
 
     def __init__(
         self,
@@ -84,36 +111,12 @@ class _BatchNorm(HybridBlock):
         return "{}({})".format(type(self).__name__, ", ".join(content))
 
 
+@inherits_parameters
 class BatchNorm(_BatchNorm):
     """Normalise each channel over the batch, then scale by gamma and shift by beta.
 
     Training uses the batch's mean and variance and moves the running ones towards them;
     inference uses the running ones.
-
-    Parameters
-    ----------
-    axis
-        The axis of the channels.
-    momentum
-        Share that the running statistics keep at each step of training.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    use_global_stats
-        Whether training, too, normalizes by the running statistics.
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    running_mean_initializer
-        Initializer of the running mean.
-    running_variance_initializer
-        Initializer of the running variance.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.BatchNorm(in_channels=2)
     >>> layer.initialize()
@@ -156,33 +159,9 @@ class BatchNorm(_BatchNorm):
         )
 
 
+@inherits_parameters
 class BatchNormReLU(_BatchNorm):
     """Batch normalisation and ReLU as one operator.
-
-    Parameters
-    ----------
-    axis
-        The axis of the channels.
-    momentum
-        Share that the running statistics keep at each step of training.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    use_global_stats
-        Whether training, too, normalizes by the running statistics.
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    running_mean_initializer
-        Initializer of the running mean.
-    running_variance_initializer
-        Initializer of the running variance.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.BatchNormReLU(in_channels=1, epsilon=0)
     >>> layer.initialize()
@@ -224,7 +203,27 @@ class BatchNormReLU(_BatchNorm):
 
 
 class _Normalization(HybridBlock):
-    """A layer with a scale gamma and a shift beta, each learned or fixed."""
+    """A layer with a scale gamma and a shift beta, each learned or fixed.
+
+    Parameters
+    ----------
+    epsilon
+        Small number added to the variance, against division by zero.
+    center
+        Whether to add a learned shift (beta).
+    scale
+        Whether to multiply by a learned scale (gamma).
+    beta_initializer
+        Initializer of the shift.
+    gamma_initializer
+        Initializer of the scale.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+    """
 
     _kwargs: dict[str, Any]
     gamma: Any
@@ -250,6 +249,7 @@ class _Normalization(HybridBlock):
         return ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
 
 
+@inherits_parameters
 class InstanceNorm(_Normalization):
     """Normalise each channel of each sample over all positions.
 
@@ -257,18 +257,6 @@ class InstanceNorm(_Normalization):
     ----------
     axis
         The axis of the channels.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> layer = mx.gluon.nn.InstanceNorm()
     >>> layer.initialize()
@@ -305,6 +293,7 @@ class InstanceNorm(_Normalization):
         return f"{type(self).__name__}({self._settings()}, in_channels={self.gamma.shape[0]})"
 
 
+@inherits_parameters
 class LayerNorm(_Normalization):
     """Normalise along one axis of each sample, by default the last.
 
@@ -312,22 +301,6 @@ class LayerNorm(_Normalization):
     ----------
     axis
         The axis to normalize along; a negative one counts from the last.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    in_channels
-        Number of input channels; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.nn.LayerNorm()
     >>> layer.initialize()
@@ -363,6 +336,7 @@ class LayerNorm(_Normalization):
         return f"{type(self).__name__}({self._settings()}, in_channels={self.gamma.shape[0]})"
 
 
+@inherits_parameters
 class GroupNorm(_Normalization):
     """Normalise groups of channels of each sample; gamma and beta have one value a group.
 
@@ -370,20 +344,6 @@ class GroupNorm(_Normalization):
     ----------
     num_groups
         Number of groups of channels.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.nn.GroupNorm(num_groups=1)
     >>> layer.initialize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ops.documentation import inherits_parameters
 from ..block import HybridBlock
 from .axes import Sizes, check_pool_layout, spread
 
@@ -24,7 +25,23 @@ __all__ = [
 
 
 class _Pooling(HybridBlock):
-    """Pooling of any number of axes and any kind."""
+    """Pooling of any number of axes and any kind.
+
+    Parameters
+    ----------
+    pool_size
+        Size of the window: a number, or one for each spatial axis.
+    strides
+        Step of the window; None takes `pool_size`.
+    padding
+        Number of elements added at both ends: a number, or one for each spatial axis.
+    layout
+        Order of the axes.
+    ceil_mode
+        Whether output sizes round up, so that incomplete windows count.
+    count_include_pad
+        Whether averages count the padding.
+    """
 
     def __init__(
         self,
@@ -75,21 +92,9 @@ def _window(pool_size: Sizes, layout: str, ndim: int) -> tuple[int, ...]:
     return spread(pool_size, ndim, "pool_size")
 
 
+@inherits_parameters
 class MaxPool1D(_Pooling):
     """Take the largest value of each window along one axis.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    layout
-        Order of the axes.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
 
     >>> mx.gluon.nn.MaxPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[5., 3.]]], dtype=float32)
@@ -108,21 +113,9 @@ class MaxPool1D(_Pooling):
         super().__init__(window, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class MaxPool2D(_Pooling):
     """Take the largest value of each window of an image.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    layout
-        Order of the axes.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
 
     >>> mx.gluon.nn.MaxPool2D()(nd.array([[[[1, 5], [2, 3]]]])).asnumpy()
     array([[[[5.]]]], dtype=float32)
@@ -141,21 +134,9 @@ class MaxPool2D(_Pooling):
         super().__init__(window, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class MaxPool3D(_Pooling):
     """Take the largest value of each window of a volume.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.MaxPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)
@@ -174,23 +155,9 @@ class MaxPool3D(_Pooling):
         super().__init__(window, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class AvgPool1D(_Pooling):
     """Take the mean of each window along one axis.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    layout
-        Order of the axes.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
-    count_include_pad
-        Whether averages count the padding.
 
     >>> mx.gluon.nn.AvgPool1D()(nd.array([[[1, 5, 2, 3]]])).asnumpy()
     array([[[3. , 2.5]]], dtype=float32)
@@ -212,23 +179,9 @@ class AvgPool1D(_Pooling):
         )
 
 
+@inherits_parameters
 class AvgPool2D(_Pooling):
     """Take the mean of each window of an image.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
-    layout
-        Order of the axes.
-    count_include_pad
-        Whether averages count the padding.
 
     >>> mx.gluon.nn.AvgPool2D()(nd.array([[[[1, 5], [2, 4]]]])).asnumpy()
     array([[[[3.]]]], dtype=float32)
@@ -250,23 +203,9 @@ class AvgPool2D(_Pooling):
         )
 
 
+@inherits_parameters
 class AvgPool3D(_Pooling):
     """Take the mean of each window of a volume.
-
-    Parameters
-    ----------
-    pool_size
-        Size of the window: a number, or one for each spatial axis.
-    strides
-        Step of the window; None takes `pool_size`.
-    padding
-        Number of elements added at both ends: a number, or one for each spatial axis.
-    ceil_mode
-        Whether output sizes round up, so that incomplete windows count.
-    layout
-        Order of the axes.
-    count_include_pad
-        Whether averages count the padding.
 
     >>> mx.gluon.nn.AvgPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
     (1, 2, 2, 2, 2)

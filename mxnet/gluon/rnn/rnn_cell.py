@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ops.documentation import inherits_parameters
 from .base_cell import HybridRecurrentCell, RecurrentCell
 from .combined_cells import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
 from .combined_cells import _all_states as _cells_state_info  # noqa: F401
@@ -32,7 +33,29 @@ __all__ = [
 
 
 class _GatedCell(HybridRecurrentCell):
-    """A cell with weights from input to hidden and from hidden to hidden, `gates` times."""
+    """A cell with weights from input to hidden and from hidden to hidden, `gates` times.
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+    """
 
     gates = 1
     i2h_weight: Any
@@ -80,29 +103,9 @@ class _GatedCell(HybridRecurrentCell):
         return f"{type(self).__name__}({shape[1] if shape[1] else None} -> {shape[0]})"
 
 
+@inherits_parameters
 class RNNCell(_GatedCell):
     """Elman's cell: ``h' = activation(W_ih x + b_ih + W_hh h + b_hh)``.
-
-    Parameters
-    ----------
-    hidden_size
-        Number of features of the hidden state.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    input_size
-        Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.rnn.RNNCell(3)
     >>> cell.initialize()
@@ -160,6 +163,7 @@ class RNNCell(_GatedCell):
         return f"{super().__repr__()[:-1]}, {self._activation})"
 
 
+@inherits_parameters
 class LSTMCell(_GatedCell):
     """Long short-term memory, gates in the order input, forget, candidate, output.
 
@@ -167,24 +171,6 @@ class LSTMCell(_GatedCell):
 
     Parameters
     ----------
-    hidden_size
-        Number of features of the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    input_size
-        Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
     recurrent_activation
         Activation function of the gates.
 
@@ -258,29 +244,11 @@ class LSTMCell(_GatedCell):
         return hidden, [hidden, memory]
 
 
+@inherits_parameters
 class GRUCell(_GatedCell):
     """Gated recurrent unit, gates in the order reset, update, candidate.
 
     ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``;  ``h' = (1 - z) * n + z * h``
-
-    Parameters
-    ----------
-    hidden_size
-        Number of features of the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    input_size
-        Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.rnn.GRUCell(3)
     >>> cell.initialize()

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import ndarray, symbol
 from ...error import InvalidValue
+from ...ops.documentation import inherits_parameters
 from ...util import is_np_array
 from ..block import HybridBlock
 from . import rnn_cell
@@ -22,6 +23,31 @@ class _RNNLayer(HybridBlock):
 
     There are parameters for each cell (`l0_i2h_weight`, in the other direction `r0_i2h_weight`),
     joined for the operator `RNN`: all weights, then all biases.
+
+    Parameters
+    ----------
+    hidden_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    layout
+        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
+    dropout
+        Probability of dropout between layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    input_size
+        Number of input features; 0 waits for the first input.
+    dtype
+        Data type of the parameters.
     """
 
     l0_i2h_weight: Any
@@ -279,35 +305,14 @@ class _RNNLayer(HybridBlock):
                 )
 
 
+@inherits_parameters
 class RNN(_RNNLayer):
     """Elman's recurrent layer with relu or tanh.
 
     Parameters
     ----------
-    hidden_size
-        Number of features of the hidden state.
-    num_layers
-        Number of stacked layers.
     activation
         Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    layout
-        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
-    dropout
-        Probability of dropout between layers.
-    bidirectional
-        Whether a second direction reads the sequence backwards.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    input_size
-        Number of input features; 0 waits for the first input.
-    dtype
-        Data type of the parameters.
 
     >>> layer = mx.gluon.rnn.RNN(3, num_layers=2)
     >>> layer.initialize()
@@ -357,31 +362,12 @@ class RNN(_RNNLayer):
         return [self._state(batch_size, self._hidden_size)]
 
 
+@inherits_parameters
 class LSTM(_RNNLayer):
     """Long short-term memory layer; `projection_size` makes its output smaller than its memory.
 
     Parameters
     ----------
-    hidden_size
-        Number of features of the hidden state.
-    num_layers
-        Number of stacked layers.
-    layout
-        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
-    dropout
-        Probability of dropout between layers.
-    bidirectional
-        Whether a second direction reads the sequence backwards.
-    input_size
-        Number of input features; 0 waits for the first input.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
     projection_size
         Number of features that the hidden state is projected to; None means none.
     h2r_weight_initializer
@@ -392,8 +378,6 @@ class LSTM(_RNNLayer):
         Greatest value of the cell state.
     state_clip_nan
         Whether NaN in the cell state is clipped too.
-    dtype
-        Data type of the parameters.
 
     >>> layer = mx.gluon.rnn.LSTM(3, bidirectional=True)
     >>> layer.initialize()
@@ -449,33 +433,9 @@ class LSTM(_RNNLayer):
         return [self._state(batch_size, hidden), self._state(batch_size, self._hidden_size)]
 
 
+@inherits_parameters
 class GRU(_RNNLayer):
     """Layer of gated recurrent units.
-
-    Parameters
-    ----------
-    hidden_size
-        Number of features of the hidden state.
-    num_layers
-        Number of stacked layers.
-    layout
-        Order of the axes: ``'TNC'`` (time first) or ``'NTC'`` (batch first).
-    dropout
-        Probability of dropout between layers.
-    bidirectional
-        Whether a second direction reads the sequence backwards.
-    input_size
-        Number of input features; 0 waits for the first input.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    dtype
-        Data type of the parameters.
 
     >>> layer = mx.gluon.rnn.GRU(3, layout="NTC")
     >>> layer.initialize()

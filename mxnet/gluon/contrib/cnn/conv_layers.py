@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....ops.documentation import inherits_parameters
 from ...block import HybridBlock
 from ...nn import Activation
 from ...nn.axes import Sizes, spread
@@ -12,7 +13,51 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
 class _Deformable(HybridBlock):
-    """What both kinds share; `planes` values are learned for each point of the kernel."""
+    """What both kinds share; `planes` values are learned for each point of the kernel.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    kernel_size
+        Size of the kernel, for each spatial axis.
+    strides
+        Step of the kernel, for each spatial axis.
+    padding
+        Number of zeros at both ends, for each spatial axis.
+    dilation
+        Distance between neighboring points of the kernel, for each spatial axis.
+    groups
+        Number of groups of channels that are convolved separately.
+    num_deformable_group
+        Number of groups of channels that share offsets.
+    layout
+        Order of the axes.
+    use_bias
+        Whether there is a bias.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    activation
+        Activation function by name, such as ``'relu'``; None leaves the result as it is.
+    weight_initializer
+        Initializer of the weight; None takes the one given to `initialize`.
+    bias_initializer
+        Initializer of the bias.
+    offset_weight_initializer
+        Initializer of the weight that computes the offsets.
+    offset_bias_initializer
+        Initializer of the bias that computes the offsets.
+    offset_use_bias
+        Whether that convolution has a bias.
+    op_name
+        Name of the operator.
+    adj
+        Accepted for compatibility, without effect.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+    """
 
     planes = 2
     offset_first = True  # the order in which parameters are made, MXNet's
@@ -115,51 +160,9 @@ class _Deformable(HybridBlock):
         return out if self.act is None else self.act(out)
 
 
+@inherits_parameters
 class DeformableConvolution(_Deformable):
     """Convolution whose kernel points are moved by learned offsets, zero at first.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel, for each spatial axis.
-    strides
-        Step of the kernel, for each spatial axis.
-    padding
-        Number of zeros at both ends, for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    num_deformable_group
-        Number of groups of channels that share offsets.
-    layout
-        Order of the axes.
-    use_bias
-        Whether there is a bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    offset_weight_initializer
-        Initializer of the weight that computes the offsets.
-    offset_bias_initializer
-        Initializer of the bias that computes the offsets.
-    offset_use_bias
-        Whether that convolution has a bias.
-    op_name
-        Name of the operator.
-    adj
-        Accepted for compatibility, without effect.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.contrib.cnn.DeformableConvolution(4, (3, 3), padding=(1, 1))
     >>> layer.initialize()
@@ -252,51 +255,9 @@ class DeformableConvolution(_Deformable):
         return "{}({})".format(type(self).__name__, ", ".join(parts))
 
 
+@inherits_parameters
 class ModulatedDeformableConvolution(_Deformable):
     """Deformable convolution that also weighs each kernel point, from 0 to 2.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    kernel_size
-        Size of the kernel, for each spatial axis.
-    strides
-        Step of the kernel, for each spatial axis.
-    padding
-        Number of zeros at both ends, for each spatial axis.
-    dilation
-        Distance between neighboring points of the kernel, for each spatial axis.
-    groups
-        Number of groups of channels that are convolved separately.
-    num_deformable_group
-        Number of groups of channels that share offsets.
-    layout
-        Order of the axes.
-    use_bias
-        Whether there is a bias.
-    in_channels
-        Number of input channels; 0 waits for the first input.
-    activation
-        Activation function by name, such as ``'relu'``; None leaves the result as it is.
-    weight_initializer
-        Initializer of the weight; None takes the one given to `initialize`.
-    bias_initializer
-        Initializer of the bias.
-    offset_weight_initializer
-        Initializer of the weight that computes the offsets.
-    offset_bias_initializer
-        Initializer of the bias that computes the offsets.
-    offset_use_bias
-        Whether that convolution has a bias.
-    op_name
-        Name of the operator.
-    adj
-        Accepted for compatibility, without effect.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> layer = mx.gluon.contrib.cnn.ModulatedDeformableConvolution(4, (3, 3))
     >>> layer.initialize()

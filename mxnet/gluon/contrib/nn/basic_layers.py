@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import ndarray as nd
 from ....distributed.group import current_group
+from ....ops.documentation import inherits_parameters
 from ...block import Block, HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
 
@@ -155,33 +156,14 @@ class SparseEmbedding(Block):
         )
 
 
+@inherits_parameters
 class SyncBatchNorm(BatchNorm):
     """Batch normalization over the batches of all workers of a job together.
 
     Parameters
     ----------
-    in_channels
-        Number of channels; 0 waits for the first input.
     num_devices : int, optional
         By default the number of workers; 1 normalizes each worker's batch by itself.
-    momentum
-        Share that the running statistics keep at each step of training.
-    epsilon
-        Small number added to the variance, against division by zero.
-    center
-        Whether to add a learned shift (beta).
-    scale
-        Whether to multiply by a learned scale (gamma).
-    use_global_stats
-        Whether training, too, normalizes by the running statistics.
-    beta_initializer
-        Initializer of the shift.
-    gamma_initializer
-        Initializer of the scale.
-    running_mean_initializer
-        Initializer of the running mean.
-    running_variance_initializer
-        Initializer of the running variance.
 
     >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
     >>> layer.initialize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....ops.documentation import inherits_parameters
 from ...nn.axes import Sizes
 from .conv_steps import _BaseConvRNNCell, _ConvGRUCell, _ConvLSTMCell, _ConvRNNCell  # noqa: F401
 
@@ -20,41 +21,9 @@ __all__ = [
 ]
 
 
+@inherits_parameters
 class Conv1DRNNCell(_ConvRNNCell):
     """Recurrent cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DRNNCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -101,41 +70,9 @@ class Conv1DRNNCell(_ConvRNNCell):
         )
 
 
+@inherits_parameters
 class Conv2DRNNCell(_ConvRNNCell):
     """Recurrent cell with 2D convolutions; `input_shape` is that of one image with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DRNNCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -182,41 +119,9 @@ class Conv2DRNNCell(_ConvRNNCell):
         )
 
 
+@inherits_parameters
 class Conv3DRNNCell(_ConvRNNCell):
     """Recurrent cell with 3D convolutions; `input_shape` is that of one volume with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DRNNCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -263,41 +168,9 @@ class Conv3DRNNCell(_ConvRNNCell):
         )
 
 
+@inherits_parameters
 class Conv1DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DLSTMCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -344,41 +217,9 @@ class Conv1DLSTMCell(_ConvLSTMCell):
         )
 
 
+@inherits_parameters
 class Conv2DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 2D convolutions; `input_shape` is that of one image with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DLSTMCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -425,41 +266,9 @@ class Conv2DLSTMCell(_ConvLSTMCell):
         )
 
 
+@inherits_parameters
 class Conv3DLSTMCell(_ConvLSTMCell):
     """LSTM cell with 3D convolutions; `input_shape` is that of one volume with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DLSTMCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -506,41 +315,9 @@ class Conv3DLSTMCell(_ConvLSTMCell):
         )
 
 
+@inherits_parameters
 class Conv1DGRUCell(_ConvGRUCell):
     """GRU cell with 1D convolutions; `input_shape` is that of one sequence with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv1DGRUCell((3, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -587,41 +364,9 @@ class Conv1DGRUCell(_ConvGRUCell):
         )
 
 
+@inherits_parameters
 class Conv2DGRUCell(_ConvGRUCell):
     """GRU cell with 2D convolutions; `input_shape` is that of one image with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv2DGRUCell((3, 8, 8), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()
@@ -668,41 +413,9 @@ class Conv2DGRUCell(_ConvGRUCell):
         )
 
 
+@inherits_parameters
 class Conv3DGRUCell(_ConvGRUCell):
     """GRU cell with 3D convolutions; `input_shape` is that of one volume with its channels.
-
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without the batch, such as ``(channels, height, width)``.
-    hidden_channels
-        Number of channels of the hidden state.
-    i2h_kernel
-        Size of the kernel over the input: a number, or one for each spatial axis.
-    h2h_kernel
-        Size of the kernel over the hidden state; odd numbers.
-    i2h_pad
-        Number of zeros at both ends of the input, for each spatial axis.
-    i2h_dilate
-        Distance between neighboring points of the kernel over the input.
-    h2h_dilate
-        Distance between neighboring points of the kernel over the hidden state.
-    i2h_weight_initializer
-        Initializer of the weight of the input.
-    h2h_weight_initializer
-        Initializer of the weight of the hidden state.
-    i2h_bias_initializer
-        Initializer of the bias of the input.
-    h2h_bias_initializer
-        Initializer of the bias of the hidden state.
-    conv_layout
-        Order of the axes, such as ``'NCHW'``.
-    activation
-        Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.Conv3DGRUCell((3, 4, 4, 4), 2, i2h_kernel=3, h2h_kernel=3)
     >>> cell.initialize()

@@ -17,7 +17,41 @@ def _out_size(sizes: tuple[int, ...], kernel: tuple, pad: tuple, dilate: tuple) 
 
 
 class _BaseConvRNNCell(HybridRecurrentCell):
-    """A cell with convolutions from input to hidden and from hidden to hidden."""
+    """A cell with convolutions from input to hidden and from hidden to hidden.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without the batch, such as ``(channels, height, width)``.
+    hidden_channels
+        Number of channels of the hidden state.
+    i2h_kernel
+        Size of the kernel over the input: a number, or one for each spatial axis.
+    h2h_kernel
+        Size of the kernel over the hidden state; odd numbers.
+    i2h_pad
+        Number of zeros at both ends of the input, for each spatial axis.
+    i2h_dilate
+        Distance between neighboring points of the kernel over the input.
+    h2h_dilate
+        Distance between neighboring points of the kernel over the hidden state.
+    i2h_weight_initializer
+        Initializer of the weight of the input.
+    h2h_weight_initializer
+        Initializer of the weight of the hidden state.
+    i2h_bias_initializer
+        Initializer of the bias of the input.
+    h2h_bias_initializer
+        Initializer of the bias of the hidden state.
+    conv_layout
+        Order of the axes, such as ``'NCHW'``.
+    activation
+        Activation function by name, such as ``'relu'`` or ``'tanh'``.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+    """
 
     gates = 1
 
