@@ -41,7 +41,12 @@ VARIABLES = {
             "Whether recordings keep their operators from the start, for autograd.get_symbol.",
         ),
         Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
-        Variable("MXNET_GLUON_REPO", str, "", "Address or folder of a mirror of the model zoo."),
+        Variable(
+            "MXNET_GLUON_REPO",
+            str,
+            "",
+            "Mirrors of MXNet's models and data sets: addresses or folders, separated by commas.",
+        ),
         Variable(
             "MXNET_OPTIMIZER_AGGREGATION_SIZE",
             int,

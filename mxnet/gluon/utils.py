@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import ssl
 import sys
-import time
-import urllib.error
-import urllib.request
 import warnings
 import weakref
 from collections.abc import Iterable, MutableMapping, Sequence
@@ -20,12 +16,11 @@ import torch
 
 from .. import env, ndarray
 from ..context import Context
+from ..downloads import download_file
 from ..error import InvalidValue, MXNetError
-from ..formats.atomic import replacing
 from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from ..tracking import progress
 from ..util import is_np_array, is_np_shape
 
 __all__ = [
@@ -195,7 +190,7 @@ def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> No
 
 
 def download(
-    url: str,
+    url: str | Sequence[str],
     path: str | None = None,
     overwrite: bool = False,
     sha1_hash: str | None = None,
@@ -206,8 +201,8 @@ def download(
 
     Parameters
     ----------
-    url : str
-        Address of the file.
+    url : str or list of str
+        Address of the file, or several: the next one is tried where one fails.
     path : str
         A file or an existing folder; by default the URL's last part, here.
     overwrite : bool
@@ -225,35 +220,34 @@ def download(
     >>> Path(name).read_text()
     'text'
     """
-    target = _download_target(url, path)
+    addresses = [url] if isinstance(url, str) else list(url)
+    target = _download_target(addresses[0], path)
     if retries < 0:
         raise InvalidValue(f"Number of retries should be at least 0, currently it's {retries}")
     if not verify_ssl:
         warnings.warn(
-            f"The server of {url} is not asked to prove who it is (verify_ssl=False); give "
-            "sha1_hash to be sure of the content.",
+            f"The server of {addresses[0]} is not asked to prove who it is (verify_ssl=False); "
+            "give sha1_hash to be sure of the content.",
             stacklevel=2,
         )
     there = target.exists() and not overwrite
-    if there and (not sha1_hash or check_sha1(target, sha1_hash)):
-        return str(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for left in range(retries, -1, -1):
-        try:
-            sys.stdout.write(f"Downloading {target} from {url}...\n")
-            _fetch(url, target, sha1_hash, verify_ssl)
-            return str(target)
-        except (OSError, MXNetError, urllib.error.URLError) as error:
-            if left == 0 or _is_missing_file(error):
-                raise
-            sys.stdout.write(f"download failed due to {error!r}, retrying, {left} left\n")
-            time.sleep(min(1.0, 0.1 * 2 ** (retries - left)))
-    raise AssertionError("unreachable")
+    if not (there and (not sha1_hash or check_sha1(target, sha1_hash))):
+        download_file(
+            addresses,
+            target,
+            sha1=sha1_hash,
+            retries=retries,
+            verify_ssl=verify_ssl,
+            on_start=lambda address: _say(f"Downloading {target} from {address}..."),
+            on_retry=lambda error, left: _say(
+                f"download failed due to {error!r}, retrying, {left} left"
+            ),
+        )
+    return str(target)
 
 
-def _is_missing_file(error: Exception) -> bool:
-    """Return whether a ``file://`` address names nothing; trying again cannot help."""
-    return isinstance(getattr(error, "reason", None), FileNotFoundError)
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
 
 
 def _download_target(url: str, path: str | None) -> Path:
@@ -268,41 +262,27 @@ def _download_target(url: str, path: str | None) -> Path:
     return target / name if target.is_dir() else target
 
 
-def _fetch(url: str, target: Path, sha1_hash: str | None, verify_ssl: bool) -> None:
-    secure = None if verify_ssl else ssl._create_unverified_context()
-    digest = hashlib.sha1()
-    with urllib.request.urlopen(url, context=secure, timeout=60) as answer:
-        promised = answer.headers.get("Content-Length")
-        total = None if promised is None else int(promised)
-        bar = progress(desc=target.name, total=total, unit="B", unit_scale=True, leave=False)
-        with replacing(target) as file, bar:
-            size = 0
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                size += len(chunk)
-                bar.update(len(chunk))
-            if promised is not None and size != int(promised):
-                raise MXNetError(f"{url} sent {size} of {promised} bytes.")
-            if sha1_hash and digest.hexdigest() != sha1_hash:
-                raise MXNetError(
-                    f"File {target} is downloaded but the content hash does not match: "
-                    f"{digest.hexdigest()} instead of {sha1_hash}. The repo may be outdated or "
-                    "download may be incomplete; try again."
-                )
+def repository_addresses(name: str) -> list[str]:
+    """Return where a file of MXNet's repository may lie, by the mirrors in ``MXNET_GLUON_REPO``.
+
+    Without that variable it is the address that MXNet used.
+
+    >>> repository_addresses("gluon/models/x.zip")
+    ['https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/gluon/models/x.zip']
+    """
+    mirrors = [m.strip() for m in env.get("MXNET_GLUON_REPO").split(",") if m.strip()]
+    roots = [Path(m).resolve().as_uri() if Path(m).is_dir() else m for m in mirrors]
+    return [f"{root.rstrip('/')}/{name}" for root in roots or [_REPOSITORY]]
 
 
 def _get_repo_url() -> str:
-    """Return where models and datasets are fetched from (``MXNET_GLUON_REPO``)."""
-    url = env.get("MXNET_GLUON_REPO") or _REPOSITORY
-    if Path(url).is_dir():
-        url = Path(url).resolve().as_uri()
-    return url if url.endswith("/") else url + "/"
+    """Return the address of the repository of models and data sets."""
+    return repository_addresses("")[0]
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
     """Return the address of one file of the repository."""
-    return f"{_get_repo_url()}{namespace}/{filename}"
+    return repository_addresses(f"{namespace}/{filename}")[0]
 
 
 # -- hooks ------------------------------------------------------------------------------------

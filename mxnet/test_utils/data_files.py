@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
-import http.client
 import logging
 import os
 import pickle
 import shutil
 import struct
-import time
 import urllib.parse
-import urllib.request
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from ..base import data_dir
+from ..downloads import DownloadError, download_file
 from ..error import MXNetError
 from ..formats.atomic import replacing
-from ..tracking import progress
 
 _MNIST_FILES = {
     "train_data": "train-images-idx3-ubyte",
@@ -35,8 +31,6 @@ _MNIST_FILES = {
     "test_data": "t10k-images-idx3-ubyte",
     "test_label": "t10k-labels-idx1-ubyte",
 }
-_FAILURES = (OSError, http.client.HTTPException)  # URLError is an OSError
-TIMEOUT_SECONDS = 60
 
 
 def download(
@@ -79,43 +73,18 @@ def download(
     if path.exists() and not overwrite:
         logging.getLogger().info("%s exists, skipping download", path)
         return str(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in range(max(retries, 1) - 1, -1, -1):
-        try:
-            _fetch(url, path, sha1_hash)
-            break
-        except _FAILURES as error:
-            # An address that does not exist will not appear by waiting.
-            is_absent = isinstance(getattr(error, "reason", None), FileNotFoundError)
-            if left == 0 or is_absent or getattr(error, "code", None) in (401, 403, 404, 410):
-                raise MXNetError(f"Failed downloading url {url}: {error}") from error
-            logging.getLogger().warning(
-                "download failed (%s), retrying, %d attempt%s left", error, left, "s"[: left != 1]
-            )
-            time.sleep(0.2)
+    try:
+        download_file([url], path, sha1=sha1_hash, retries=max(retries - 1, 0), on_retry=_log_retry)
+    except DownloadError as error:
+        raise MXNetError(f"Failed downloading url {error}") from error
     logging.getLogger().info("downloaded %s into %s successfully", url, path)
     return str(path)
 
 
-def _fetch(url: str, path: Path, sha1_hash: str | None) -> None:
-    request = urllib.request.Request(url, headers={"User-Agent": "mxnext"})
-    digest = hashlib.sha1(usedforsecurity=False)
-    with (
-        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as source,
-        replacing(path) as file,
-    ):
-        expected = source.headers.get("Content-Length")
-        size, total = 0, None if expected is None else int(expected)
-        with progress(desc=path.name, total=total, unit="B", unit_scale=True, leave=False) as bar:
-            while block := source.read(1 << 20):
-                file.write(block)
-                digest.update(block)
-                size += len(block)
-                bar.update(len(block))
-        if expected is not None and size != int(expected):
-            raise OSError(f"the connection ended after {size} of {expected} bytes")
-        if sha1_hash is not None and digest.hexdigest() != sha1_hash.lower():
-            raise OSError(f"the content has the SHA-1 {digest.hexdigest()}, not {sha1_hash}")
+def _log_retry(error: Exception, left: int) -> None:
+    logging.getLogger().warning(
+        "download failed (%s), retrying, %d attempt%s left", error, left, "s"[: left != 1]
+    )
 
 
 def download_model(

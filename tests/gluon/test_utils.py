@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import pickle
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,22 @@ def test_failed_downloads_leave_nothing(site, tmp_path):
         utils.download(site)
 
 
+def test_the_next_address_is_tried_where_one_fails(site, tmp_path, capsys):
+    sha1 = hashlib.sha1(b"weights").hexdigest()
+    (tmp_path / "other.bin").write_bytes(b"other")
+    addresses = [site + "nothing.bin", (tmp_path / "other.bin").as_uri(), site + "model.bin"]
+    path = utils.download(addresses, path=str(tmp_path / "target"), sha1_hash=sha1, retries=0)
+    assert Path(path).read_bytes() == b"weights"
+    said = [line.rsplit(" ", 1)[-1] for line in capsys.readouterr().out.splitlines()]
+    assert said == [f"{address}..." for address in addresses]
+
+
+def test_errors_name_every_address_and_reason(site, tmp_path):
+    addresses = [site + "nothing.bin", "gopher://x/y", (tmp_path / "none").as_uri()]
+    with pytest.raises(OSError, match=r"nothing\.bin: 404 .*; gopher.*protocol.*; file:.*No such"):
+        utils.download(addresses, path=str(tmp_path / "target"))
+
+
 def test_missing_local_files_are_not_tried_again(tmp_path, capsys):
     with pytest.raises(OSError, match="No such file"):
         utils.download((tmp_path / "none").as_uri(), path=str(tmp_path / "target"))
@@ -119,6 +136,8 @@ def test_missing_local_files_are_not_tried_again(tmp_path, capsys):
 def test_the_repository_may_be_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
     assert utils._get_repo_file_url("gluon/dataset", "x") == f"{tmp_path.as_uri()}/gluon/dataset/x"
+    monkeypatch.setenv("MXNET_GLUON_REPO", f"{tmp_path}, https://host/mirror/")
+    assert utils.repository_addresses("x") == [f"{tmp_path.as_uri()}/x", "https://host/mirror/x"]
 
 
 def test_handles_come_off_and_travel():

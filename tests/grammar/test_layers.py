@@ -30,7 +30,7 @@ LAYERS = [
         "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
         "recordio", "image",
         "callback", "monitor", "tracking", "visualization", "model", "executor_manager",
-        "distributed",
+        "distributed", "downloads",
     },
     {"gluon", "module", "rnn"},
     {

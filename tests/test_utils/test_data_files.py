@@ -81,7 +81,7 @@ def test_failed_downloads_leave_nothing(address, tmp_path):
     with pytest.raises(MXNetError, match="404"):
         t.download(f"{address}/none", dirname=str(tmp_path))
     assert Server.asked == 1  # waiting does not help
-    with pytest.raises(MXNetError, match="ended after"):
+    with pytest.raises(MXNetError, match="IncompleteRead"):
         t.download(f"{address}/short.bin", dirname=str(tmp_path), retries=1)
     with pytest.raises(MXNetError, match="SHA-1"):
         t.download(f"{address}/a.bin", dirname=str(tmp_path), retries=1, sha1_hash="0" * 40)

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from ... import env
 from ... import ndarray as nd
 from ...error import MXNetError, did_you_mean
 from ...formats.atomic import replacing
-from ...gluon.utils import _get_repo_file_url, download
+from ...gluon.utils import download, repository_addresses
 from ...util import is_np_array
 from . import vocab
 from .pretrained_names import FASTTEXT, GLOVE, GLOVE_ARCHIVES
@@ -278,10 +279,10 @@ def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str
             yield number, token, vector
 
 
-def _fetch_member(address: str, sha1: str | None, target: Path) -> None:
+def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
     """Bring one file of a zip archive to `target`, where it appears whole or not at all."""
     with tempfile.TemporaryDirectory() as scratch:
-        archive = download(address, path=f"{scratch}/archive.zip", sha1_hash=sha1, retries=0)
+        archive = download(addresses, path=f"{scratch}/archive.zip", sha1_hash=sha1, retries=0)
         with zipfile.ZipFile(archive) as packed, packed.open(target.name) as member:
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as file:
@@ -294,6 +295,7 @@ class _PublishedEmbedding(_TokenEmbedding):
     pretrained_file_names: tuple[str, ...] = ()
     archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
     source = ""
+    mirror = ""  # address of a folder that holds the same archives
 
     def __init__(
         self,
@@ -320,12 +322,15 @@ class _PublishedEmbedding(_TokenEmbedding):
                 f"{did_you_mean(name, cls.pretrained_file_names)} Valid pretrained files are "
                 f"those of get_pretrained_file_names({kind!r})."
             )
-        address = _get_repo_file_url(f"gluon/embeddings/{kind}", cls._archive(name))
+        archive = cls._archive(name)
+        addresses = repository_addresses(f"gluon/embeddings/{kind}/{archive}")
+        if cls.mirror and not env.get("MXNET_GLUON_REPO"):
+            addresses.insert(0, cls.mirror + archive)
         try:
-            _fetch_member(address, cls.archive_sha1.get(cls._archive(name)), path)
+            _fetch_member(addresses, cls.archive_sha1.get(archive), path)
         except (OSError, KeyError, MXNetError, zipfile.BadZipFile) as error:
             raise FileNotFoundError(
-                f"{path} does not exist, and it could not be fetched from {address}: {error}. Put "
+                f"{path} does not exist, and it could not be fetched ({error}). Put "
                 f"the file there (it is published at {cls.source}), name a mirror (an address or a "
                 "folder) by MXNET_GLUON_REPO, or read it from any other place with CustomEmbedding."
             ) from error
@@ -358,6 +363,7 @@ class GloVe(_PublishedEmbedding):
     pretrained_file_names = GLOVE
     archive_sha1: ClassVar[Mapping[str, str]] = GLOVE_ARCHIVES
     source = "https://nlp.stanford.edu/projects/glove"
+    mirror = "https://nlp.stanford.edu/data/"
 
     @classmethod
     def _archive(cls, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ... import env
 from ...error import MXNetError
 from ...formats.atomic import replacing
-from ..utils import _get_repo_file_url, check_sha1, download
+from ..utils import check_sha1, download, repository_addresses
 
 
 class Wanted(NamedTuple):
@@ -41,6 +41,14 @@ class Source(NamedTuple):
     namespace: str  # its folder in the repository on the network
     places: tuple[str, ...] = ()  # where the system may have them
     hint: str = ""  # how to get them otherwise
+    mirrors: tuple[str, ...] = ()  # addresses of folders that hold the same files
+
+    def addresses(self, name: str) -> list[str]:
+        """Return where a file may be downloaded; a mirror that the user names is the only one."""
+        repository = repository_addresses(f"gluon/dataset/{self.namespace}/{name}")
+        if env.get("MXNET_GLUON_REPO"):
+            return repository
+        return [mirror + name for mirror in self.mirrors] + repository
 
 
 def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
@@ -78,17 +86,17 @@ def unpacked(files: Iterable[Wanted], archive: Wanted, source: Source) -> Mappin
 
 def fetched(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path:
     """Return the path of a file that is downloaded into the root; else say where to put it."""
-    address = _get_repo_file_url(f"gluon/dataset/{source.namespace}", wanted.name)
     try:
         target = str(Path(source.root, wanted.name))  # the root need not exist yet
-        return Path(download(address, path=target, sha1_hash=wanted.sha1, retries=0))
+        addresses = source.addresses(wanted.name)
+        return Path(download(addresses, path=target, sha1_hash=wanted.sha1, retries=0))
     except (OSError, MXNetError) as error:
         files = " and ".join(f"{w.name} (SHA-1 {w.sha1})" for w in (needed or [wanted]))
         there = Path(source.root, wanted.name).exists()
         raise MissingData(
             f"Data set {source.namespace!r} needs {files} in {source.root!r}. {wanted.name} "
             f"{'has another SHA-1 hash' if there else 'is not there'}, and it could not be fetched "
-            f"from {address}: {error}. Put the files into that folder, or name the one where they "
+            f"({error}). Put the files into that folder, or name the one where they "
             f"lie with root=... {source.hint}".rstrip()
         ) from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import urllib.error
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from ... import base, env
 from ...context import Context
 from ...error import MXNetError
 from ..block import Block
-from ..utils import check_sha1, download, replace_file
+from ..utils import check_sha1, download, replace_file, repository_addresses
 
 __all__ = ["get_model_file", "purge"]
 
@@ -87,8 +86,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
     Notes
     -----
-    Nothing is fetched unless ``MXNET_GLUON_REPO`` names a mirror, which holds
-    ``gluon/models/<file>.zip``.
+    Nothing is fetched unless ``MXNET_GLUON_REPO`` names mirrors (addresses or folders,
+    separated by commas), which hold ``gluon/models/<file>.zip``.
 
     >>> path = mx.gluon.model_zoo.model_store.get_model_file("resnet18_v1")  # doctest: +SKIP
     """
@@ -110,36 +109,31 @@ def get_model_file(name: str, root: str | None = None) -> str:
             "torch checkpoint of the same architecture: pretrained='resnet18.pth', a .safetensors "
             "file, or 'hf://owner/name' of the Hugging Face Hub."
         )
-    if Path(mirror).is_dir():
-        return _from_folder(Path(mirror), file_name, SHA1[name], target)
-    _fetch(mirror, file_name, SHA1[name], target)
+    for folder in (Path(part.strip()) for part in mirror.split(",")):
+        for place in (folder / target.name, folder / "gluon/models" / target.name):
+            if place.is_file():
+                if not check_sha1(place, SHA1[name]):
+                    raise MXNetError(f"{place} does not have the SHA-1 {SHA1[name]}; not used.")
+                return str(place)
+    _fetch(file_name, SHA1[name], target)
     return str(target)
 
 
-def _from_folder(mirror: Path, file_name: str, sha1: str, target: Path) -> str:
-    """Return a parameter file of a mirror that is a folder: the file itself, or its archive."""
-    for place in (mirror / f"{file_name}.params", mirror / "gluon/models" / f"{file_name}.params"):
-        if place.is_file():
-            if not check_sha1(place, sha1):
-                raise MXNetError(f"{place} does not have the SHA-1 {sha1}; not used.")
-            return str(place)
-    _fetch(mirror.resolve().as_uri(), file_name, sha1, target)
-    return str(target)
-
-
-def _fetch(mirror: str, file_name: str, sha1: str, target: Path) -> None:
+def _fetch(file_name: str, sha1: str, target: Path) -> None:
     """Bring a zipped parameter file from a mirror; it appears whole and checked or not at all."""
-    url = _url_format.format(repo_url=f"{mirror.rstrip('/')}/", file_name=file_name)
+    addresses = repository_addresses(_url_format.format(repo_url="", file_name=file_name))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         try:
-            archive = download(url, path=f"{scratch}/{file_name}.zip", overwrite=True)
+            archive = download(addresses, path=f"{scratch}/{file_name}.zip", overwrite=True)
             with zipfile.ZipFile(archive) as packed:
                 unpacked = packed.extract(target.name, scratch)
-        except (OSError, KeyError, zipfile.BadZipFile, urllib.error.URLError) as error:
-            raise MXNetError(f"{target.name} could not be fetched from {url}: {error}") from error
+        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            raise MXNetError(f"{target.name} could not be fetched: {error}") from error
         if not check_sha1(unpacked, sha1):
-            raise MXNetError(f"{target.name} from {url} does not have the SHA-1 {sha1}; not used.")
+            raise MXNetError(
+                f"{target.name} from {addresses} does not have the SHA-1 {sha1}; not used."
+            )
         replace_file(unpacked, target)
 
 

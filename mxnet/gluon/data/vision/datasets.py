@@ -57,6 +57,10 @@ class MNIST(dataset._DownloadedDataset):
     _namespace = "mnist"
     _places: tuple[str, ...] = ()
     _hint = ""
+    _mirrors: tuple[str, ...] = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    )
     _train_data = Wanted("train-images-idx3-ubyte.gz", "6c95f4b05d2bf285e1bfb0e7960c31bd3b3f8a7d")
     _train_label = Wanted("train-labels-idx1-ubyte.gz", "2a80914081dc54586dbdf242f9805a6b8d2a15fc")
     _test_data = Wanted("t10k-images-idx3-ubyte.gz", "c3a25af1f52dad7f726cce8cacb138654b760d48")
@@ -74,7 +78,7 @@ class MNIST(dataset._DownloadedDataset):
     def _get_data(self) -> None:
         data = self._train_data if self._train else self._test_data
         label = self._train_label if self._train else self._test_label
-        source = Source(self._root, self._namespace, self._places, self._hint)
+        source = Source(self._root, self._namespace, self._places, self._hint, self._mirrors)
         images, labels = (unzipped(wanted, source, (data, label)) for wanted in (data, label))
         self._data = _array(_idx(images, data.name)[..., None])
         self._label = _idx(labels, label.name).astype(np.int32)
@@ -108,6 +112,7 @@ class FashionMNIST(MNIST):
 
     _namespace = "fashion-mnist"
     _places = ("/usr/share/datasets/fashion-mnist", "/usr/share/dataset-fashion-mnist")
+    _mirrors = ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",)
     _hint = "Debian and Ubuntu have them in the package dataset-fashion-mnist."
     _train_data = Wanted(
         "train-images-idx3-ubyte.gz",
@@ -155,6 +160,7 @@ class CIFAR10(dataset._DownloadedDataset):
     """
 
     _namespace = "cifar10"
+    _mirrors: tuple[str, ...] = ("https://www.cs.toronto.edu/~kriz/",)
     _archive_file = Wanted("cifar-10-binary.tar.gz", "fab780a1e191a7eda0f345501ccd62d20f7ed891")
     _train_data = (
         Wanted("data_batch_1.bin", "aadd24acce27caa71bf4b10992e9e7b2d74c2540"),
@@ -177,7 +183,7 @@ class CIFAR10(dataset._DownloadedDataset):
 
     def _get_data(self) -> None:
         files = self._train_data if self._train else self._test_data
-        source = Source(self._root, self._namespace)
+        source = Source(self._root, self._namespace, mirrors=self._mirrors)
         paths = unpacked(files, self._archive_file, source).values()
         rows = np.concatenate([np.fromfile(path, np.uint8) for path in paths])
         rows = rows.reshape(-1, self._labels + 3 * 32 * 32)
