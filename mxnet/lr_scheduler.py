@@ -14,6 +14,7 @@ from math import cos, pi
 from typing import Literal
 
 from .error import InvalidType
+from .ops.documentation import inherits_parameters
 
 __all__ = [
     "CosineScheduler",
@@ -98,6 +99,7 @@ def _check_factor(factor: float) -> None:
         raise ValueError(f"Factor must be no more than 1 to make lr reduce, got {factor}")
 
 
+@inherits_parameters
 class FactorScheduler(LRScheduler):
     """Multiply the rate by ``factor`` every ``step`` updates, down to ``stop_factor_lr``.
 
@@ -111,10 +113,6 @@ class FactorScheduler(LRScheduler):
         Least rate.
     base_lr
         The rate after warm-up; an optimizer with a rate of its own sets it.
-    warmup_steps
-        How many updates warm-up takes.
-    warmup_begin_lr
-        The rate at which warm-up begins, not above `base_lr`.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -162,6 +160,7 @@ class FactorScheduler(LRScheduler):
         return self.base_lr
 
 
+@inherits_parameters
 class MultiFactorScheduler(LRScheduler):
     """Multiply the rate by ``factor`` after each of the given numbers of updates.
 
@@ -173,10 +172,6 @@ class MultiFactorScheduler(LRScheduler):
         Factor of the rate at each step.
     base_lr
         The rate after warm-up; an optimizer with a rate of its own sets it.
-    warmup_steps
-        How many updates warm-up takes.
-    warmup_begin_lr
-        The rate at which warm-up begins, not above `base_lr`.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -259,6 +254,7 @@ class _DecreasingScheduler(LRScheduler):
         return self.base_lr
 
 
+@inherits_parameters
 class PolyScheduler(_DecreasingScheduler):
     """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
 
@@ -272,10 +268,6 @@ class PolyScheduler(_DecreasingScheduler):
         The power.
     final_lr
         The last rate.
-    warmup_steps
-        How many updates warm-up takes.
-    warmup_begin_lr
-        The rate at which warm-up begins, not above `base_lr`.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 
@@ -301,6 +293,7 @@ class PolyScheduler(_DecreasingScheduler):
         return (1 - progress) ** self.power
 
 
+@inherits_parameters
 class CosineScheduler(_DecreasingScheduler):
     """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
 
@@ -312,10 +305,6 @@ class CosineScheduler(_DecreasingScheduler):
         The rate after warm-up; an optimizer with a rate of its own sets it.
     final_lr
         The last rate.
-    warmup_steps
-        How many updates warm-up takes.
-    warmup_begin_lr
-        The rate at which warm-up begins, not above `base_lr`.
     warmup_mode
         ``'linear'``, or ``'constant'`` at the first rate.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.documentation import inherits_parameters
 from .block import HybridBlock
 
 __all__ = [
@@ -82,15 +83,9 @@ class Loss(HybridBlock):
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
+@inherits_parameters
 class L2Loss(Loss):
     """Half the mean squared error: ``1/2 (pred - label)^2``.
-
-    Parameters
-    ----------
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.L2Loss()(nd.array([[1], [3]]), nd.array([[0], [1]])).asnumpy()
     array([0.5, 2. ], dtype=float32)
@@ -105,15 +100,9 @@ class L2Loss(Loss):
         return self._finish(F, loss, sample_weight, self._weight / 2)
 
 
+@inherits_parameters
 class L1Loss(Loss):
     """Mean absolute error: ``|pred - label|``.
-
-    Parameters
-    ----------
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.L1Loss()(nd.array([[1], [3]]), nd.array([[0], [1]])).asnumpy()
     array([1., 2.], dtype=float32)
@@ -128,6 +117,7 @@ class L1Loss(Loss):
         return self._finish(F, loss, sample_weight)
 
 
+@inherits_parameters
 class SigmoidBinaryCrossEntropyLoss(Loss):
     """Cross entropy of yes-or-no predictions, given as logits or (`from_sigmoid`) probabilities.
 
@@ -137,10 +127,6 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
     ----------
     from_sigmoid
         Whether predictions are probabilities already.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.SigmoidBCELoss()(nd.array([[0]]), nd.array([[1]])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -185,6 +171,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 
+@inherits_parameters
 class SoftmaxCrossEntropyLoss(Loss):
     """Cross entropy of one of several classes.
 
@@ -199,10 +186,6 @@ class SoftmaxCrossEntropyLoss(Loss):
         Whether labels are class numbers; else they are probabilities.
     from_logits
         Whether predictions are logarithms of probabilities already.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.SoftmaxCELoss()(nd.array([[0, 0]]), nd.array([1])).asnumpy().round(4)
     array([0.6931], dtype=float32)
@@ -237,6 +220,7 @@ class SoftmaxCrossEntropyLoss(Loss):
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
+@inherits_parameters
 class KLDivLoss(Loss):
     """Kullback-Leibler divergence ``label (log(label) - pred)``, summed.
 
@@ -248,10 +232,6 @@ class KLDivLoss(Loss):
         Whether predictions are logarithms of probabilities already; else softmax is taken.
     axis
         The axis of the classes.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> loss = mx.gluon.loss.KLDivLoss(from_logits=False)
     >>> loss(nd.array([[0, 0]]), nd.array([[1, 0]])).asnumpy().round(4)
@@ -279,6 +259,7 @@ class KLDivLoss(Loss):
         return F.sum(loss, axis=self._batch_axis, exclude=True)
 
 
+@inherits_parameters
 class CTCLoss(Loss):
     """Connectionist temporal classification: labels of a sequence without their places in time.
 
@@ -291,8 +272,6 @@ class CTCLoss(Loss):
         Order of the axes of predictions: ``'NTC'`` or ``'TNC'``.
     label_layout
         Order of the axes of labels: ``'NT'`` or ``'TN'``.
-    weight
-        Factor of the loss; None means 1.
 
     >>> loss = mx.gluon.loss.CTCLoss()
     >>> loss(nd.zeros((1, 2, 2)), nd.array([[0]])).asnumpy().round(4)
@@ -342,6 +321,7 @@ class CTCLoss(Loss):
         return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
+@inherits_parameters
 class HuberLoss(Loss):
     """Squared error near the label, absolute error further away than `rho`.
 
@@ -349,10 +329,6 @@ class HuberLoss(Loss):
     ----------
     rho
         Where the loss turns from squared to linear.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.HuberLoss()(nd.array([[0.5], [3]]), nd.array([[0], [1]])).asnumpy()
     array([0.125, 1.5  ], dtype=float32)
@@ -372,6 +348,7 @@ class HuberLoss(Loss):
         return self._finish(F, loss, sample_weight)
 
 
+@inherits_parameters
 class HingeLoss(Loss):
     """Hinge of a margin: ``max(0, margin - pred label)``, labels -1 and 1.
 
@@ -379,10 +356,6 @@ class HingeLoss(Loss):
     ----------
     margin
         Margin of the hinge.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.HingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [1]])).asnumpy()
     array([0.5, 0. ], dtype=float32)
@@ -400,6 +373,7 @@ class HingeLoss(Loss):
         return self._finish(F, loss, sample_weight)
 
 
+@inherits_parameters
 class SquaredHingeLoss(Loss):
     """Square of a hinge: ``max(0, margin - pred label)^2``, labels -1 and 1.
 
@@ -407,10 +381,6 @@ class SquaredHingeLoss(Loss):
     ----------
     margin
         Margin of the hinge.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> mx.gluon.loss.SquaredHingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [1]])).asnumpy()
     array([0.25, 0.  ], dtype=float32)
@@ -428,15 +398,12 @@ class SquaredHingeLoss(Loss):
         return self._finish(F, loss, sample_weight)
 
 
+@inherits_parameters
 class LogisticLoss(Loss):
     """Logistic loss ``log(1 + exp(-pred label))``, labels -1 and 1, or 0 and 1 as `binary`.
 
     Parameters
     ----------
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
     label_format
         Whether labels are ``'signed'`` (-1 and 1) or ``'binary'`` (0 and 1).
 
@@ -465,6 +432,7 @@ class LogisticLoss(Loss):
         return self._finish(F, loss, sample_weight)
 
 
+@inherits_parameters
 class TripletLoss(Loss):
     """Hinge that wants `pred` nearer to the positive than to the negative sample by a margin.
 
@@ -474,10 +442,6 @@ class TripletLoss(Loss):
     ----------
     margin
         How much farther the negative must be than the positive.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> near, far = nd.array([[1.0]]), nd.array([[3.0]])
     >>> mx.gluon.loss.TripletLoss()(nd.array([[0.0]]), far, near).asnumpy()
@@ -499,6 +463,7 @@ class TripletLoss(Loss):
         return _apply_weighting(F, loss, self._weight, None)
 
 
+@inherits_parameters
 class PoissonNLLLoss(Loss):
     """Negative log likelihood of counts under a Poisson distribution, as one mean of them all.
 
@@ -507,12 +472,8 @@ class PoissonNLLLoss(Loss):
 
     Parameters
     ----------
-    weight
-        Factor of the loss; None means 1.
     from_logits
         Whether predictions are logarithms of the rates.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
     compute_full
         Whether to add the term of the label alone (Stirling's approximation).
 
@@ -547,15 +508,12 @@ class PoissonNLLLoss(Loss):
         return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
 
 
+@inherits_parameters
 class CosineEmbeddingLoss(Loss):
     """Cosine distance: ``1 - cos`` for label 1, ``max(0, cos - margin)`` for label -1.
 
     Parameters
     ----------
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
     margin
         Similarity above which unlike pairs are penalized.
 
@@ -591,6 +549,7 @@ class CosineEmbeddingLoss(Loss):
         return product / F.maximum(lengths, 1e-12)
 
 
+@inherits_parameters
 class SDMLLoss(Loss):
     """Smoothed deep metric learning: row i of `x1` belongs to row i of `x2` and to no other.
 
@@ -601,10 +560,6 @@ class SDMLLoss(Loss):
     ----------
     smoothing_parameter
         Share of the target that is spread over the other samples.
-    weight
-        Factor of the loss; None means 1.
-    batch_axis
-        The axis of the samples; losses are averaged over all others.
 
     >>> x = nd.array([[0.0], [9.0]])
     >>> mx.gluon.loss.SDMLLoss(smoothing_parameter=0)(x, x).asnumpy().round(4)

@@ -17,6 +17,7 @@ from torch import Tensor
 from .. import registry
 from ..error import ShapeError
 from ..imperative.handle import Handle, plain
+from ..ops.documentation import inherits_parameters
 
 Arrays = Any  # an array, or a list of arrays
 Feval = Callable[[np.ndarray, np.ndarray], Any]  # label, pred -> value, or (sum, count)
@@ -53,8 +54,10 @@ class EvalMetric:
     ----------
     name : str
         Name of the metric, as it is shown.
-    output_names, label_names : list of str, optional
-        Which outputs and labels `update_dict` takes, in this order; by default all.
+    output_names : list of str, optional
+        Which outputs `update_dict` takes, in this order; by default all.
+    label_names : list of str, optional
+        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update([nd.array([1, 0])], [nd.array([[0.1, 0.9], [0.2, 0.8]])])
@@ -210,6 +213,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 
 @register
 @alias("composite")
+@inherits_parameters
 class CompositeEvalMetric(EvalMetric):
     """Several metrics that are updated together.
 
@@ -219,10 +223,6 @@ class CompositeEvalMetric(EvalMetric):
         The metrics, or their names.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> both = mx.metric.CompositeEvalMetric(["acc", mx.metric.F1()])
     >>> both.get_name_value()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidValue, ShapeError
+from ..ops.documentation import inherits_parameters
 from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
 
 Names = Sequence[str] | None
@@ -34,6 +35,7 @@ def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 @register
 @alias("acc")
+@inherits_parameters
 class Accuracy(EvalMetric):
     """The share of right predictions: class ids, or scores along `axis`.
 
@@ -43,10 +45,6 @@ class Accuracy(EvalMetric):
         Where the classes are in the predictions.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
@@ -149,6 +147,7 @@ def _added(first: list[int], second: list[int]) -> list[int]:
 
 
 @register
+@inherits_parameters
 class F1(_BinaryMetric):
     """The F1 score of a binary classifier: ``2 p r / (p + r)`` of precision and recall.
 
@@ -156,10 +155,6 @@ class F1(_BinaryMetric):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
     average : {'macro', 'micro'}
         The mean of the batches' scores, or the score of all samples together.
 
@@ -180,6 +175,7 @@ class F1(_BinaryMetric):
 
 
 @register
+@inherits_parameters
 class MCC(_BinaryMetric):
     """Matthews' correlation coefficient of a binary classifier, from -1 to 1.
 
@@ -187,10 +183,6 @@ class MCC(_BinaryMetric):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
     average
         ``'macro'`` for the mean of the batches' scores, ``'micro'`` for that of all samples.
 
@@ -213,6 +205,7 @@ class MCC(_BinaryMetric):
 
 
 @register
+@inherits_parameters
 class PCC(EvalMetric):
     """Pearson's correlation of labels and predicted classes: Matthews' for any number of classes.
 
@@ -222,10 +215,6 @@ class PCC(EvalMetric):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
     has_global_stats
         Whether values since the beginning are kept too.
 
@@ -333,6 +322,7 @@ class _LogLoss(EvalMetric):
 
 @register
 @alias("ce")
+@inherits_parameters
 class CrossEntropy(_LogLoss):
     """The mean cross entropy: ``-log(p + eps)`` of the probability of the right class.
 
@@ -342,10 +332,6 @@ class CrossEntropy(_LogLoss):
         Small number added to probabilities, against the logarithm of 0.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.CrossEntropy()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -365,6 +351,7 @@ class CrossEntropy(_LogLoss):
 
 @register
 @alias("nll_loss")
+@inherits_parameters
 class NegativeLogLikelihood(_LogLoss):
     """The mean negative log likelihood: ``-log(p + eps)`` of the right class.
 
@@ -374,10 +361,6 @@ class NegativeLogLikelihood(_LogLoss):
         Small number added to probabilities, against the logarithm of 0.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.NegativeLogLikelihood()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -396,6 +379,7 @@ class NegativeLogLikelihood(_LogLoss):
 
 
 @register
+@inherits_parameters
 class Perplexity(EvalMetric):
     """``exp`` of the mean of ``-log(p)`` of the right class; 1 is perfect.
 
@@ -407,10 +391,6 @@ class Perplexity(EvalMetric):
         Where the classes are in the predictions.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.Perplexity(ignore_label=None)
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))

@@ -9,6 +9,7 @@ import numpy
 
 from ..error import InvalidType
 from ..imperative.handle import Handle
+from ..ops.documentation import inherits_parameters
 from .base import (
     Arrays,
     EvalMetric,
@@ -23,6 +24,7 @@ from .classification import Names
 
 
 @register
+@inherits_parameters
 class Loss(EvalMetric):
     """The mean of all elements of the outputs; labels are ignored.
 
@@ -30,10 +32,6 @@ class Loss(EvalMetric):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.Loss()
     >>> metric.update(None, [nd.array([1, 2, 6])])
@@ -54,6 +52,7 @@ class Loss(EvalMetric):
 
 
 @register
+@inherits_parameters
 class Torch(Loss):
     """`Loss` under the name 'torch'.
 
@@ -61,10 +60,6 @@ class Torch(Loss):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> mx.metric.Torch().name
     'torch'
@@ -77,6 +72,7 @@ class Torch(Loss):
 
 
 @register
+@inherits_parameters
 class Caffe(Loss):
     """`Loss` under the name 'caffe'.
 
@@ -84,10 +80,6 @@ class Caffe(Loss):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> mx.metric.Caffe().name
     'caffe'
@@ -100,6 +92,7 @@ class Caffe(Loss):
 
 
 @register
+@inherits_parameters
 class CustomMetric(EvalMetric):
     """A metric from a function of NumPy arrays ``feval(label, pred)``.
 
@@ -113,10 +106,6 @@ class CustomMetric(EvalMetric):
         By default the function's own name.
     allow_extra_outputs : bool
         Whether there may be more predictions than labels; the first ones are taken then.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).max(), name="worst")
     >>> metric.update(nd.array([1, 2]), nd.array([1, 5]))

@@ -7,12 +7,14 @@ import math
 from torch import Tensor
 
 from ..error import InvalidValue
+from ..ops.documentation import inherits_parameters
 from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
 from .classification import Names
 
 
 @register
 @alias("top_k_accuracy", "top_k_acc")
+@inherits_parameters
 class TopKAccuracy(EvalMetric):
     """The share of samples whose class has one of the `top_k` highest scores.
 
@@ -22,10 +24,6 @@ class TopKAccuracy(EvalMetric):
         How many of the highest scores count.
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.TopKAccuracy(top_k=2)
     >>> metric.update(nd.array([2, 2]), nd.array([[0.1, 0.6, 0.3], [0.5, 0.4, 0.1]]))

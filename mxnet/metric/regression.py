@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..error import ShapeError
+from ..ops.documentation import inherits_parameters
 from .base import (
     Arrays,
     EvalMetric,
@@ -52,6 +53,7 @@ def _column(values: Tensor) -> Tensor:
 
 
 @register
+@inherits_parameters
 class MAE(_MeanError):
     """The mean absolute error, averaged over batches.
 
@@ -59,10 +61,6 @@ class MAE(_MeanError):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.MAE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
@@ -81,6 +79,7 @@ class MAE(_MeanError):
 
 
 @register
+@inherits_parameters
 class MSE(_MeanError):
     """The mean squared error, averaged over batches.
 
@@ -88,10 +87,6 @@ class MSE(_MeanError):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.MSE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
@@ -110,6 +105,7 @@ class MSE(_MeanError):
 
 
 @register
+@inherits_parameters
 class RMSE(_MeanError):
     """The root of the mean squared error of each batch, averaged over batches.
 
@@ -117,10 +113,6 @@ class RMSE(_MeanError):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
 
     >>> metric = mx.metric.RMSE()
     >>> metric.update(nd.array([3, 5]), nd.array([2, 4]))
@@ -140,6 +132,7 @@ class RMSE(_MeanError):
 
 @register
 @alias("pearsonr")
+@inherits_parameters
 class PearsonCorrelation(EvalMetric):
     """Pearson's correlation of labels and predictions, from -1 to 1.
 
@@ -147,10 +140,6 @@ class PearsonCorrelation(EvalMetric):
     ----------
     name
         Name of the metric, as it is shown.
-    output_names
-        Which outputs `update_dict` takes, in this order; by default all.
-    label_names
-        Which labels `update_dict` takes, in this order; by default all.
     average : {'macro', 'micro'}
         The mean of the batches' correlations, or the correlation of all samples together.
 

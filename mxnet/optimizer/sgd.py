@@ -7,6 +7,7 @@ from typing import Any
 from .. import env
 from ..imperative.handle import plain
 from ..ndarray import NDArray, random
+from ..ops.documentation import inherits_parameters
 from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
 from .base import Index, Optimizer, register
 from .lists import Batch, ListOptimizer, zero_state
@@ -98,6 +99,7 @@ class NAG(ListOptimizer):
 
 
 @register
+@inherits_parameters
 class Signum(ListOptimizer):
     """Fixed steps along the sign of the momentum, or of the gradient if `momentum` is 0.
 
@@ -105,8 +107,6 @@ class Signum(ListOptimizer):
 
     Parameters
     ----------
-    learning_rate
-        The learning rate ``lr``.
     momentum : float
         Decay rate of the momentum.
     wd_lh : float
@@ -170,33 +170,11 @@ class DCASGD(ListOptimizer):
 
 
 @register
+@inherits_parameters
 class SGLD(ListOptimizer):
     """Langevin dynamics: half a gradient step, and noise of variance ``lr``.
 
     ``w += -lr / 2 (g + wd w) + normal(0, sqrt(lr))``.
-
-    Parameters
-    ----------
-    rescale_grad
-        Factor of all gradients, often 1 / batch size.
-    param_idx2name
-        Names of the parameters; those that do not end in ``_weight`` or ``_gamma`` get no decay.
-    wd
-        Weight decay: the factor of the weight that is added to its gradient.
-    clip_gradient
-        Each gradient is kept within [-clip_gradient, clip_gradient].
-    learning_rate
-        The learning rate ``lr``.
-    lr_scheduler
-        Gives the learning rate at each update.
-    sym
-        Symbol whose attributes have factors of rates and decays.
-    begin_num_update
-        Number of updates that were done before.
-    multi_precision
-        Whether 16-bit weights are updated through 32-bit copies.
-    param_dict
-        Parameters by index, which have factors of rates and decays.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.SGLD(learning_rate=0.1)
@@ -220,31 +198,9 @@ class SGLD(ListOptimizer):
 
 
 @register
+@inherits_parameters
 class Test(Optimizer):
     """Add the gradient to the weight and store the weight; for tests.
-
-    Parameters
-    ----------
-    rescale_grad
-        Factor of all gradients, often 1 / batch size.
-    param_idx2name
-        Names of the parameters; those that do not end in ``_weight`` or ``_gamma`` get no decay.
-    wd
-        Weight decay: the factor of the weight that is added to its gradient.
-    clip_gradient
-        Each gradient is kept within [-clip_gradient, clip_gradient].
-    learning_rate
-        The learning rate ``lr``.
-    lr_scheduler
-        Gives the learning rate at each update.
-    sym
-        Symbol whose attributes have factors of rates and decays.
-    begin_num_update
-        Number of updates that were done before.
-    multi_precision
-        Whether 16-bit weights are updated through 32-bit copies.
-    param_dict
-        Parameters by index, which have factors of rates and decays.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.Test()
