@@ -15,6 +15,7 @@ from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_attention import fuse_attention
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
 from .passes.fuse_quantized import fuse_quantized
+from .passes.fuse_recurrent import fuse_recurrent
 from .passes.recompute import recompute, recompute_marked
 from .passes.remove_identities import remove_identities
 from .passes.unpack_rnn import unpack_rnn
@@ -31,11 +32,17 @@ INFERENCE_PASSES: tuple[Pass, ...] = (
     fuse_attention,
     drop_finite_checks,
     unpack_rnn,
+    fuse_recurrent,
     batch_projections,
     block_pointwise,
 )
-TRAINING_PASSES: tuple[Pass, ...] = (channels_last, unpack_rnn, batch_projections)
-DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, batch_projections)
+TRAINING_PASSES: tuple[Pass, ...] = (
+    channels_last,
+    unpack_rnn,
+    fuse_recurrent,
+    batch_projections,
+)
+DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, fuse_recurrent, batch_projections)
 # Choices of the schedule that are switched as passes are: kernels bound to their attributes, and
 # results written over inputs that nothing else reads.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"

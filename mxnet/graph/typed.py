@@ -131,10 +131,9 @@ class TypedGraph(Graph):
         position, anchors = self._parent.position, {**self._replaced, **self._anchors}
         places: dict[Node, int] = {}
         for node in found:
-            place = position.get(anchors.get(node, node))
-            if place is None:  # something new runs as soon as its inputs are there
-                place = max((places[e.node] for e in node.inputs), default=-1)
-            places[node] = place
+            # Something new runs as soon as its inputs are there, and nothing runs before that.
+            place = position.get(anchors.get(node, node), -1)
+            places[node] = max([place, *[places[e[0]] for e in node.inputs]])
         return sorted(found, key=places.__getitem__)
 
     def origin(self, node: Node) -> Node:

@@ -441,7 +441,8 @@ class Unrolled(gluon.HybridBlock):
 
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])
 @pytest.mark.parametrize("cell", [gluon.rnn.LSTMCell, gluon.rnn.GRUCell, gluon.rnn.RNNCell])
-def test_unrolled_cells_project_their_input_at_once(cell, layout):
+def test_unrolled_cells_project_their_input_at_once(cell, layout, monkeypatch):
+    monkeypatch.setenv("MXNET_GRAPH_PASSES", "batch_projections")
     mx.random.seed(4)
     net = Unrolled(cell(5), layout)
     net.initialize(mx.init.Normal(0.5))

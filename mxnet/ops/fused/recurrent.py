@@ -1,16 +1,26 @@
-"""The recurrent operator on separate weights, as Gluon's layers have them."""
+"""The recurrent operator on separate weights, as Gluon's layers and unrolled cells have them."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from ...error import ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..nn.sequences.recurrent import output_names, rnn, rnn_outputs, rnn_work, unpacked
-from ..shapes import Shapes
+from ..nn.sequences.recurrent import (
+    GATES,
+    KERNELS,
+    output_names,
+    rnn,
+    rnn_outputs,
+    rnn_work,
+    unpacked,
+)
+from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes
 
 
 def _shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -69,3 +79,121 @@ def rnn_unpacked(
 
 
 rnn_unpacked.work(rnn_work)
+
+
+def _step_outputs(attrs: dict) -> tuple[str, ...]:
+    return output_names({**attrs, "state_outputs": True})
+
+
+@op(
+    "_rnn_steps",
+    optional={"state_cell": lambda a: a["mode"] == "lstm"},
+    precision="half",
+    bfloat16="full",
+    outputs=_step_outputs,
+)
+def rnn_steps(
+    data: Tensor,
+    i2h_weight: Tensor,
+    i2h_bias: Tensor,
+    h2h_weight: Tensor,
+    h2h_bias: Tensor,
+    state: Tensor,
+    state_cell: Tensor | None = None,
+    *,
+    num_steps: Count,
+    state_size: Count,
+    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
+    axis: int = 0,
+) -> tuple[Tensor, ...]:
+    """Run one recurrent cell over the steps along an axis; return its outputs and last states.
+
+    Outputs lie along axis 0. A state has no axis of layers: ``(batch, state_size)``.
+
+    Parameters
+    ----------
+    data
+        The sequence; a step with more than two axes is flattened.
+    i2h_weight, i2h_bias
+        Weight and bias of the product with the input, all gates below each other.
+    h2h_weight, h2h_bias
+        Weight and bias of the product with the hidden state.
+    state, state_cell
+        The states before the first step; an LSTM has two.
+    num_steps
+        Number of steps that the data must have.
+    state_size
+        Number of features of a state.
+    mode
+        Kind of cell.
+    axis
+        The axis of the data that time runs along.
+
+    >>> x, one = mx.nd.ones((2, 1, 1)), mx.nd.ones((1, 1))
+    >>> h, zero = mx.nd.zeros((1, 1)), mx.nd.zeros(1)
+    >>> outputs, last = mx.nd._internal._rnn_steps(
+    ...     x, one, zero, one, zero, h, num_steps=2, state_size=1, mode='rnn_relu')
+    >>> outputs.asnumpy().ravel()
+    array([1., 2.], dtype=float32)
+    """
+    steps = data.movedim(axis, 0)
+    if len(steps) != num_steps:
+        raise ShapeError(
+            f"A cell unrolled to {num_steps} steps was given {len(steps)}: data is "
+            f"{tuple(data.shape)}, with time along axis {axis}."
+        )
+    if steps.ndim != 3:  # a cell flattens what it is given
+        steps = steps.reshape(*steps.shape[:2], i2h_weight.shape[1])
+    hidden = state.unsqueeze(0)
+    weights = [i2h_weight, h2h_weight, i2h_bias, h2h_bias]
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, False)
+    if state_cell is None:
+        out, last = KERNELS[mode](steps, hidden, weights, *options)
+        return out, last.squeeze(0)
+    pair = (hidden, state_cell.unsqueeze(0))
+    out, last, cell = KERNELS[mode](steps, pair, weights, *options)
+    return out, last.squeeze(0), cell.squeeze(0)
+
+
+def _step_sizes(data: Shape, axis: int) -> tuple[int, int, int]:
+    """Return the number of steps, the batch size and the size of one flattened step."""
+    rest = [n for i, n in enumerate(data) if i != axis % len(data)]
+    width = UNKNOWN if UNKNOWN in rest[1:] else math.prod(rest[1:])
+    return data[axis], rest[0], width
+
+
+@rnn_steps.infer_outputs
+def rnn_steps_shapes(
+    data: Shape | None, *_: Shape | None, state_size: int, mode: str, axis: int, **__: object
+) -> list[Shape] | None:
+    """The outputs of all steps, then the last states."""
+    if data is None or len(data) < 2:
+        return None
+    steps, batch, _width = _step_sizes(data, axis)
+    states = [(batch, state_size)] * (2 if mode == "lstm" else 1)
+    return [(steps, batch, state_size), *states]
+
+
+@rnn_steps.infer_inputs
+def rnn_steps_inputs(
+    data: Shape | None, *_: Shape | None, state_size: int, mode: str, axis: int, **__: object
+) -> dict[str, Shape]:
+    """Weights of all gates, and states, by the size of a step."""
+    rows = GATES[mode] * state_size
+    found: dict[str, Shape] = {
+        "i2h_bias": (rows,),
+        "h2h_weight": (rows, state_size),
+        "h2h_bias": (rows,),
+    }
+    if data is not None and len(data) > 1:
+        _steps, batch, width = _step_sizes(data, axis)
+        found["i2h_weight"] = (rows, width)
+        found["state"] = found["state_cell"] = (batch, state_size)
+    return found
+
+
+@rnn_steps.work
+def rnn_steps_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
+    """Each weight is used once for every step of every sequence."""
+    steps, batch, _ = outs[0]
+    return steps * batch * (math.prod(ins[1]) + math.prod(ins[3]))

@@ -170,7 +170,7 @@ def add_in_place(attrs: dict) -> Callable[[Tensor, Tensor], Tensor]:
 broadcast_add.in_place(add_in_place)
 elemwise_add.in_place(add_in_place)
 
-forms(
+broadcast_sub, elemwise_sub = forms(
     ("broadcast_sub", "broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),
     ("elemwise_sub", "_Minus", "_minus", "_sub", "_sparse_elemwise_sub"),
     torch.sub,
@@ -179,7 +179,7 @@ forms(
     "[-3., -4.,  0.]",
     overwritable=True,
 )
-forms(
+broadcast_mul, elemwise_mul = forms(
     ("broadcast_mul", "_sparse_broadcast_mul"),
     ("elemwise_mul", "_Mul", "_mul", "_sparse_elemwise_mul"),
     torch.mul,
@@ -257,7 +257,7 @@ with_number(
     number="2",
     result="[-1., -4.,  3.]",
 )
-with_number(
+rminus_scalar = with_number(
     "_rminus_scalar",
     torch.sub,
     "_RMinusScalar",
