@@ -11,7 +11,8 @@ from ...quantization.conversions import range_step
 
 EIGHT_BITS, SEVEN_BITS = 127.0, 63.0
 # Processors without VNNI add two products in 16 bits, which cannot overflow with 7-bit weights.
-HAS_VNNI = bool(torch.cpu._is_vnni_supported())
+_is_vnni_supported = getattr(torch.cpu, "_is_vnni_supported", lambda: False)  # before torch 2.6
+HAS_VNNI = bool(_is_vnni_supported())
 WEIGHT_STEPS = EIGHT_BITS if HAS_VNNI else SEVEN_BITS
 LARGEST_EXACT = 128 if HAS_VNNI else 64
 
