@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 from types import ModuleType
 
 import numpy as np
@@ -47,6 +48,13 @@ def opencv() -> ModuleType:
             "Pictures are decoded and changed by OpenCV, which is not installed: "
             "pip install 'mxnext[image]' (or opencv-python-headless)."
         ) from error
+
+
+def limit_threads(count: int) -> None:
+    """Let OpenCV use at most so many threads in this process, whether it is loaded or not yet."""
+    os.environ["OPENCV_FOR_THREADS_NUM"] = str(count)
+    if "cv2" in sys.modules:
+        opencv().setNumThreads(count)
 
 
 @functools.cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,10 @@ from ...ndarray import NDArray
 from ...util import is_np_array
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]
+
+LARGE = 1 << 16  # bytes of a batch that is worth memory of its own
+Allocate = Callable[[tuple[int, ...], torch.dtype], torch.Tensor | None]
+_allocation: ContextVar[Allocate | None] = ContextVar("allocation", default=None)
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
@@ -50,10 +56,30 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
     if any(a.shape != first.shape for a in arrays):
         raise _different(a.shape for a in arrays)
     try:
-        stacked = torch.stack([plain(a) for a in arrays])
+        stacked = _stack([plain(a) for a in arrays])
     except (RuntimeError, TypeError) as error:
         raise MXNetError(f"Samples cannot be stacked to a batch: {error}") from error
     return wrap_plain(type(first), stacked, first._ctx)
+
+
+def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
+    first, allocate = tensors[0], _allocation.get()
+    if allocate is None or first.device.type != "cpu" or first.requires_grad:
+        return torch.stack(tensors)
+    if any(t.dtype is not first.dtype for t in tensors) or first.nbytes * len(tensors) < LARGE:
+        return torch.stack(tensors)
+    target = allocate((len(tensors), *first.shape), first.dtype)
+    return torch.stack(tensors) if target is None else torch.stack(tensors, out=target)
+
+
+@contextmanager
+def allocating(allocate: Allocate) -> Iterator[None]:
+    """Let large batches be made in memory of the caller's, which returns None if it has none."""
+    token = _allocation.set(allocate)
+    try:
+        yield
+    finally:
+        _allocation.reset(token)
 
 
 def _from_values(data: Sequence[Any]) -> NDArray:

@@ -10,11 +10,12 @@ import io
 import pickle
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
-from .shared_memory import share
+from .shared_memory import SharedPieces, release
 
 SMALL = 1 << 16  # below this many bytes, shared memory costs more than it saves
 
@@ -23,7 +24,8 @@ class Packed(NamedTuple):
     """A batch on its way."""
 
     text: bytes
-    memory: list[torch.Tensor]  # the bytes of large arrays
+    memory: list[torch.Tensor]  # pieces of shared memory with the bytes of large arrays
+    sizes: list[int]  # how many bytes each holds
 
 
 class _Packer(pickle.Pickler):
@@ -39,27 +41,34 @@ class _Packer(pickle.Pickler):
         return NotImplemented
 
 
-def pack(batch: Any) -> Packed:
+def pack(batch: Any, pieces: SharedPieces) -> Packed:
     """Return a batch in the form that travels."""
-    text, memory = io.BytesIO(), []
+    text, memory, sizes = io.BytesIO(), [], []
 
     def stays_inside(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
         if raw.nbytes < SMALL:
             return True
-        shared = share(raw.nbytes)
-        shared.numpy()[:] = raw
-        memory.append(shared)
+        piece = pieces.find(np.frombuffer(raw, np.uint8).ctypes.data)
+        if piece is None:
+            piece = pieces.take(raw.nbytes)
+            piece.numpy()[: raw.nbytes] = raw
+        memory.append(piece)
+        sizes.append(raw.nbytes)
         return False
 
     _Packer(text, protocol=5, buffer_callback=stays_inside).dump(batch)
-    return Packed(text.getvalue(), memory)
+    pieces.finish(memory)
+    return Packed(text.getvalue(), memory, sizes)
 
 
 def unpack(packed: Packed) -> Any:
     """Return the batch again."""
     # Each piece of shared memory holds a file handle, of which there are few: keep copies.
-    own = [piece.clone() if piece.is_shared() else piece for piece in packed.memory]
+    own = [piece[:n].clone() for piece, n in zip(packed.memory, packed.sizes, strict=True)]
+    for piece in packed.memory:
+        if piece.is_shared():
+            release(piece)
     return pickle.loads(packed.text, buffers=[piece.numpy() for piece in own])
 
 

@@ -31,10 +31,12 @@ from torch.utils.data._utils import signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ...error import MXNetError
+from ...formats.pictures import limit_threads
 from ...util import set_np
+from . import batchify
 from .packing import Packed, pack, unpack
 from .sending import Sendable
-from .shared_memory import remove_leftovers
+from .shared_memory import SharedPieces, remove_leftovers
 from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
 
 LOOK = 0.2  # seconds between two looks whether all workers live
@@ -262,6 +264,8 @@ def _can_be_sent(thing: Any) -> bool:
 
 # -- inside a worker ---------------------------------------------------------------------------
 
+_pieces = SharedPieces()
+
 
 class _Batches(TorchDataset):
     """A data set whose items are packed batches, or failures, or nothing if they are late."""
@@ -276,7 +280,9 @@ class _Batches(TorchDataset):
             return None
         try:
             _seed(task.seed)
-            return pack(self._fetch(task.indices))
+            with batchify.allocating(_pieces.empty):
+                batch = self._fetch(task.indices)
+            return pack(batch, _pieces)
         except BaseException as error:
             return Failure.of(error)
 
@@ -289,6 +295,7 @@ def _begin(switches: Switches, number: int) -> None:
     """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     set_np(*switches)
+    limit_threads(1)  # torch does so itself
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,9 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
+from ..tensor.memory import may_share
 
+MOST_CHANNELS = 4  # of pictures that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
 # Principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 EIGENVALUES = (55.46, 4.794, 1.148)
@@ -47,7 +50,7 @@ def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.to(dtype)
 
 
-@op("_image_to_tensor", "_npx__image_to_tensor", types="T -> float32")
+@op("_image_to_tensor", "_npx__image_to_tensor", types="T -> float32", overwritable=True)
 def to_tensor(data: Tensor) -> Tensor:
     """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1.
 
@@ -56,7 +59,22 @@ def to_tensor(data: Tensor) -> Tensor:
     """
     if data.ndim not in (3, 4):
         raise ShapeError(f"_image_to_tensor needs 3 or 4 axes, got {list(data.shape)}.")
-    return data.movedim(-1, -3).to(torch.float32).div(255.0).contiguous()
+    if data.dtype is torch.float32:
+        return data.movedim(-1, -3).div(255.0).contiguous()
+    # Bytes change places faster than numbers of four bytes do.
+    return _channels_first(data).to(torch.float32).div_(255.0)
+
+
+def _channels_first(data: Tensor) -> Tensor:
+    """Return channels before height and width, in this order in memory."""
+    is_picture = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
+    if not (is_picture and 1 < data.shape[-1] <= MOST_CHANNELS and data.numel() and _has_opencv()):
+        return data.movedim(-1, -3).contiguous()
+    import cv2
+
+    planes = torch.empty((data.shape[2], *data.shape[:2]), dtype=torch.uint8)
+    cv2.split(data.contiguous().numpy(), list(planes.numpy()))
+    return planes
 
 
 @to_tensor.infer_outputs
@@ -81,6 +99,13 @@ def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1,
     >>> mx.nd.image.normalize(mx.nd.ones((1, 1, 2)), mean=(0.5,), std=(0.25,)).asnumpy().ravel()
     array([2., 2.], dtype=float32)
     """
+    _check_normalizable(data, mean, std)
+    kind = data.dtype if data.dtype.is_floating_point else torch.float32
+    shift, scale = _channel_values(mean, std, kind, data.device)
+    return _to_dtype((data - shift).div_(scale), data.dtype)
+
+
+def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
     if data.ndim not in (3, 4):
         raise ShapeError(f"_image_normalize needs 3 or 4 axes, got {list(data.shape)}.")
     channels = data.shape[-3]
@@ -95,10 +120,28 @@ def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1,
                 f"Invalid {what} for input with shape {list(data.shape)}: it must have either 1 "
                 f"or {channels} elements, but got {list(given)}."
             )
-    kind = data.dtype if data.dtype.is_floating_point else torch.float32
-    shift = torch.tensor(mean, dtype=kind, device=data.device).view(-1, 1, 1)
-    scale = torch.tensor(std, dtype=kind, device=data.device).view(-1, 1, 1)
-    return _to_dtype((data - shift) / scale, data.dtype)
+
+
+@lru_cache(maxsize=64)
+def _channel_values(
+    mean: Floats, std: Floats, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return mean and deviation as arrays that fit channels."""
+    shift, scale = (torch.tensor(v, dtype=dtype, device=device) for v in (mean, std))
+    return shift.view(-1, 1, 1), scale.view(-1, 1, 1)
+
+
+@normalize.in_place
+def normalize_in_place(attrs: dict) -> Callable[[Tensor], Tensor]:
+    """Return the normalization that is written over its image."""
+    mean, std = attrs["mean"], attrs["std"]
+
+    def written(data: Tensor) -> Tensor:
+        _check_normalizable(data, mean, std)
+        shift, scale = _channel_values(mean, std, data.dtype, data.device)
+        return data.sub_(shift).div_(scale)
+
+    return written
 
 
 @op("_image_crop", "_npx__image_crop")
@@ -268,6 +311,7 @@ def flip_top_bottom(data: Tensor) -> Tensor:
     return data.flip(0)
 
 
+@may_share
 @op("_image_random_flip_left_right", "_npx__image_random_flip_left_right", shape=same, random=True)
 def random_flip_left_right(data: Tensor) -> Tensor:
     """Mirror an image from left to right, or leave it, with equal chance.
@@ -276,9 +320,10 @@ def random_flip_left_right(data: Tensor) -> Tensor:
     array([1., 1.], dtype=float32)
     """
     _check_image("_image_random_flip_left_right", data)
-    return data.flip(1) if _drawn(0, 1) < 0.5 else data.clone()
+    return data.flip(1) if _drawn(0, 1) < 0.5 else data
 
 
+@may_share
 @op("_image_random_flip_top_bottom", "_npx__image_random_flip_top_bottom", shape=same, random=True)
 def random_flip_top_bottom(data: Tensor) -> Tensor:
     """Turn an image upside down, or leave it, with equal chance.
@@ -287,7 +332,7 @@ def random_flip_top_bottom(data: Tensor) -> Tensor:
     array([1., 1.], dtype=float32)
     """
     _check_image("_image_random_flip_top_bottom", data)
-    return data.flip(0) if _drawn(0, 1) < 0.5 else data.clone()
+    return data.flip(0) if _drawn(0, 1) < 0.5 else data
 
 
 def _drawn(low: float, high: float) -> float:

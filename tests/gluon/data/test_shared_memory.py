@@ -64,3 +64,61 @@ def test_a_killed_worker_leaves_nothing():
         list(loader)
     del loader
     assert not {p for p in set(FOLDER.iterdir()) - before if p.name.startswith("torch_")}
+
+
+def test_a_piece_is_used_again_once_it_was_read():
+    pieces = shared_memory.SharedPieces()
+    first = pieces.take(1000)
+    assert pieces.take(1000) is not first
+    shared_memory.release(first)
+    assert pieces.take(900) is first
+
+
+def test_a_piece_that_an_array_lies_in_is_not_used_again():
+    pieces = shared_memory.SharedPieces()
+    array = pieces.empty((10, 10), torch.float32)
+    piece = pieces.find(array.data_ptr())
+    pieces.finish([piece])
+    shared_memory.release(piece)
+    view = array[3:].numpy()
+    del array
+    assert pieces.take(400) is not piece
+    del view
+    assert pieces.take(400) is piece
+
+
+def test_a_worker_keeps_few_pieces():
+    pieces = shared_memory.SharedPieces()
+    for size in range(1, 30):
+        pieces.take(1000 * size)
+    assert len(pieces._kept) == shared_memory.MOST_PIECES
+
+
+class Numbers(mx.gluon.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return mx.nd.full((100, 100), index)
+
+
+class Keeping:
+    """Makes batches, and sends the first one that this process made along with each."""
+
+    first = None
+
+    def __call__(self, samples):
+        batch = mx.gluon.data.batchify.default_batchify_fn(samples)
+        type(self).first = batch if self.first is None else self.first
+        return batch, self.first
+
+
+@pytest.mark.parametrize("batchify", [None, Keeping()])
+def test_batches_in_shared_memory_keep_their_values(batchify):
+    loader = mx.gluon.data.DataLoader(Numbers(), batch_size=4, num_workers=2, batchify_fn=batchify)
+    for _ in range(2):
+        for start, batch in zip(range(0, 64, 4), list(loader), strict=True):
+            batch, first = (batch, None) if batchify is None else batch
+            assert (batch.asnumpy()[:, 5, 5] == np.arange(start, start + 4)).all()
+            if first is not None:
+                assert first.asnumpy()[0, 0, 0] in (0, 4)
