@@ -24,6 +24,7 @@ class Row:
         statement, which gives seconds, ``MB`` rows one that gives megabytes.
     fresh : whether each measurement takes a new process.
     rounds : at most so many turns of all sides.
+    family, size : rows of one family differ by their size alone; they are drawn as one curve.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Row:
     unit: Literal["ms", "us", "value", "MB"] = "ms"
     fresh: bool = False
     rounds: int = 5
+    family: str = ""
+    size: int = 0
     variants: dict[str, Program] = field(default_factory=dict)  # of ours, shown beside
 
     @property

@@ -2,7 +2,7 @@
 
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
 as they are installed. Sides take turns within a row, and the best of the rounds counts. Rows are
-printed as they come; ``--write`` keeps them in `RESULTS.md`.
+printed as they come; ``--write`` keeps them in `RESULTS.md`, with pictures.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import time
 
 import torch
 
+from benchmarks import plot
 from benchmarks.row import Program, Row
 from benchmarks.side import Failed, Side
 
 HERE = pathlib.Path(__file__).parent
-GROUPS = ("steps", "graphs", "pointwise", "storage", "inference", "training")
+GROUPS = ("steps", "graphs", "pointwise", "storage", "inference", "training", "sizes")
 MODULES = {"jax.jit": "jax", "onnxruntime": "onnxruntime", "openvino": "openvino"}
 ROW_SECONDS = 12.0  # after this many, a row takes no more turns
 PACKAGES = ("torch", "numpy", "jax", "onnxruntime", "openvino")
@@ -159,8 +160,13 @@ def main() -> None:
         "",
         heading(torch.get_num_threads()),
         "",
+        "![Ratios of all rows](ratios.svg)",
+        "",
+        "![Cost against size](sizes.svg)",
+        "",
     ]
-    print(lines[-2])
+    print(lines[5])
+    measured: list[tuple[Row, dict[str, float]]] = []
     end = time.monotonic() + 60 * options.minutes
     for group in options.groups:
         lines += [f"## {group.capitalize()}", ""]
@@ -174,7 +180,9 @@ def main() -> None:
             start = time.monotonic()
             sides = programs(row, options.mxnet, not options.no_compile)
             rounds = options.rounds if time.monotonic() < end else 1
-            cells = describe(row, measure(row, sides, rounds))
+            best = measure(row, sides, rounds)
+            measured.append((row, best))
+            cells = describe(row, best)
             took = time.monotonic() - start
             print(
                 f"{row.name:38} {cells[0]:>11}  {cells[1]:28} {cells[2]:>5} {cells[3]:8}  "
@@ -185,6 +193,9 @@ def main() -> None:
             if options.write:
                 (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
         lines.append("")
+    if options.write:
+        plot.draw_ratios(measured, HERE / "ratios.svg")
+        plot.draw_sizes(measured, HERE / "sizes.svg")
 
 
 if __name__ == "__main__":

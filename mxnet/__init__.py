@@ -5,7 +5,8 @@
 array([2., 2.], dtype=float32)
 """
 
-from . import absent, memory, tracebacks
+from . import memory, openmp
+from . import absent, tracebacks
 from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
