@@ -82,6 +82,26 @@ def to_numpy(dtype: torch.dtype) -> Any:
     return _NUMPY_BY_TORCH[dtype]
 
 
+def is_bfloat16(dtype: np.dtype) -> bool:
+    """Return whether a NumPy type is bfloat16: MXNet's pair of bytes, or that of ``ml_dtypes``.
+
+    >>> is_bfloat16(bfloat16), is_bfloat16(np.dtype("uint16"))
+    (True, False)
+    """
+    return dtype == bfloat16 or dtype.name == "bfloat16"
+
+
+def from_numpy(values: np.ndarray) -> torch.Tensor:
+    """Return a tensor over the memory of a NumPy array, which may be of a type for bfloat16.
+
+    >>> from_numpy(np.array([0x3F80], np.uint16).view(bfloat16))
+    tensor([1.], dtype=torch.bfloat16)
+    """
+    if is_bfloat16(values.dtype):
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
+
+
 def to_name(dtype: Any) -> str:
     """Return MXNet's name of a data type given in any spelling.
 

@@ -68,7 +68,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         source, implied = source_array.detach(), torch.float32
     else:
         implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
-        source = torch.from_numpy(_host_array(source_array, implied))
+        source = _host_tensor(source_array, implied)
     wanted = implied if dtype is None else dtypes.to_torch(dtype)
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
         tensor = torch.empty(source.shape, dtype=wanted, device=device)
@@ -76,13 +76,13 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     return wrap_plain(NDArray, tensor, stored_context(ctx))
 
 
-def _host_array(source: Any, wanted: torch.dtype) -> np.ndarray:
+def _host_tensor(source: Any, wanted: torch.dtype) -> Tensor:
     """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
     if isinstance(source, list | tuple) and any(isinstance(s, Handle) for s in source):
         source = [s.asnumpy() if isinstance(s, Handle) else s for s in source]
     try:
         values = np.asarray(source)
-        if values.dtype.kind not in "biufc":
+        if values.dtype.kind not in "biufc" and not dtypes.is_bfloat16(values.dtype):
             values = np.asarray(source, dtype=dtypes.to_numpy(wanted))
     except (ValueError, TypeError, OverflowError):
         raise TypeError(
@@ -91,7 +91,7 @@ def _host_array(source: Any, wanted: torch.dtype) -> np.ndarray:
         ) from None
     if values.dtype.kind in "u" and values.dtype.itemsize > 1:
         values = values.astype(np.int64 if values.dtype.itemsize < 8 else np.float64)
-    return np.ascontiguousarray(values).reshape(values.shape)
+    return dtypes.from_numpy(np.ascontiguousarray(values).reshape(values.shape))
 
 
 def _is_scipy_sparse(source: Any) -> bool:

@@ -765,7 +765,4 @@ def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
 
 def from_host(values: np.ndarray) -> Tensor:
     """Return a new tensor with the values of a NumPy array, bfloat16 bits included."""
-    if values.dtype == dtypes.bfloat16:
-        return torch.from_numpy(values.view(np.int16).copy()).view(torch.bfloat16)
-    values = np.ascontiguousarray(values)
-    return torch.from_numpy(values.copy())
+    return dtypes.from_numpy(np.ascontiguousarray(values).copy())

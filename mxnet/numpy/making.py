@@ -64,9 +64,9 @@ def _from_host(values: Any, dtype: Any) -> Tensor:
         ) from None
     if host.dtype.kind == "u" and host.dtype.itemsize > 1:
         host = host.astype(onp.int64)
-    elif host.dtype.name not in dtypes.BY_NAME:
+    elif host.dtype.name not in dtypes.BY_NAME and not dtypes.is_bfloat16(host.dtype):
         host = host.astype(implied)
-    return torch.from_numpy(onp.ascontiguousarray(host).reshape(host.shape))
+    return dtypes.from_numpy(onp.ascontiguousarray(host).reshape(host.shape))
 
 
 def _without_arrays(values: Any) -> Any:

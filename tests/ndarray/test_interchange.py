@@ -87,6 +87,14 @@ def test_deep_copies_are_independent():
     assert x.asnumpy().tolist() == [1, 1] and y.grad is not None and y.grad is not x.grad
 
 
+@pytest.mark.parametrize("make", [nd.array, mx.np.array], ids=["nd", "np"])
+def test_bfloat16_comes_back_from_numpy(make):
+    bits = nd.array([1.0, 2.5], dtype="bfloat16").asnumpy()
+    assert make(bits, dtype="bfloat16").astype("float32").asnumpy().tolist() == [1.0, 2.5]
+    other = np.array([1.0, 2.5], dtype=pytest.importorskip("ml_dtypes").bfloat16)
+    assert make(other, dtype="float32").asnumpy().tolist() == [1.0, 2.5]
+
+
 def test_bfloat16_shows_its_bits():
     x = nd.cast(nd.array([1.0, 2.5]), dtype=mx.dtypes.bfloat16)
     assert x.dtype == mx.dtypes.bfloat16
