@@ -21,6 +21,7 @@ from ..shape_mode import is_np_shape
 from ..symbol import Symbol
 from .builder import UNKNOWN, Builder, Shape, onnx_dtype
 from .inference import Facts, infer_facts, probe_sizes
+from .kernel_types import cast_to_kernel_types
 from .library import load_onnx
 from .model_source import load_parameters, load_symbol
 from .table import rows
@@ -46,6 +47,8 @@ IR_VERSIONS = {
     24: 12,
 }
 MAX_BYTES = 2**31 - 1
+# Runtimes compute every operator in these types, or cast by themselves.
+ALWAYS_COMPUTED = {torch.float32, torch.float16, torch.bool, torch.int32, torch.int64}
 logger = logging.getLogger(__name__)
 GivenShape = Sequence[int | str | None]
 
@@ -99,7 +102,8 @@ def export_model(
     verbose : bool
         Log the exported graph.
     dynamic : bool
-        Whether `dynamic_input_shapes` holds; without them the first size of each input.
+        Whether `dynamic_input_shapes` holds. Without them as many sizes are dynamic as the model
+        allows: all, all but the channels, or the first one of each input.
     dynamic_input_shapes : list of tuple, optional
         Shapes with None or a name in place of each dynamic size.
     run_shape_inference : bool
@@ -126,23 +130,41 @@ def export_model(
     types = input_type if input_type is not None else in_types
     if shapes is None:
         raise InvalidValue("in_shapes is needed: the shape of each input that is not a parameter.")
+    source = (load_symbol(sym), load_parameters(params), shapes, types)
     if dynamic and dynamic_input_shapes is None:
-        first = shapes.values() if isinstance(shapes, Mapping) else shapes
-        dynamic_input_shapes = [(None, *s[1:]) for s in first]
-    model = build_model(
-        load_symbol(sym),
-        load_parameters(params),
-        shapes,
-        types,
-        dynamic_input_shapes if dynamic else None,
-        opset_version,
-    )
+        model = _build_with_dynamic_sizes(*source, opset_version)
+    else:
+        model = build_model(*source, dynamic_input_shapes if dynamic else None, opset_version)
     if run_shape_inference:
         model = load_onnx().shape_inference.infer_shapes(model)
     if verbose:
         logger.info("%s", load_onnx().helper.printable_graph(model.graph))
     write_model(model, onnx_file_path)
     return str(onnx_file_path)
+
+
+def _build_with_dynamic_sizes(
+    symbol: Symbol, params: Mapping[str, Any], in_shapes: Any, in_types: Any, opset: int
+) -> Any:
+    """Return a model with as many dynamic sizes as it allows: all, all but channels, the first."""
+    given = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
+    wider = ([(None,) * len(s) for s in given], [_except_channels(s) for s in given])
+    for sizes in wider:
+        try:
+            return build_model(symbol, params, in_shapes, in_types, sizes, opset)
+        except MXNetError as error:
+            refused = error
+    logger.warning(
+        "ONNX export: only the first size of each input is dynamic, this model needs the others "
+        "as numbers. Say which with dynamic_input_shapes. (%s)",
+        refused,
+    )
+    first = [(None, *s[1:]) for s in given]
+    return build_model(symbol, params, in_shapes, in_types, first, opset)
+
+
+def _except_channels(shape: GivenShape) -> GivenShape:
+    return [size if axis == 1 else None for axis, size in enumerate(shape)]
 
 
 def write_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -193,6 +215,8 @@ def build_model(
     names = translator.run(graph, facts, g, {n: n.name for n in graph.variables})
     outputs = _outputs(g, graph, names, facts)
     made = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+    if not ALWAYS_COMPUTED.issuperset(t for types in facts.dtypes.values() for t in types):
+        cast_to_kernel_types(made)
     if not parameters_as_inputs:
         fed = [i for i in made.graph.input if i.name not in tensors]
         del made.graph.input[:]
@@ -335,7 +359,7 @@ def _model(
     fed = {n.name for n in inputs}
     initializers = []
     for node in graph.variables:
-        if node.name not in read:
+        if node.name not in read and node.name not in fed:
             continue
         dtype = facts.dtypes[node][0]
         if node.name in fed:

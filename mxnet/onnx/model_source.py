@@ -30,7 +30,8 @@ def load_parameters(params: Any) -> dict[str, NDArray]:
     `params` is the path of a file, a dict, or a pair of dicts (arguments, auxiliary states).
     """
     if isinstance(params, str | os.PathLike):
-        params = ndarray.load(str(Path(params)))
+        # A file without arrays, such as that of a block without parameters, loads as a list.
+        params = ndarray.load(str(Path(params))) or {}
         if not isinstance(params, Mapping):
             raise InvalidType("the parameter file holds a list of arrays, not named ones.")
     if isinstance(params, Mapping):

@@ -296,3 +296,54 @@ def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
         data = _normal(*shape)
         wanted = mx.nd.reshape(data, shape=codes).asnumpy()
         assert_equal_outputs(run(model, {"data": data.asnumpy()}), [wanted])
+
+
+def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.Path) -> None:
+    """Its parameter file holds no arrays at all."""
+    block = mx.gluon.nn.HybridLambda("relu")
+    block.hybridize()
+    block(mx.nd.ones((2, 3)))
+    prefix = str(tmp_path / "net")
+    block.export(prefix)
+    target, files = f"{prefix}.onnx", (f"{prefix}-symbol.json", f"{prefix}-0000.params")
+    mx.onnx.export_model(*files, [(2, 3)], np.float32, target)
+    data = RNG.standard_normal((2, 3)).astype(np.float32)
+    assert_equal_outputs(run(target, {"data": data}), [np.maximum(data, 0)])
+
+
+@pytest.mark.parametrize(
+    ("layer", "sizes"),
+    [
+        (mx.gluon.nn.Activation("relu"), ["data_0", "data_1", "data_2", "data_3"]),
+        (mx.gluon.nn.Conv2D(2, 3, in_channels=3), ["data_0", 3, "data_2", "data_3"]),
+        (mx.gluon.nn.Dense(2, in_units=192), ["data_0", 3, 8, 8]),
+    ],
+    ids=["all", "all but channels", "first"],
+)
+def test_dynamic_alone_frees_as_many_sizes_as_the_model_allows(
+    layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
+) -> None:
+    """MXNet frees all of them, also those that its weights fix."""
+    layer.initialize()
+    target = str(tmp_path / "net.onnx")
+    params = {n: p.data() for n, p in layer.collect_params().items()}
+    symbol = layer(mx.sym.var("data"))
+    mx.onnx.export_model(symbol, params, [(1, 3, 8, 8)], np.float32, target, dynamic=True)
+    shape = onnx.load(target).graph.input[0].type.tensor_type.shape
+    assert [d.dim_param or d.dim_value for d in shape.dim] == sizes
+
+
+def test_the_exporter_is_at_the_places_of_older_versions() -> None:
+    """`MXNetGraph` makes a graph that `GraphProto` reads."""
+    from mxnet.contrib.onnx.mx2onnx.export_model import export_model
+    from mxnet.contrib.onnx.mx2onnx.export_onnx import MXNetGraph
+    from mxnet.contrib.onnx.onnx2mx.import_onnx import GraphProto, convert_map
+
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    params = {"arg:fc_weight": mx.nd.ones((2, 3)), "arg:fc_bias": mx.nd.zeros(2)}
+    made = MXNetGraph().create_onnx_graph_proto(net, params, in_shape=[(1, 3)], in_type=1)
+    _, arg_params, aux_params = GraphProto().from_onnx(made, opset_version=13)
+    assert (sorted(arg_params), aux_params) == (["fc_bias", "fc_weight"], {})
+    assert sorted(MXNetGraph.convert_weights_to_numpy(params)) == ["fc_bias", "fc_weight"]
+    assert export_model is mx.onnx.export_model
+    assert "Conv" in convert_map

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...onnx import mx2onnx
 from ...onnx.export import export_model
 from ...onnx.importer.api import get_model_metadata, import_model, import_to_gluon
-from . import onnx2mx
+from . import mx2onnx, onnx2mx
 
 # MXNet shows the functions under these names too.
 export_model_ = export_model

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import wraps
+
 import numpy as np
 import torch
 
-from ..builder import INT64, UNKNOWN, Builder, Call
-from ..table import row
+from ..builder import INT64, UNKNOWN, Builder, Call, is_float
+from ..table import Emit, row
 
 LOWEST = -3.0e38
 FLOAT = torch.float32
+
+
+def in_float32(emit: Emit) -> Emit:
+    """Let a row compute in float32 whatever floating-point type its data has."""
+
+    @wraps(emit)
+    def cast_and_emit(g: Builder, call: Call, *xs: str) -> str | list[str]:
+        if not is_float(call.dtype) or call.dtype is FLOAT:
+            return emit(g, call, *xs)
+        inputs = [
+            g.cast(x, t, FLOAT) if is_float(t) else x for x, t in zip(xs, call.dtypes, strict=True)
+        ]
+        types = [FLOAT if is_float(t) else t for t in call.dtypes]
+        made = emit(g, replace(call, dtypes=types), *inputs)
+        outputs = [made] if isinstance(made, str) else made
+        found = [
+            g.cast(x, FLOAT, t) if is_float(t) else x
+            for x, t in zip(outputs, call.out_dtypes, strict=False)
+        ]
+        return found[0] if isinstance(made, str) else found
+
+    return cast_and_emit
 
 
 def _columns(g: Builder, x: str, *bounds: tuple[int, int]) -> list[str]:
@@ -31,6 +56,7 @@ def to_centers(g: Builder, boxes: str) -> str:
 
 
 @row("_contrib_box_iou")
+@in_float32
 def box_iou(g: Builder, call: Call, lhs: str, rhs: str) -> str:
     """Intersection over union of all pairs."""
     first, second = g.reshape(lhs, [-1, 4]), g.reshape(rhs, [-1, 4])
@@ -52,6 +78,7 @@ def box_iou(g: Builder, call: Call, lhs: str, rhs: str) -> str:
 
 
 @row("_contrib_box_decode")
+@in_float32
 def box_decode(g: Builder, call: Call, data: str, anchors: str) -> str:
     """Apply predicted offsets to anchors and return corners."""
     a = call.attrs
@@ -128,6 +155,7 @@ def _candidates(g: Builder, call: Call, rows: str) -> str:
 
 
 @row("_contrib_box_nms")
+@in_float32
 def box_nms(g: Builder, call: Call, data: str) -> str:
     """Keep the best of overlapping boxes; survivors first, then rows of -1."""
     a = call.attrs
@@ -179,6 +207,7 @@ def multibox_prior(g: Builder, call: Call, x: str) -> str:
 
 
 @row("_contrib_MultiBoxDetection")
+@in_float32
 def multibox_detection(g: Builder, call: Call, prob: str, loc: str, anchor: str) -> str:
     """Decode scores and offsets into rows, by score; class -1 marks what was suppressed."""
     a = call.attrs

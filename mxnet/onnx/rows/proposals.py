@@ -7,7 +7,7 @@ import torch
 
 from ..builder import INT64, UNKNOWN, Builder, Call
 from ..table import row
-from .boxes import keep_mask, rows_at
+from .boxes import in_float32, keep_mask, rows_at
 
 FLOAT = torch.float32
 
@@ -59,6 +59,7 @@ def _padding(g: Builder, call: Call, info: str) -> str:
 
 
 @row("_contrib_Proposal", "_contrib_MultiProposal")
+@in_float32
 def proposal(g: Builder, call: Call, prob: str, offsets: str, info: str) -> list[str]:
     """Move, limit, filter, rank and suppress anchors; too few survivors are repeated."""
     a = call.attrs
@@ -127,6 +128,7 @@ def _padded(g: Builder, call: Call, boxes: str, scores: str, keep: str, count: i
 
 
 @row("_contrib_PSROIPooling")
+@in_float32
 def psroi_pooling(g: Builder, call: Call, x: str, rois: str) -> str:
     """Mean over bins, each of its own channels: products with masks of rows and columns."""
     a = call.attrs
@@ -235,6 +237,7 @@ def modulated_deformable_convolution(
 
 
 @row("_contrib_box_encode")
+@in_float32
 def box_encode(
     g: Builder, call: Call, samples: str, matches: str, anchors: str, refs: str, *rest: str
 ) -> list[str]:

@@ -10,6 +10,9 @@ import torch
 from ..builder import UNKNOWN, Builder, Call
 from ..table import row
 
+# Runtimes move blocks of these types with other nodes only.
+WHOLE = (torch.int32, torch.int64)
+
 
 @row("Reshape")
 def reshape(g: Builder, call: Call, x: str) -> str:
@@ -197,14 +200,33 @@ def broadcast_like(g: Builder, call: Call, x: str, like: str) -> str:
 
 @row("depth_to_space")
 def depth_to_space(g: Builder, call: Call, x: str) -> str:
-    """Move blocks of channels into height and width."""
-    return g.DepthToSpace(x, blocksize=call.attrs["block_size"], mode="DCR")
+    """Move channels into blocks of height and width."""
+    block = call.attrs["block_size"]
+    if call.dtype not in WHOLE:
+        return g.DepthToSpace(x, blocksize=block, mode="DCR")
+    _, depth, height, width = call.shape
+    _known(call)
+    apart = g.reshape(x, [-1, block, block, depth // block**2, height, width])
+    mixed = g.transpose(apart, 0, 3, 4, 1, 5, 2)
+    return g.reshape(mixed, [-1, depth // block**2, height * block, width * block])
 
 
 @row("space_to_depth")
 def space_to_depth(g: Builder, call: Call, x: str) -> str:
     """Move blocks of height and width into channels."""
-    return g.SpaceToDepth(x, blocksize=call.attrs["block_size"])
+    block = call.attrs["block_size"]
+    if call.dtype not in WHOLE:
+        return g.SpaceToDepth(x, blocksize=block)
+    _, depth, height, width = call.shape
+    _known(call)
+    apart = g.reshape(x, [-1, depth, height // block, block, width // block, block])
+    mixed = g.transpose(apart, 0, 3, 5, 1, 2, 4)
+    return g.reshape(mixed, [-1, depth * block**2, height // block, width // block])
+
+
+def _known(call: Call) -> None:
+    if UNKNOWN in call.shape[1:]:
+        raise call.unsupported("of whole numbers needs all sizes but the first as numbers.")
 
 
 @row("Pad")

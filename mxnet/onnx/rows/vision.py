@@ -40,10 +40,19 @@ def up_sampling(g: Builder, call: Call, *xs: str) -> str:
         if UNKNOWN in (shape[2], call.shape[2]):
             raise call.unsupported("with several inputs needs their height and width as numbers.")
         factors.append(call.shape[2] * scale // shape[2])
-    big = [_repeat_pixels(g, x, f) for x, f in zip(xs, factors, strict=True)]
+    repeat = _repeat_whole_pixels if call.dtype is INT64 else _repeat_pixels
+    big = [repeat(g, x, f) for x, f in zip(xs, factors, strict=True)]
     if len(big) == 1:
         return big[0]
     return g.Concat(*big, axis=1) if a["multi_input_mode"] == "concat" else g.Sum(*big)
+
+
+def _repeat_whole_pixels(g: Builder, x: str, factor: int) -> str:
+    """Repeat pixels of a type that runtimes do not resize."""
+    batch, height, width = (g.Slice(g.Shape(x), *map(g.ints, b)) for b in ((0, 2), (2, 3), (3, 4)))
+    times = g.ints(factor)
+    wide = g.Tile(g.unsqueeze(x, 3, 5), g.ints(1, 1, 1, factor, 1, factor))
+    return g.Reshape(wide, g.Concat(batch, g.Mul(height, times), g.Mul(width, times), axis=0))
 
 
 def _repeat_pixels(g: Builder, x: str, factor: int) -> str:

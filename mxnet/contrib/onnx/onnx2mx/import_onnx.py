@@ -7,10 +7,14 @@ from typing import Any
 from ....context import Context
 from ....ndarray import NDArray
 from ....onnx.importer.api import get_model_metadata, import_model, import_to_gluon
+from ....onnx.importer.table import importers
 from ....onnx.library import load_onnx
 from ....symbol import Symbol
 
-__all__ = ["GraphProto"]
+__all__ = ["GraphProto", "convert_map"]
+
+# The ONNX operators that can be imported, with the functions that build them.
+convert_map = importers()
 
 
 class GraphProto:

@@ -1,0 +1,7 @@
+"""The place of `export_model` before version 1.9."""
+
+from __future__ import annotations
+
+from ....onnx.export import export_model, get_operator_support
+
+__all__ = ["export_model", "get_operator_support"]
