@@ -14,7 +14,7 @@ from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.freed_graphs import IntegerInGraph
-from ..imperative.handle import current, plain, wrap
+from ..imperative.handle import current, note_constant, plain, wrap
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
@@ -115,7 +115,11 @@ class CachedOp:
         if self._divided and state.recording:
             made = together(made)
         cls = type(args[0]) if args else NDArray
-        return [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
+        outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
+        if state.recording:
+            for output in outputs:
+                note_constant(output, args)
+        return outputs
 
     def _program(
         self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...] = ()

@@ -81,6 +81,13 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
     write_part(tensor, *normalize(tensor, key), value)
 
 
+def _without_leading_ones(value: Tensor, part: torch.Size) -> Tensor:
+    """Return a value without the leading axes of size 1 that the part to write into lacks."""
+    while value.ndim > len(part) and value.shape[0] == 1:
+        value = value[0]
+    return value
+
+
 def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None:
     """Write into the part that a normalized key names, with some of its axes flipped."""
     if isinstance(value, Handle):
@@ -93,7 +100,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
-            value = value.expand(tensor[key].shape).flip(flips)
+            value = _without_leading_ones(value, part := tensor[key].shape).expand(part).flip(flips)
         tensor[key] = value
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()

@@ -174,10 +174,6 @@ class ndarray(NDArray):
             )
         return self.copyto(self.context)
 
-    def copyto(self, other: ndarray | Context) -> ndarray:
-        """Copy into another array of the same shape, or to a new one on a context."""
-        return NDArray.copyto(self, other.as_nd_ndarray() if isinstance(other, ndarray) else other)
-
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view of another shape, by the rules and codes of legacy arrays.
 

@@ -11,6 +11,24 @@ from .fallback import call_numpy
 
 _functions: dict[Any, Any] = {}
 
+# `mx.np` has these under the same name with another meaning: NumPy computes them.
+_DIFFERENT = (onp.linalg.svd, onp.ldexp, onp.histogram)
+
+# What the installed NumPy returns several results in: a list, a tuple or a named tuple.
+_CONTAINERS = {
+    function: type(function(*(onp.ones(shape) for shape in shapes)))
+    for function, shapes in {
+        onp.atleast_1d: ((), ()),
+        onp.atleast_2d: ((), ()),
+        onp.atleast_3d: ((), ()),
+        onp.broadcast_arrays: ((1,), (1,)),
+        onp.linalg.eig: ((1, 1),),
+        onp.linalg.eigh: ((1, 1),),
+        onp.linalg.slogdet: ((1, 1),),
+        onp.meshgrid: ((1,), (1,)),
+    }.items()
+}
+
 
 def register(numpy_function: Any, function: Any) -> None:
     """Let NumPy's function of our arrays call another one."""
@@ -21,7 +39,7 @@ def register_namespace(numpy_namespace: Any, functions: dict[str, Any]) -> None:
     """Register every function that a namespace of NumPy has under the same name."""
     for name, function in functions.items():
         found = getattr(numpy_namespace, name, None)
-        if callable(found) and not isinstance(found, type):
+        if callable(found) and not isinstance(found, type) and found not in _DIFFERENT:
             register(found, function)
 
 
@@ -32,7 +50,15 @@ def array_function(self: Any, func: Any, types: Any, args: tuple, kwargs: dict[s
         return call_numpy(func, args, kwargs)
     if not all(issubclass(t, Handle) for t in types):
         return NotImplemented
-    return function(*args, **kwargs)
+    return _as_numpy_returns(func, function(*args, **kwargs))
+
+
+def _as_numpy_returns(func: Any, result: Any) -> Any:
+    """Return several results in what NumPy's function returns them in."""
+    container = _CONTAINERS.get(func)
+    if container is None or not isinstance(result, list | tuple):
+        return result
+    return container(*result) if hasattr(container, "_fields") else container(result)
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -125,7 +125,7 @@ def _old_keywords(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 # NumPy 2 removed these.
-_REMOVED = {"in1d": _in1d, "msort": _msort, "trapz": _trapz}
+REMOVED = {"in1d": _in1d, "msort": _msort, "trapz": _trapz}
 
 
 _OF_UFUNC = tuple(
@@ -198,7 +198,7 @@ def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> 
     if name in _FINANCIAL:
         function = _financial(name)
     else:
-        function = _REMOVED.get(name) or getattr(source, name)
+        function = REMOVED.get(name) or getattr(source, name)
 
     def fallback(*args: Any, **kwargs: Any) -> Any:
         return call_numpy(function, args, _old_keywords(name, kwargs))

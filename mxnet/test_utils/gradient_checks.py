@@ -426,7 +426,8 @@ def _weighted(
         name = f"__random_proj{i}"
         values = np.random.normal(size=shape) + 0.1
         directions[name] = mx.nd.array(values, ctx=ctx, dtype=dtype)
-        parts.append(mx.sym.reshape(output * mx.sym.Variable(name), shape=(-1,)))
+        weighted = output.as_nd_ndarray() * mx.sym.Variable(name)
+        parts.append(mx.sym.reshape(weighted, shape=(-1,)))
     return parts[0] if len(parts) == 1 else mx.sym.concat(*parts, dim=0), directions
 
 

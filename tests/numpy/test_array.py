@@ -140,3 +140,41 @@ def test_use_np_decorates_functions_and_classes() -> None:
 
     assert inside() == (True, True)
     assert not npx.is_np_array()
+
+
+def test_copyto_returns_the_array_it_wrote() -> None:
+    x, y = np.ones(2), np.zeros(2)
+    assert x.copyto(y) is y
+    assert y.tolist() == [1, 1]
+
+
+def test_values_with_more_axes_of_one_are_written_into_reversed_slices() -> None:
+    x = np.zeros((2, 3))
+    x[::-1] = np.array([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]])
+    assert x.tolist() == [[4, 5, 6], [1, 2, 3]]
+
+
+def test_backward_from_a_hybridized_output_without_gradient_is_no_mistake() -> None:
+    class Largest(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.np.argmax(x, axis=1), F.np.isnan(x)
+
+    net = Largest()
+    net.hybridize()
+    x = np.ones((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        outputs = net(x)
+    autograd.backward(outputs)
+    assert x.grad.sum() == 0
+
+
+def test_norms_of_vectors_take_the_order_of_matrices() -> None:
+    x = np.array([[3.0, 4.0], [6.0, 8.0]])
+    assert np.linalg.norm(x, "fro", axis=1).tolist() == [5, 10]
+    assert np.linalg.eigh(np.eye(2), "u")[0].tolist() == [1, 1]
+
+
+def test_choice_returns_elements_of_the_array() -> None:
+    assert np.random.choice(np.array([7.0]), 2).tolist() == [7, 7]
+    assert np.random.choice(np.full((1, 2), 3.0), 2).shape == (2, 2)

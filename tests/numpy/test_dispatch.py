@@ -87,3 +87,21 @@ def test_keywords_of_old_numpy_are_understood() -> None:
     assert np.corrcoef(np.stack([x, -x]), bias=True).shape == (2, 2)
     with pytest.raises(RuntimeError, match="numpy_financial"):
         np.npv(0.1, [1, 2])
+
+
+def test_functions_return_several_results_as_the_installed_numpy_does() -> None:
+    x = np.eye(2)
+    for function, arrays in ((onp.meshgrid, (x[0], x[0])), (onp.atleast_2d, (x, x))):
+        assert type(function(*arrays)) is type(function(*(a.asnumpy() for a in arrays)))
+    assert type(onp.linalg.slogdet(x)) is type(onp.linalg.slogdet(onp.eye(2)))
+    assert onp.linalg.eigh(x)[0].tolist() == [1, 1]
+
+
+def test_numpy_computes_functions_that_mean_something_else_in_mxnet() -> None:
+    assert onp.linalg.svd(np.ones((3, 2)))[0].shape == (3, 3)
+    assert onp.ldexp(np.ones(2), np.array([1, 2], dtype="int32")).tolist() == [2, 4]
+
+
+def test_least_squares_take_the_old_default_of_rcond() -> None:
+    for options in ({}, {"rcond": "warn"}, {"rcond": None}):
+        assert np.linalg.lstsq(np.eye(2), np.ones(2), **options)[0].tolist() == [1, 1]

@@ -170,3 +170,10 @@ def test_hybridized_and_plain_blocks_are_compared():
     check(Differs, [mx.nd.ones(3)], test_grad=False)
     with pytest.raises(AssertionError, match="gradient of input 0"):
         check(Differs, [mx.nd.ones(3)])
+
+
+def test_numeric_gradients_of_numpy_symbols() -> None:
+    a, b = (s.as_np_ndarray() for s in (x, y))
+    with mx.util.np_shape(True):
+        t.check_numeric_gradient(mx.sym.np.dot(a, b), [A, B], numeric_eps=1e-2, rtol=0.1)
+        t.check_numeric_gradient(mx.sym.np.sum(a), [A], numeric_eps=1e-2, rtol=0.1)

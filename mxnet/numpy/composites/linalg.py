@@ -116,7 +116,7 @@ def eigh(F, a, UPLO="L"):
     >>> mx.np.linalg.eigh(mx.np.array([[2.0]]))[0]
     array([2.])
     """
-    return _together(F._npi_eigh(a, UPLO=UPLO))
+    return _together(F._npi_eigh(a, UPLO=UPLO.upper()))
 
 
 def eigvals(F, a):
@@ -134,7 +134,7 @@ def eigvalsh(F, a, UPLO="L"):
     >>> mx.np.linalg.eigvalsh(mx.np.array([[2.0]]))
     array([2.])
     """
-    return F._npi_eigvalsh(a, UPLO=UPLO)
+    return F._npi_eigvalsh(a, UPLO=UPLO.upper())
 
 
 def tensorinv(F, a, ind=2):
@@ -193,9 +193,11 @@ def _norm_flag(ord, axis):
     if ord is None:
         return (-2 if axis is None else 1), 2
     if isinstance(ord, str):
-        if ord not in ("fro", "nuc") or (axis is not None and len(axis) != 2):
+        if ord == "fro":  # of a vector it is the Euclidean norm
+            return 1, 2
+        if ord != "nuc" or (axis is not None and len(axis) != 2):
             raise ValueError("Invalid norm order for vectors.")
-        return (1 if ord == "fro" else 2), 2
+        return 2, 2
     is_matrix = axis is not None and len(axis) == 2
     if is_matrix and ord not in (1, -1, 2, -2, INF, -INF):
         raise ValueError("Invalid norm order for matrices.")

@@ -277,7 +277,8 @@ def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
     weights = () if p is None else (p,)
     if isinstance(a, Number):
         return F._npi_choice(*weights, a=int(a), **indices, out=out)
-    return F._npi_choice(a, *weights, a=None, **indices, out=out)
+    chosen = F._npi_choice(a, *weights, a=None, **indices)
+    return F._npi_take(a, chosen, axis=0, out=out)
 
 
 def multinomial(F, n, pvals, size=None, **kwargs):
