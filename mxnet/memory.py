@@ -3,6 +3,8 @@
 On Linux with glibc a large array's pages are returned when it dies and faulted in again for the
 next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leaves glibc alone.
 With `MXNET_BACKWARD_DO_MIRROR=1`, which asks for little memory, large arrays are returned at once.
+Gaps between arrays are returned after the first training step and then once a minute: memory does
+not grow while shapes change.
 
 Python's collector rests while MXNext is imported: what is imported stays, and looking through
 torch's many objects again and again would take a tenth of a second.
@@ -17,6 +19,7 @@ import math
 import mmap
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -79,6 +82,44 @@ def return_freed_memory() -> None:
     gc.collect()
     if sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
+
+
+class _MallocState(ctypes.Structure):
+    """What glibc says about its memory (`struct mallinfo2`)."""
+
+    _fields_ = [  # noqa: RUF012 (ctypes reads it)
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        )
+    ]
+
+
+class GapReturning:
+    """Returns gaps in memory to the system between training steps, now and then.
+
+    What the first step leaves for good (compiled kernels, states of optimizers) lies between its
+    arrays. The arrays of later steps fit the gaps otherwise and would touch pages beyond them.
+    """
+
+    def __init__(self, seconds: float = 60.0, least: int = 64 << 20) -> None:
+        self._seconds, self._least = seconds, least
+        self._next = 0.0 if KEEPS_FREED_MEMORY else math.inf
+
+    def step(self) -> None:
+        """Note the end of a training step; return gaps if it is time, and there are large ones."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + self._seconds
+        with contextlib.suppress(AttributeError):  # a glibc before 2.33
+            libc = ctypes.CDLL(None)
+            libc.mallinfo2.restype = _MallocState
+            if libc.mallinfo2().fordblks >= self._least:
+                libc.malloc_trim(0)
+
+
+return_gaps = GapReturning().step
 
 
 def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

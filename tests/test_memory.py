@@ -64,3 +64,23 @@ def test_large_gradients_stay_where_they_are():
     if mx.memory.KEEPS_FREED_MEMORY:
         assert len(places) == 1
     assert layer.weight.grad().asnumpy().max() == 2
+
+
+@pytest.mark.skipif(not mx.memory.KEEPS_FREED_MEMORY, reason="another allocator")
+def test_gaps_are_returned_between_steps():
+    returning = mx.memory.GapReturning(seconds=3600, least=1 << 20)
+    arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
+    for array in arrays:
+        array.wait_to_read()
+    kept = arrays[::50]
+    del arrays, array
+    before = mx.memory._process_memory()[0]
+    returning.step()
+    after = mx.memory._process_memory()[0]
+    assert before - after > 100 << 20
+    assert kept[2].asnumpy().min() == 1
+
+    arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
+    del arrays
+    returning.step()  # not again within the hour
+    assert mx.memory._process_memory()[0] - after > 100 << 20

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..symbol import Symbol
 
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
+MOST_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
 
 
 class CachedOp:
@@ -132,7 +133,10 @@ class CachedOp:
             with PREPARING:
                 program = self._programs.get(key)
                 if program is None:
-                    program = self._programs[key] = self._prepare(device, feed, integers)
+                    program = self._prepare(device, feed, integers)
+                    if len(self._programs) >= MOST_PROGRAMS:
+                        del self._programs[next(iter(self._programs))]
+                    self._programs[key] = program
         return program
 
     def _demands(self, feed: Sequence[Tensor]) -> str:

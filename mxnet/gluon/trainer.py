@@ -12,6 +12,7 @@ from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
+from ..memory import return_gaps
 from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
 from ..visualization.notebook import facts_html
@@ -277,6 +278,7 @@ class Trainer:
         self._prepare()
         self._allreduce_grads()
         self._update(ignore_stale_grad)
+        return_gaps()
 
     def allreduce_grads(self) -> None:
         """Sum the gradients over devices without updating; `update` follows.

@@ -12,6 +12,7 @@ from ..error import MXNetError
 from ..executor_manager import copy_into
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
+from ..memory import return_gaps
 from ..model import (
     _create_kvstore,
     _initialize_kvstore,
@@ -73,6 +74,7 @@ def update_params(module: Any) -> None:
     else:
         devices = len(module._context)
         _update_params(params, grads, module._updater, devices, kvstore=store, param_names=names)
+    return_gaps()
 
 
 # -- files: what the optimizer remembers, such as momenta -------------------------------------
