@@ -87,10 +87,21 @@ def return_freed_memory() -> None:
 class _MallocState(ctypes.Structure):
     """What glibc says about its memory (`struct mallinfo2`)."""
 
-    _fields_ = [  # noqa: RUF012 (ctypes reads it)
+    _fields_ = [
         (name, ctypes.c_size_t)
         for name in (
-            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+            [
+                "arena",
+                "ordblks",
+                "smblks",
+                "hblks",
+                "hblkhd",
+                "usmblks",
+                "fsmblks",
+                "uordblks",
+                "fordblks",
+                "keepcost",
+            ]
         )
     ]
 

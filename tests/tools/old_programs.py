@@ -86,7 +86,7 @@ import sys
 def layer(data, units=10):
     return data
 
-print(inspect.getargspec(layer).args)  # old
+print(inspect.getargspec(layer).args)  # old since 3.11
 print(string.letters[:3], sys.maxint > 5)  # old
 parser = argparse.ArgumentParser()
 parser.add_argument('--epochs', type=int, default=1)

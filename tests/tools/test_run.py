@@ -26,7 +26,8 @@ def write(folder, source, name="old.py"):
 
 def old_lines(path) -> list[int]:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [i for i, line in enumerate(lines, 1) if line.endswith("# old")]
+    is_old = "# old" if sys.version_info < (3, 11) else ("# old", "# old since 3.11")
+    return [i for i, line in enumerate(lines, 1) if line.endswith(is_old)]
 
 
 def reported(tmp_path, path, *arguments, code=0):

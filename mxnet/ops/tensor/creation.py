@@ -35,6 +35,8 @@ def _by_attribute(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
 def _known(name: str, shape: Shape | None) -> Shape:
     if shape is None or not (shape or is_np_shape()):
         raise ShapeError(f"{name}: shape must be given, but is {shape}.")
+    if shape and min(shape) < 0:
+        raise ShapeError(f"{name}: sizes cannot be negative, but shape is {shape}.")
     return shape
 
 
