@@ -64,9 +64,11 @@ def to_torch(dtype: Any) -> torch.dtype:
         return _TORCH_BY_KEY[dtype]
     except (KeyError, TypeError):
         pass
+    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):  # an array means its own type
+        return to_torch(dtype.dtype)
     try:
         return _TORCH_BY_KEY[np.dtype(dtype)]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         raise DTypeError(
             f"data type {dtype!r} not understood: MXNet's types are {', '.join(BY_NAME)}. "
             f"{did_you_mean(str(dtype), BY_NAME)}".rstrip()

@@ -119,37 +119,45 @@ class _Call:
         """Return the gradients of the wanted inputs; None of those that have none."""
         if self.straight:
             return [_as_gradient(grads[0], value) for value in self.values]
-        inputs = [_differentiable(v, w) for v, w in zip(self.values, wanted, strict=True)]
-        chosen = [x for x, w in zip(inputs, wanted, strict=True) if w]
-        found = iter(self._differentiate(inputs, chosen, grads))
-        return [
-            _as_gradient(next(found), value) if w else None
-            for value, w in zip(self.values, wanted, strict=True)
-        ]
-
-    def _differentiate(
-        self, inputs: list, chosen: list[Tensor], grads: Sequence[Tensor]
-    ) -> Sequence[Tensor | None]:
-        nothing = [None] * len(chosen)
-        try:
-            with torch.enable_grad():
-                outputs = self.kernel(*inputs, **self.attrs)
-        except KERNEL_ERRORS:  # an operator of integers alone, such as bitwise_and
-            return nothing
-        outputs = [outputs] if type(outputs) is Tensor else outputs
-        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad]
+        inputs, outputs = self._rerun(wanted)
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=False) if o.requires_grad]
         if not pairs:
-            return nothing
-        heads, given = zip(*pairs, strict=True)
-        given = [g.to(o.dtype) for o, g in pairs]
-        return torch.autograd.grad(heads, chosen, given, allow_unused=True)
+            return [None] * len(self.values)
+        heads, given = [o for o, _ in pairs], [g.to(o.dtype) for o, g in pairs]
+        chosen = {n: x for n, x in enumerate(inputs) if x is not None and x.requires_grad}
+        found = torch.autograd.grad(heads, list(chosen.values()), given, allow_unused=True)
+        by_place = dict(zip(chosen, found, strict=True))
+        return [_as_gradient(by_place.get(n), value) for n, value in enumerate(self.values)]
+
+    def _rerun(self, wanted: Sequence[bool]) -> tuple[Sequence[Tensor | None], Sequence[Tensor]]:
+        """Run the kernel anew, on inputs that torch can differentiate, and return both.
+
+        Some kernels need their integers, such as lengths and indices: only the other inputs have
+        gradients then. Operators of integers alone have none.
+        """
+        for converts in (True, False):
+            inputs = [
+                _differentiable(v, w, converts) for v, w in zip(self.values, wanted, strict=True)
+            ]
+            try:
+                with torch.enable_grad():
+                    outputs = self.kernel(*inputs, **self.attrs)
+            except KERNEL_ERRORS:
+                continue
+            return inputs, [outputs] if type(outputs) is Tensor else outputs
+        return [], []
 
 
-def _differentiable(value: Tensor | None, wanted: bool) -> Tensor | None:
-    """Return an input in float64 if it holds integers, so that all of them have one dtype."""
+def _differentiable(value: Tensor | None, wanted: bool, converts: bool) -> Tensor | None:
+    """Return an input that may require a gradient; integers become float64 if `converts`."""
     if value is None:
         return None
-    data = value.detach() if value.dtype.is_floating_point else value.double()
+    if value.dtype.is_floating_point:
+        data = value.detach()
+    elif converts:
+        data = value.double()
+    else:
+        return value
     return data.requires_grad_() if wanted else data
 
 

@@ -72,8 +72,12 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     wanted = implied if dtype is None else dtypes.to_torch(dtype)
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
         tensor = torch.empty(source.shape, dtype=wanted, device=device)
-    tensor.copy_(source)
-    return wrap_plain(NDArray, tensor, stored_context(ctx))
+    made = wrap_plain(NDArray, tensor, stored_context(ctx))
+    if isinstance(source_array, Handle):
+        made[:] = source_array  # recorded: gradients flow to the source
+    else:
+        tensor.copy_(source)
+    return made
 
 
 def _host_tensor(source: Any, wanted: torch.dtype) -> Tensor:

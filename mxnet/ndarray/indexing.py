@@ -6,6 +6,7 @@ A contiguous basic part shares memory with its array; everything else is a copy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,25 @@ def is_basic(key: Any) -> bool:
         if type(item) is not int and type(item) is not slice:
             return False
     return len(key) > 0
+
+
+def selects_all(shape: Sequence[int], key: Any) -> bool:
+    """Return whether a key names a whole array, in its order.
+
+    >>> selects_all((2, 3), slice(0, 2)), selects_all((2, 3), (slice(None), 0))
+    (True, False)
+    """
+    items = _without_ellipsis(key if type(key) is tuple else (key,), len(shape))
+    return len(items) <= len(shape) and all(
+        type(item) is slice and range(n)[item] == range(n)
+        for item, n in zip(items, shape, strict=False)
+    )
+
+
+def fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Return whether an array of one shape can be broadcast to another."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in pairs)
 
 
 def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:

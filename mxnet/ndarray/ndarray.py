@@ -20,7 +20,7 @@ from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.freed_graphs import IntegerInGraph
+from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_plain, writable
 from ..imperative.integers import derive
@@ -59,6 +59,13 @@ def _either(array: NDArray) -> Tensor:
     """Return a tensor of the array for questions about its form: any will do."""
     data = array._data
     return array._tracked if data is None else data
+
+
+def _is_member(value: Any) -> bool:
+    """Return whether a value is an array in the graph of the present recording."""
+    if not isinstance(value, NDArray) or value._tracked is None:
+        return False
+    return not is_constant_now(value, state.session)
 
 
 class NDArray(NDArrayMethods):
@@ -273,13 +280,12 @@ class NDArray(NDArrayMethods):
             if other.stype != "default":
                 other[:] = self
                 return other
-            place = writable(other)
-            if place.shape != plain(self).shape:
+            if writable(other).shape != plain(self).shape:
                 raise MXNetError(
                     f"copyto: the arrays have shapes {self.shape} and {other.shape}; "
                     "they must be equal."
                 )
-            place.copy_(plain(self))
+            other._write(_FULL, self)
             return other
         if isinstance(other, Context):
             device = torch_device(other)
@@ -562,6 +568,8 @@ class NDArray(NDArrayMethods):
     def _write(self, key: Any, value: Any) -> None:
         """Write into the part that any key selects."""
         place = writable(self)
+        if self._take_member(key, value):
+            return
         if type(key) is slice and key == _FULL and isinstance(value, NDArray):
             source = plain(value)
             if source.shape == place.shape:
@@ -569,6 +577,27 @@ class NDArray(NDArrayMethods):
                     place.copy_(source)
                 return
         indexing.write(place, key, value)
+
+    def _take_member(self, key: Any, value: Any) -> bool:
+        """Write an array of the graph that is being recorded, with its place in the graph.
+
+        Return whether the value is such an array.
+        """
+        if state.session is None or not _is_member(value) or not self._dtype.is_floating_point:
+            return False
+        if not indexing.selects_all(self.shape, key):
+            raise MXNetError(
+                "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
+                "autograd: no gradient would flow back from a part of an array. Use mx.nd.concat, "
+                "mx.nd.stack or mx.nd.where, or write y.detach()."
+            )
+        place = plain(self)
+        if not indexing.fits(value.shape, place.shape):
+            return False  # the caller explains it
+        made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
+        place.copy_(plain(made))
+        self._tracked, self._session = made._tracked, made._session
+        return True
 
     @staticmethod
     def _basic_indexing_slice_is_contiguous(

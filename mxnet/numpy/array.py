@@ -194,7 +194,9 @@ class ndarray(NDArray):
         return wrap(type(self), part, self._ctx)
 
     def _write(self, key: Any, value: Any) -> None:
-        indexing.write(writable(self), key, value)
+        place = writable(self)
+        if not self._take_member(key, value):
+            indexing.write(place, key, value)
 
     def __len__(self) -> int:
         shape = self.shape

@@ -49,8 +49,12 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         source = _from_host(object, dtype)
     wanted = source.dtype if dtype is None else dtypes.to_torch(dtype)
     tensor = torch.empty(source.shape, dtype=wanted, device=device)
-    tensor.copy_(source)
-    return wrap_plain(ndarray, tensor, stored_context(ctx))
+    made = wrap_plain(ndarray, tensor, stored_context(ctx))
+    if isinstance(object, Handle):
+        made[:] = object  # recorded: gradients flow to the source
+    else:
+        tensor.copy_(source)
+    return made
 
 
 def _from_host(values: Any, dtype: Any) -> Tensor:
