@@ -352,6 +352,8 @@ def get_symbol(x: NDArray) -> Any:
     """
     from .symbol import Symbol  # lazy import: symbols are a sibling of this module
 
+    if not isinstance(x, NDArray):
+        raise TypeError(f"autograd.get_symbol takes an NDArray, not {type(x).__name__}.")
     tensor = graph_member(x)
     if tensor is None:
         raise MXNetError(

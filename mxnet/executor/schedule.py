@@ -12,6 +12,7 @@ from ..graph.node import Entry, Node
 from ..graph.optimize import IN_PLACE, SPECIALIZE
 from ..graph.typed import TypedGraph
 from ..ops.declare import Op
+from .output_layers import keep_paths, nodes_behind_output_layers
 
 ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
 Wrap = Callable[[Node, Callable, Sequence[Entry | None]], Callable]
@@ -75,6 +76,7 @@ class Scheduler:
             self.slots += node.outputs
         self.heads = [self.slot(e) for e in graph.heads]
         self.shown = {e.node for e in graph.heads}
+        self.behind = nodes_behind_output_layers(graph) if graph.mode.differentiable else {}
 
     def slot(self, entry: Entry | None) -> int:
         """Return where an entry's value is kept."""
@@ -88,6 +90,8 @@ class Scheduler:
         steps = []
         for node, entries, read, dying in zip(self.nodes, inputs, slots, dead, strict=True):
             kernel, attrs = self._kernel(node, entries)
+            if node in self.behind:
+                kernel = keep_paths(kernel, entries, self.behind[node])
             device = None if self.devices is None else self.devices[node]
             wraps = type(node.op) is not Op or not isinstance(node.op._outputs, int)
             first = self.first_slot[node]

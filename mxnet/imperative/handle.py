@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError
+from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
 from .freed_graphs import reuse_across_sessions
 from .state import Session, state
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
 
 new_object = object.__new__
+DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
 class SparseOperand(MXNetError):
@@ -140,7 +142,18 @@ def note_constant(made: Any, inputs: Sequence[Any]) -> None:
         for source in inputs:
             if source is not None and (source._tracked is not None or source._grad is CONSTANT):
                 made._grad = CONSTANT
+                if OutputLayers.recorded and made._dtype in DIFFERENTIABLE:
+                    _keep_path(made, inputs)
                 return
+
+
+def _keep_path(made: Any, inputs: Sequence[Any]) -> None:
+    """Let backward from an array reach the output layers behind it."""
+    tracked = [a._tracked for a in inputs if a is not None and a._tracked is not None]
+    sources = [t for t in tracked if t.requires_grad and comes_from_output_layer(t)]
+    if sources:
+        made._tracked, made._data = keep_path(made._data, sources), None
+        made._session, made._grad = state.session, None
 
 
 def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:

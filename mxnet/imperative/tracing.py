@@ -1,7 +1,8 @@
 """Keeps which operators made a recorded result, so that it can be shown as a graph.
 
 Torch's graph has no names of operators, and keeping them with every result would slow all
-recording down; so this is an interpreter, active only for whoever asks for it.
+recording down, by a tenth for small arrays; so this is an interpreter, active only for whoever
+asks for it. Indexing, `reshape` and copies are read from torch's graph itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from ..graph.node import Entry, Node
 from ..ops.attributes import to_string
 from ..ops.declare import Op, OpContext
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
+from ..ops.tensor.creation import copyto
+from ..ops.tensor.selection.slicing import slice_
+from ..ops.tensor.shaping.shape_changing import reshape
 
 __all__ = ["OperatorTrace", "traced_entry"]
 
@@ -32,8 +36,6 @@ class _Call(NamedTuple):
 
 class OperatorTrace(Interpreter):
     """Notes each operator with the results that it makes."""
-
-    covers_graphs = False
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
         """Run an operator, and note it with its results if they are recorded."""
@@ -126,8 +128,17 @@ class _Builder:
         return node
 
 
+class _Result(NamedTuple):
+    """One result of a call that torch's graph does not show by itself."""
+
+    call: _Call
+    index: int = 0
+
+
 def _call_of(source: Any) -> tuple[_Call, int] | None:
     """Return the call that made something and which of its results it is; None of variables."""
+    if type(source) is _Result:
+        return source
     if not isinstance(source, GradientEdge):
         return None
     noted = source.node.metadata.get(_KEY)
@@ -135,9 +146,55 @@ def _call_of(source: Any) -> tuple[_Call, int] | None:
         return noted[source.output_nr]
     if source.node.name() == "torch::autograd::AccumulateGrad":
         return None
-    raise MXNetError(
-        f"autograd.get_symbol: a step of the recording is no traced operator (torch: "
-        f"{source.node.name()}). Record with mx.autograd.trace_operators(), "
-        "mx.autograd.record(): ..., without hybridized blocks, and write indexing and reshape as "
-        "functions, such as mx.nd.slice and mx.nd.reshape."
-    )
+    read = _STEPS.get(source.node.name())
+    if read is None:
+        raise MXNetError(
+            "autograd.get_symbol: the operators of this computation were not kept. Record it "
+            "inside mx.autograd.trace_operators(), as in `with mx.autograd.trace_operators(), "
+            "mx.autograd.record(): ...`, or set MXNET_AUTOGRAD_TRACE=1 before importing mxnet. "
+            "Lists of indices (use mx.nd.take or mx.nd.gather_nd) and autograd.Function cannot be "
+            f"shown (torch: {source.node.name()})."
+        )
+    made = _Result(read(source.node, GradientEdge(*source.node.next_functions[0])))
+    source.node.metadata[_KEY] = {source.output_nr: made}  # the same one next time
+    return made
+
+
+# -- views and copies, from torch's graph -----------------------------------------------------
+
+
+def _reshaped(node: Any, source: Any) -> _Call:
+    return _Call(reshape, [source], {"shape": tuple(node._input_metadata[0].shape)})
+
+
+def _copied(node: Any, source: Any) -> _Call:
+    return _Call(copyto, [source], {})
+
+
+def _sliced(node: Any, source: Any) -> _Call:
+    sizes = node._saved_self_sym_sizes
+    axis = node._saved_dim % len(sizes)
+    step = node._saved_step
+    begin, end, step = slice(node._saved_start, node._saved_end, step).indices(sizes[axis])
+    before = (None,) * axis
+    attrs = {"begin": (*before, begin), "end": (*before, end)}
+    return _Call(slice_, [source], attrs if step == 1 else {**attrs, "step": (*before, step)})
+
+
+def _selected(node: Any, source: Any) -> _Call:
+    sizes = node._saved_self_sym_sizes
+    axis = node._saved_dim % len(sizes)
+    begin, before = node._saved_index % sizes[axis], (None,) * axis
+    part = _Call(slice_, [source], {"begin": (*before, begin), "end": (*before, begin + 1)})
+    return _reshaped(node, _Result(part))
+
+
+_STEPS = {
+    "CloneBackward0": _copied,
+    "SelectBackward0": _selected,
+    "SliceBackward0": _sliced,
+    "SqueezeBackward1": _reshaped,
+    "UnsafeViewBackward0": _reshaped,
+    "UnsqueezeBackward0": _reshaped,
+    "ViewBackward0": _reshaped,
+}

@@ -17,11 +17,21 @@ from ..imperative.state import state
 from ..ndarray import NDArray
 from ..numpy import ndarray
 from ..ops.declare import Op, OpContext, op
+from ..ops.gradients import OutputLayers
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
 from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
 PURE_PYTHON = "pure_python"  # profiles show the user's own code as `MyOp::pure_python`
+
+
+def reads_head_gradients(prop: CustomOpProp) -> bool:
+    """Return whether backward of a custom operator depends on the gradients of its outputs."""
+    heads = list(range(len(prop.list_outputs())))
+    inputs = [len(heads) + i for i in range(len(prop.list_arguments()))]
+    outputs = [len(heads) + len(inputs) + i for i in heads]
+    read = prop.declare_backward_dependency(heads, inputs, outputs)
+    return any(i in heads for i in read)
 
 
 class _CustomOperator(Op):
@@ -33,12 +43,7 @@ class _CustomOperator(Op):
 
     def needs_head_gradient(self, attrs: dict) -> bool:
         """Return what the prop says its backward depends on."""
-        prop = prop_of(attrs)
-        heads = list(range(len(prop.list_outputs())))
-        inputs = [len(heads) + i for i in range(len(prop.list_arguments()))]
-        outputs = [len(heads) + len(inputs) + i for i in heads]
-        read = prop.declare_backward_dependency(heads, inputs, outputs)
-        return any(i in heads for i in read)
+        return reads_head_gradients(prop_of(attrs))
 
     def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
         """Return a kernel that keeps its own `CustomOp` from call to call."""
@@ -121,6 +126,8 @@ class _Bridge(torch.autograd.Function):
             aux=_wrapped(aux),
         )
         ctx.kernel, ctx.computing, ctx.aux = kernel, computing, aux
+        if not reads_head_gradients(kernel.prop):
+            OutputLayers.note(ctx)
         ctx.save_for_backward(*inputs, *outs)
         return tuple(outs)
 

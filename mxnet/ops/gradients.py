@@ -1,8 +1,13 @@
-"""Where MXNet's gradient is not the derivative: an operator's rule as a torch autograd function."""
+"""Where MXNet's gradient is not the derivative: an operator's rule as a torch autograd function.
+
+An output layer makes its gradient whatever the gradient of its output is, also behind operators
+that pass none on: backward from ``argmax(SoftmaxOutput(x))`` reaches ``x``. Torch ends its graph at
+such operators, so `keep_path` puts their results back into it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,6 +15,17 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from .declare import Op
+
+
+class OutputLayers:
+    """What is known of output layers in torch's graphs."""
+
+    recorded: bool = False  # whether any has been recorded, in any thread
+
+    @classmethod
+    def note(cls, ctx: Any) -> None:
+        """Mark a node of torch's graph as an output layer."""
+        ctx.makes_own_gradient = cls.recorded = True
 
 
 class _Ruled(torch.autograd.Function):
@@ -22,6 +38,8 @@ class _Ruled(torch.autograd.Function):
         ctx.op, ctx.attrs, ctx.single = op, attrs, not isinstance(out, tuple)
         ctx.given = [t is not None for t in inputs]
         ctx.set_materialize_grads(True)
+        if op.facts.loss:
+            OutputLayers.note(ctx)
         ctx.save_for_backward(*(t for t in inputs if t is not None), *outs)
         return out
 
@@ -53,3 +71,35 @@ def with_gradient_rule(op: Op) -> Callable:
         return function(*tensors, **attrs)
 
     return kernel
+
+
+class _ZeroGradient(torch.autograd.Function):
+    """Passes zeros back to what a result without a gradient was made of."""
+
+    @staticmethod
+    def forward(ctx: Any, result: Tensor, *sources: Tensor) -> Tensor:
+        ctx.sources = [(s.shape, s.new_zeros(())) for s in sources]
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:  # type: ignore[override]
+        return None, *(zero.expand(shape) for shape, zero in ctx.sources)
+
+
+def keep_path(result: Tensor, sources: Sequence[Tensor]) -> Tensor:
+    """Return a result that has no gradient as a member of the graph of its sources."""
+    return _ZeroGradient.apply(result, *sources)
+
+
+def comes_from_output_layer(tensor: Tensor) -> bool:
+    """Return whether an output layer is among the operators that made a recorded tensor."""
+    seen, waiting = set(), [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if getattr(node, "makes_own_gradient", False):
+            return True
+        seen.add(node)
+        waiting.extend(source for source, _ in node.next_functions)
+    return False

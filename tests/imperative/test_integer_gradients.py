@@ -1,5 +1,6 @@
 """Gradients of integer arrays, as MXNet 1.9.1 computes them."""
 
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -174,3 +175,18 @@ def test_integers_without_a_derivative_have_zero_gradients():
         y = nd.one_hot(x, 3)
     y.backward()
     assert_array_equal(x.grad.asnumpy(), [0, 0])
+
+
+def test_kernels_that_need_integers_keep_the_gradients_of_other_inputs():
+    """Sockeye makes lengths of a softmax from recorded data; the scores are trained."""
+    x = mx.nd.array([[1, 2, 3], [3, 1, 2]])
+    x.attach_grad()
+    with mx.autograd.record():
+        scores = x * 2
+        lengths = mx.nd.cast(mx.nd.broadcast_like(mx.nd.array([2, 3]), scores[:, 0]), "int32")
+        lengths = lengths + mx.nd.cast(scores.sum(axis=1) * 0, "int32")
+        y = mx.nd.softmax(scores, axis=-1, length=lengths, use_length=True)
+        loss = (y * y).sum()
+    loss.backward()
+    wanted = [[-0.31985, 0.31985, 0], [0.351698, -0.047597, -0.304101]]  # of MXNet 1.9.1
+    np.testing.assert_allclose(x.grad.asnumpy(), wanted, atol=1e-5)

@@ -63,6 +63,38 @@ def test_deep_recordings_are_no_problem():
     assert len(autograd.get_symbol(total)._graph.nodes) == 2001
 
 
+@pytest.mark.parametrize(
+    ("read", "operators"),
+    [
+        (lambda x: x[1], ["slice", "Reshape"]),
+        (lambda x: x[0:1], ["slice"]),
+        (lambda x: x[:, 1], ["slice", "Reshape", "_copyto"]),
+        (lambda x: x[:, ::2], ["slice", "_copyto"]),
+        (lambda x: x[None], ["Reshape"]),
+        (lambda x: x.reshape((3, 2)), ["Reshape"]),
+        (lambda x: x.copy(), ["_copyto"]),
+    ],
+)
+def test_indexing_and_reshaping_are_shown(read, operators):
+    x = leaf([1, 2, 3], [4, 5, 6])
+    with autograd.trace_operators(), autograd.record():
+        y = read(x) * 2
+    symbol = autograd.get_symbol(y)
+    assert [n.op.name for n in symbol._graph.nodes if n.op] == [*operators, "_mul_scalar"]
+    (again,) = symbol.bind(mx.cpu(), {"var0": x}).forward()
+    assert_array_equal(again.asnumpy(), y.asnumpy())
+
+
+def test_hybridized_blocks_are_shown():
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    net.hybridize()
+    with autograd.trace_operators(), autograd.record():
+        y = net(nd.ones((1, 3)))
+    symbol = autograd.get_symbol(y)
+    assert [n.op.name for n in symbol._graph.nodes if n.op] == ["FullyConnected"]
+
+
 def test_what_was_not_traced_is_explained():
     x = leaf(1, 2)
     with autograd.record():
@@ -71,4 +103,6 @@ def test_what_was_not_traced_is_explained():
         autograd.get_symbol(y)
     with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
         autograd.get_symbol(nd.ones(2))
+    with pytest.raises(TypeError, match="NDArray"):
+        autograd.get_symbol(3)
     assert autograd.get_symbol(x).list_arguments() == ["var0"]

@@ -45,3 +45,9 @@ def test_products_have_gradients():
 
 def test_numpy_is_asnumpy():
     assert nd.ones((2,)).numpy().tolist() == [1, 1]
+
+
+def test_an_array_stands_for_its_data_type():
+    """Sockeye writes ``output.astype(label)``."""
+    assert mx.nd.ones(2).astype(mx.nd.ones(1, dtype="int32")).dtype == np.int32
+    assert mx.nd.ones(2).astype(np.ones(1)).dtype == np.float64
