@@ -6,8 +6,6 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.flop_counter import FlopCounterMode
-
 from ..dtypes import to_torch
 from ..ndarray import NDArray
 
@@ -58,6 +56,8 @@ def summarize(block: Block, inputs: tuple) -> None:
         if not layer._children:
             sizes["outputs"] += _bytes(outputs)
         lines.append(line)
+
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton where it is installed
 
     try:
         block.apply(watch)

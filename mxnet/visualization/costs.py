@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..error import MXNetError, ShapeError
 from ..graph.interpret import interpret
@@ -158,6 +157,8 @@ def _cost(node: Node, shapes: Inferred, types: Inferred, counted: set[Node]) -> 
 
 def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
     """Run the operator on tensors without data, and let torch count its products."""
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton where it is installed
+
     if node.subgraphs:
         return None
     ins = [shapes.of(e) for e in node.inputs]
