@@ -12,6 +12,7 @@ class _Mode(threading.local):
 
 
 _mode = _Mode()
+_in_all_threads = False  # what set_np_shape(2) says
 
 
 def is_np_shape() -> bool:
@@ -19,14 +20,16 @@ def is_np_shape() -> bool:
 
     In the classic meaning a size of 0 and the shape () are unknown.
     """
-    return _mode.np_shape
+    return _mode.np_shape or _in_all_threads
 
 
-def set_np_shape(active: bool) -> bool:
-    """Choose the meaning and return the one that was in force.
+def set_np_shape(active: bool | int) -> bool:
+    """Choose the meaning and return the one that was in force; 2 chooses it for all threads.
 
     >>> set_np_shape(False)
     False
     """
-    previous, _mode.np_shape = _mode.np_shape, bool(active)
+    global _in_all_threads
+    previous, _mode.np_shape = is_np_shape(), bool(active)
+    _in_all_threads = active == 2
     return previous

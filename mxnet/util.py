@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -24,13 +24,24 @@ from .shape_mode import is_np_shape  # noqa: F401 (the switch's other half)
 Thing = TypeVar("Thing", bound=Callable)
 
 
-class _Mode(threading.local):
-    """Class attributes are each new thread's defaults."""
+class _NumpyArrayScope:
+    """Scope in which blocks make arrays of `mx.np`, or classic ones; each thread has its own."""
 
-    np_array = False
+    _current: ClassVar[Any] = threading.local()  # its attribute `value` is the innermost scope
 
+    def __init__(self, is_np_array: bool) -> None:
+        self._old_scope: Any = None
+        self._is_np_array = is_np_array
 
-_mode = _Mode()
+    def __enter__(self) -> _NumpyArrayScope:
+        current = _NumpyArrayScope._current
+        self._old_scope = getattr(current, "value", None) or _NumpyArrayScope(False)
+        current.value = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _NumpyArrayScope._current.value = self._old_scope
+
 
 # -- the switches ------------------------------------------------------------------------------
 
@@ -41,10 +52,11 @@ def is_np_array() -> bool:
     >>> is_np_array()
     False
     """
-    return _mode.np_array
+    scope = getattr(_NumpyArrayScope._current, "value", None)
+    return scope is not None and scope._is_np_array
 
 
-def set_np_shape(active: bool) -> bool:
+def set_np_shape(active: bool | int) -> bool:
     """Choose NumPy's meaning of shapes, or the classic one; return what was chosen before.
 
     In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
@@ -53,7 +65,7 @@ def set_np_shape(active: bool) -> bool:
     Parameters
     ----------
     active
-        Whether to choose NumPy's meaning.
+        Whether to choose NumPy's meaning; 2 chooses it for all threads.
 
     >>> before = set_np_shape(True)
     >>> mx.nd.ones(()).shape, set_np_shape(before)
@@ -65,12 +77,6 @@ def set_np_shape(active: bool) -> bool:
             "allowed. Please consider calling `npx.reset_np()` to deactivate both of them."
         )
     return shape_mode.set_np_shape(active)
-
-
-def _set_np_array(active: bool) -> bool:
-    """Choose the class of new arrays; return what was chosen before."""
-    previous, _mode.np_array = _mode.np_array, bool(active)
-    return previous
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
@@ -90,7 +96,7 @@ def set_np(shape: bool = True, array: bool = True) -> None:
     """
     if not shape and array:
         raise ValueError("NumPy Shape semantics is required in using NumPy array semantics.")
-    _set_np_array(array)
+    _NumpyArrayScope._current.value = _NumpyArrayScope(bool(array))
     set_np_shape(shape)
 
 
@@ -106,15 +112,7 @@ def reset_np() -> None:
 
 
 @contextmanager
-def _scope(switch: Callable[[bool], bool], active: bool) -> Iterator[None]:
-    previous = switch(active)
-    try:
-        yield
-    finally:
-        switch(previous)
-
-
-def np_shape(active: bool = True) -> Any:
+def np_shape(active: bool = True) -> Iterator[None]:
     """Return a scope in which shapes have NumPy's meaning, or with False the classic one.
 
     Parameters
@@ -126,10 +124,14 @@ def np_shape(active: bool = True) -> Any:
     ...     mx.nd.zeros((0, 2)).shape
     (0, 2)
     """
-    return _scope(shape_mode.set_np_shape, active)
+    previous = shape_mode.set_np_shape(active)
+    try:
+        yield
+    finally:
+        shape_mode.set_np_shape(previous)
 
 
-def np_array(active: bool = True) -> Any:
+def np_array(active: bool = True) -> _NumpyArrayScope:
     """Return a scope in which blocks make arrays of `mx.np`, or with False classic ones.
 
     Parameters
@@ -141,7 +143,7 @@ def np_array(active: bool = True) -> Any:
     ...     mx.util.is_np_array()
     True
     """
-    return _scope(_set_np_array, active)
+    return _NumpyArrayScope(bool(active))
 
 
 def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:

@@ -62,6 +62,28 @@ def test_each_thread_has_its_own():
     assert seen == [False]
 
 
+def test_two_chooses_shapes_for_all_threads():
+    seen = []
+    util.set_np_shape(2)
+    for active in (True, False):
+        thread = threading.Thread(target=lambda: seen.append(util.is_np_shape()))
+        thread.start()
+        thread.join(10)
+        util.set_np_shape(not active)
+    assert seen == [True, False]
+
+
+def test_scopes_of_arrays_are_objects_of_each_thread():
+    scope = util._NumpyArrayScope(True)
+    with scope as entered:
+        assert entered is scope is util._NumpyArrayScope._current.value and util.is_np_array()
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(util.is_np_array()))
+        thread.start()
+        thread.join(10)
+    assert seen == [False] and not util.is_np_array()
+
+
 def test_set_np_rules():
     with pytest.raises(ValueError, match="Shape semantics is required"):
         util.set_np(shape=False, array=True)

@@ -6,6 +6,7 @@ Operator methods are generated in `codegen`, operator overloads in `operator_ove
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -276,6 +277,9 @@ class NDArray(NDArrayMethods):
         """
         if isinstance(other, NDArray):
             if other is self:
+                warnings.warn(
+                    "You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2
+                )
                 return other
             if other.stype != "default":
                 other[:] = self

@@ -211,11 +211,14 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
         for k, v in kwargs.items()
         if k not in symbols and k not in ("name", "attr", "out") and not is_extra(k)
     }
-    names = op.names_of_inputs(op.complete(op.parse(attrs)), len(args) + len(symbols))
+    count = len(args) + len(symbols)
+    if op.count is not None and count:
+        attrs.setdefault(op.count, str(count))
+    names = op.names_of_inputs(op.complete(op.parse(attrs)), count)
     if len(args) > len(names):
         raise TypeError(f"{op.name} takes {len(names)} inputs ({names}), got {len(args)}.")
     given = {k: entry_of(v, k) for k, v in zip(names, args, strict=False) if v is not None}
-    return call(cls, op, hint, given, kwargs, len(args) + len(symbols))
+    return call(cls, op, hint, given, kwargs, count)
 
 
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:

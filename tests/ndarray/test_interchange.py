@@ -192,3 +192,9 @@ def test_concatenate_says_what_does_not_fit():
     with pytest.raises(AssertionError, match="int32"):
         nd.concatenate([nd.ones(2), nd.ones(2, dtype="int32")])
     assert nd.concatenate([nd.ones((2, 3)), nd.ones((2, 5))], axis=-1).shape == (2, 8)
+
+
+def test_copying_an_array_to_itself_warns():
+    x = mx.nd.ones(2)
+    with pytest.warns(RuntimeWarning, match="copy an array to itself"):
+        assert x.copyto(x) is x

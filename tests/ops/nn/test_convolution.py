@@ -141,3 +141,11 @@ def test_a_target_shape_of_zeros_is_none() -> None:
     assert made.shape == (1, 1, 4, 4) and made.sum().asscalar() == 80
     graph = mx.sym.Deconvolution(mx.sym.var("x"), **attrs)
     assert graph.infer_shape(x=(1, 1, 4, 5))[1] == [(1, 1, 4, 4)]
+
+
+@pytest.mark.parametrize("layer", [mx.sym.Convolution, mx.sym.Deconvolution])
+@pytest.mark.parametrize("kernel", [(3, 0), (0, 3), (-1, 3)])
+def test_empty_kernels_are_refused(layer, kernel):
+    net = layer(mx.sym.Variable("data"), kernel=kernel, num_filter=1)
+    with pytest.raises(mx.MXNetError, match="incorrect kernel size"):
+        net.infer_shape(data=(1, 1, 28, 28))

@@ -134,3 +134,12 @@ def test_a_kernel_larger_than_the_picture_is_named():
         mx.nd.Convolution(
             picture, mx.nd.ones((2, 3, 5, 5)), kernel=(5, 5), num_filter=2, no_bias=True
         )
+
+
+@pytest.mark.parametrize("kind", ["max", "avg", "sum"])
+def test_half_precision_in_three_dimensions(kind):
+    x = mx.nd.arange(64).reshape((1, 1, 4, 4, 4))
+    options = {"kernel": (2, 2, 2), "stride": (2, 2, 2), "pool_type": kind}
+    half = mx.nd.Pooling(x.astype("float16"), **options)
+    assert half.dtype == np.float16
+    assert half.asnumpy().tolist() == mx.nd.Pooling(x, **options).asnumpy().tolist()

@@ -75,3 +75,10 @@ def test_nearest_upsampling_repeats_and_sums_gradients(scale: int) -> None:
 def test_gradients_of_repetition_have_gradients() -> None:
     x = torch.randn(1, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: _Repeat.apply(x, 2) ** 2, x)
+
+
+def test_upsampling_of_symbols_counts_its_inputs():
+    inputs = [mx.sym.Variable(name) for name in "abc"]
+    net = mx.sym.UpSampling(*inputs, scale=2, sample_type="nearest")
+    shapes = {"a": (1, 2, 4, 4), "b": (1, 3, 2, 2), "c": (1, 1, 1, 1)}
+    assert net.infer_shape(**shapes)[1] == [(1, 6, 8, 8)]

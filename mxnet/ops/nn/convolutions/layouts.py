@@ -42,7 +42,11 @@ def for_each_axis(value: Shape, default: int, kernel: Shape) -> Shape:
 
 
 def check_data(name: str, shape: Shape, kernel: Shape) -> None:
-    """Refuse data whose number of dimensions does not fit the kernel."""
+    """Refuse empty kernels, and data whose number of dimensions does not fit the kernel."""
+    if min(kernel, default=1) < 1:
+        raise ShapeError(
+            f"{name}: incorrect kernel size: {kernel} must be at least 1 on each axis."
+        )
     if len(shape) != len(kernel) + 2:
         raise ShapeError(
             f"{name}: Input data should be {len(kernel) + 2}D for kernel {kernel} "

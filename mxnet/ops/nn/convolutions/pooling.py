@@ -77,10 +77,11 @@ def _slide(
 ) -> Tensor:
     if kind == "max":
         return MAX_POOLS[len(kernel)](data, kernel, stride, pad, 1, ceil)
-    pool = AVG_POOLS[len(kernel)]
-    if kind == "avg":
-        return pool(data, kernel, stride, pad, ceil, with_pad)
-    return pool(data, kernel, stride, pad, ceil, True, 1)
+    pool, dtype = AVG_POOLS[len(kernel)], data.dtype
+    if dtype is torch.float16 and len(kernel) == 3:
+        data = data.float()  # torch has no such kernel for the CPU
+    options = (with_pad,) if kind == "avg" else (True, 1)
+    return pool(data, kernel, stride, pad, ceil, *options).to(dtype)
 
 
 def _padding(before: list[int], after: list[int]) -> list[int]:
