@@ -4,6 +4,8 @@ from .calibration import (
     LayerHistogramCollector,
     LayerOutputCollector,
     LayerOutputMinMaxCollector,
+    _get_optimal_threshold,
+    _get_optimal_thresholds,
     combine_histogram,
     find_threshold,
 )
@@ -15,6 +17,17 @@ from .convert import (
     quantize_net,
     quantize_net_v2,
 )
+from .steps import (
+    _calibrate_quantized_sym,
+    _load_params,
+    _load_sym,
+    _quantize_params,
+    _quantize_symbol,
+)
+
+# MXNet's tests and some programs use these names.
+_LayerHistogramCollector = LayerHistogramCollector
+_LayerOutputMinMaxCollector = LayerOutputMinMaxCollector
 
 __all__ = [
     "LayerHistogramCollector",

@@ -211,7 +211,7 @@ def _get_optimal_threshold(
     hist, edges, low, high, _ = hist_data
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
         num_quantized_bins = 2 * num_quantized_bins + 1  # negative steps are free
-    return low, high, *least_divergence(hist, np.asarray(edges), num_quantized_bins)
+    return low, high, *least_divergence(np.asarray(hist), np.asarray(edges), num_quantized_bins)
 
 
 def _get_optimal_thresholds(

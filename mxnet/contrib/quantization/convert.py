@@ -7,7 +7,9 @@ import inspect
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from ... import autograd, ndarray, symbol
+import numpy as np
+
+from ... import autograd, dtypes, ndarray, symbol
 from ...context import Context, cpu
 from ...error import MXNetError
 from ...executor.cached_op import CachedOp
@@ -32,6 +34,8 @@ Arrays = dict[str, NDArray]
 Names = Sequence[str] | None
 MODES, DTYPES, EXTENTS = ("none", "naive", "entropy"), ("int8", "uint8", "auto"), ("full", "smart")
 CPU = cpu()
+ENDS = (f"{QUANTIZE}_min", f"{QUANTIZE}_max")
+STORED = (QUANTIZE, *ENDS)
 GRANULARITIES = ("tensor-wise", "channel-wise")
 
 
@@ -91,13 +95,13 @@ def quantize_graph(
         arg_params,
         Quantization(
             parameters=arg_params,
-            out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
-            full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
+            out_type=check_option("quantized_dtype", quantized_dtype, DTYPES),
+            full=check_option("quantize_mode", quantize_mode, EXTENTS) == "full",
             fuse_relu=False,
             excluded=excluded_sym_names or (),
             excluded_ops=excluded_op_names or (),
         ),
-        Storage(filters=_is_channel_wise(quantize_granularity)),
+        Storage(filters=is_channel_wise(quantize_granularity)),
     )
     collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     return quantized, args, dict(aux_params), collector
@@ -141,11 +145,11 @@ def calib_graph(
     >>> symbol, args, aux = mx.contrib.quantization.calib_graph(
     ...     symbol, args, aux, collector, calib_mode="naive")
     """
-    if _check("calib_mode", calib_mode, MODES) == "none":
+    if check_option("calib_mode", calib_mode, MODES) == "none":
         return qsym, arg_params, aux_params
     finish = getattr(collector, "post_collect", None)
     ranges = finish() if finish is not None else collector.min_max_dict
-    return _calibrate(qsym, ranges), arg_params, aux_params
+    return calibrate(qsym, ranges), arg_params, aux_params
 
 
 def quantize_model(
@@ -258,18 +262,18 @@ def quantize_folded(
 
     `quantize_net_v2` does this for a block; its parameters mean the same here.
     """
-    _check("calib_mode", calib_mode, MODES)
+    check_option("calib_mode", calib_mode, MODES)
     heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
     folded = type(sym)(heads)
     wanted = Quantization(
         parameters=arguments,
-        out_type=_check("quantized_dtype", quantized_dtype, DTYPES),
-        full=_check("quantize_mode", quantize_mode, EXTENTS) == "full",
+        out_type=check_option("quantized_dtype", quantized_dtype, DTYPES),
+        full=check_option("quantize_mode", quantize_mode, EXTENTS) == "full",
         fuse_relu=True,
         excluded={*(exclude_layers or ()), *_matching(folded, exclude_layers_match or ())},
         excluded_ops=exclude_operators or (),
     )
-    storage = Storage(True, _is_channel_wise(quantize_granularity), wide_bias=True, exact=True)
+    storage = Storage(True, is_channel_wise(quantize_granularity), wide_bias=True, exact=True)
     quantized, args = _quantize(folded, arguments, wanted, storage)
     collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     if collector is None:
@@ -410,11 +414,13 @@ def quantize_net(
 # -- steps ------------------------------------------------------------------------------------
 
 
-def _is_channel_wise(granularity: str) -> bool:
-    return _check("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
+def is_channel_wise(granularity: str) -> bool:
+    """Return whether each filter has a range of its own."""
+    return check_option("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
 
 
-def _check(what: str, given: str, known: Sequence[str]) -> str:
+def check_option(what: str, given: str, known: Sequence[str]) -> str:
+    """Return an option, or raise an error that lists the known ones."""
     if given not in known:
         raise ValueError(f"unknown {what} {given!r}, expected one of {', '.join(known)}")
     return given
@@ -432,7 +438,20 @@ def _quantize(
                 arrays[f"{name}{QUANTIZE}{suffix}"] = part
         if name in used:
             arrays[name] = array
+    _describe(made, arrays)
     return made, arrays
+
+
+def _describe(sym: Symbol, arrays: Arrays) -> None:
+    """Write on variables what cannot be inferred: wide biases and ranges of single filters."""
+    for node in sym._graph.variables:
+        array = arrays.get(node.name)
+        if array is None or not node.name.endswith(STORED):
+            continue
+        if array.dtype == np.int32:
+            node.set_attribute("__dtype__", str(dtypes.BY_NAME["int32"].code))
+        if node.name.endswith(ENDS) and array.shape != (1,):
+            node.set_attribute("__shape__", str(array.shape))
 
 
 def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
@@ -441,14 +460,15 @@ def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any
         made = own() if isinstance(own, type) else own
         made.include_layer = include
         return made
-    if _check("calib_mode", mode, MODES) == "none":
+    if check_option("calib_mode", mode, MODES) == "none":
         return None
     if mode == "naive":
         return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
     return LayerHistogramCollector(include_layer=include, logger=logger, quantized_dtype=dtype)
 
 
-def _calibrate(sym: Symbol, ranges: Ranges) -> Symbol:
+def calibrate(sym: Symbol, ranges: Ranges) -> Symbol:
+    """Return a quantized symbol with ranges, by the names of the outputs that they are of."""
     outputs = calibrated_outputs(sym._graph.nodes)
 
     def apply(node: Node, inputs: list[Entry]) -> list[Entry]:

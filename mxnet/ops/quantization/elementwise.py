@@ -153,6 +153,12 @@ def quantized_pooling_outputs(
     return None if out is None else [out, (1,), (1,)]
 
 
+@quantized_pooling.infer_inputs
+def quantized_pooling_inputs(*_: Shape | None, **attrs: object) -> dict[str, Shape]:
+    """Infer that a range has one number at each end."""
+    return {"min_data": (1,), "max_data": (1,)}
+
+
 @op(
     "_contrib_quantized_flatten",
     outputs=OUTPUTS,
@@ -181,6 +187,12 @@ def quantized_flatten_outputs(data: Shape | None, *_: Shape | None) -> list[Shap
     """Infer the product of all axes but the first."""
     out = flatten_shape(data)
     return None if out is None else [out, (1,), (1,)]
+
+
+@quantized_flatten.infer_inputs
+def quantized_flatten_inputs(*_: Shape | None) -> dict[str, Shape]:
+    """Infer that a range has one number at each end."""
+    return {"min_data": (1,), "max_data": (1,)}
 
 
 def real_values(data: Tensor, low: Tensor, high: Tensor) -> Tensor:

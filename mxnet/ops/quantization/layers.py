@@ -17,7 +17,7 @@ from ..attributes import Shape as ShapeAttribute
 from ..declare import Op, op
 from ..nn.convolutions.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
-from ..shapes import Shape, Shapes
+from ..shapes import Shape, Shapes, TypePattern
 from .conversions import (
     INT32_STEPS,
     LAYER_STEPS,
@@ -30,6 +30,16 @@ from .conversions import (
 OUTPUTS = ("output", "min_output", "max_output")
 RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias")
 TYPES = "A int8 float32 -> int32 float32"
+
+
+class _LayerTypes(TypePattern):
+    """8-bit data, weights and bias, with 32-bit sums; a bias may have 32 bits as well."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer a bias of 8 bits unless another type is known."""
+        if not attrs["no_bias"] and ins[2] is None:
+            ins = [*ins[:2], torch.int8, *ins[3:]]
+        return super().infer(op, ins, outs, attrs)
 
 
 def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor, data: torch.dtype) -> Tensor:
@@ -138,8 +148,21 @@ def quantized_conv(
         num_group=num_group, no_bias=True, layout=layout,
     )  # fmt: skip
     if bias is not None and min_bias is not None and max_bias is not None:
-        sums = sums + bias_steps(bias, min_bias, max_bias, step, data.dtype).reshape(-1, 1, 1)
+        wide = step * _spread(data, *ranges[:2])
+        added = bias_steps(bias, min_bias, max_bias, wide, data.dtype)
+        sums = sums + added.reshape(-1, *(1,) * len(kernel))
     return _finish(sums, step)
+
+
+def _spread(data: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor | float:
+    """Return the width of an unsigned range that also has negative numbers, in its larger end."""
+    if data.dtype is not torch.uint8 or low is None or high is None:
+        return 1.0
+    end = torch.maximum(low.abs(), high.abs())
+    return torch.where(end > 0, (high - low.clamp(max=0)) / end, 1.0).clamp(min=1.0)
+
+
+quantized_conv.type_pattern = _LayerTypes(TYPES)
 
 
 @quantized_conv.infer_inputs
@@ -210,6 +233,9 @@ def quantized_fully_connected(
     if bias is not None and min_bias is not None and max_bias is not None:
         sums = sums + bias_steps(bias, min_bias, max_bias, step, data.dtype)
     return _finish(sums, step)
+
+
+quantized_fully_connected.type_pattern = _LayerTypes(TYPES)
 
 
 @quantized_fully_connected.infer_inputs
