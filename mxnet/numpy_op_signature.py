@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from . import numpy as _np
 from . import numpy_extension as _npx
+
+_NAMESPACES = {"_npx__image_": _npx.image, "_npx_": _npx, "_np_": _np}
 
 
 def _get_builtin_op(op_name: str) -> Callable | None:
@@ -14,10 +17,10 @@ def _get_builtin_op(op_name: str) -> Callable | None:
     >>> _get_builtin_op("_np_sum").__name__
     'sum'
     """
-    if op_name.startswith("_npx__image_"):
-        return getattr(_npx.image, op_name.removeprefix("_npx__image_"), None)
-    if op_name.startswith("_npx_"):
-        return getattr(_npx, op_name.removeprefix("_npx_"), None)
-    if op_name.startswith("_np_"):
-        return getattr(_np, op_name.removeprefix("_np_"), None)
+    for prefix, namespace in _NAMESPACES.items():
+        if op_name.startswith(prefix):
+            function = getattr(namespace, op_name.removeprefix(prefix), None)
+            if function is not None and not hasattr(function, "__signature__"):
+                function.__signature__ = inspect.signature(function)  # where MXNet has it
+            return function
     return None

@@ -18,7 +18,7 @@ from ..util import is_np_array
 from .block import Block
 from .nesting import flatten, regroup, same_structure
 from .parameter import FIRST_CALL, DeferredInitializationError, Generation, Parameter
-from .utils import _check_same_symbol_type
+from .utils import _check_all_np_symbols, _check_same_symbol_type
 
 __all__ = ["GraphBlock"]
 
@@ -66,6 +66,8 @@ class GraphBlock(Block):
                 f"but it returned {out}. Leave out what is None, or do not hybridize it."
             )
         kind = _check_same_symbol_type(outputs)
+        if is_np_array():
+            _check_all_np_symbols(kind)
         inputs = [v for v in variables if v is not None]
         self._cached_graph = inputs, symbol.Group(outputs, kind)
         return self._cached_graph

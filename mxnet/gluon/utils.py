@@ -392,6 +392,15 @@ def _check_same_symbol_type(symbols: Sequence[Symbol]) -> type[Symbol]:
     return first
 
 
+def _check_all_np_symbols(kind: type[Symbol]) -> None:
+    """Refuse classic symbols as outputs; NumPy mode asks for this."""
+    if not kind.is_numpy:
+        raise TypeError(
+            f"Block's output has type {kind.__name__}; in NumPy mode it must be mx.sym.np._Symbol. "
+            "Convert with as_np_ndarray()."
+        )
+
+
 def _check_all_np_ndarrays(outputs: Any) -> None:
     """Refuse classic arrays among (nested) outputs; NumPy mode asks for this."""
     from ..numpy import ndarray as np_ndarray

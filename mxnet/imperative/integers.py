@@ -135,13 +135,13 @@ class _Call:
         Some kernels need their integers, such as lengths and indices: only the other inputs have
         gradients then. Operators of integers alone have none.
         """
-        for converts in (True, False):
+        for converts, attrs in ((True, _differentiable_attrs(self.attrs)), (False, self.attrs)):
             inputs = [
                 _differentiable(v, w, converts) for v, w in zip(self.values, wanted, strict=True)
             ]
             try:
                 with torch.enable_grad():
-                    outputs = self.kernel(*inputs, **self.attrs)
+                    outputs = self.kernel(*inputs, **attrs)
             except KERNEL_ERRORS:
                 continue
             return inputs, [outputs] if type(outputs) is Tensor else outputs
@@ -159,6 +159,16 @@ def _differentiable(value: Tensor | None, wanted: bool, converts: bool) -> Tenso
     else:
         return value
     return data.requires_grad_() if wanted else data
+
+
+def _differentiable_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes that ask for floating point where they asked for integers."""
+    return {
+        name: torch.float64
+        if isinstance(value, torch.dtype) and not value.is_floating_point
+        else value
+        for name, value in attrs.items()
+    }
 
 
 def _as_gradient(found: Tensor | None, value: Tensor | None) -> Tensor | None:

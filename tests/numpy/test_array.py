@@ -178,3 +178,32 @@ def test_norms_of_vectors_take_the_order_of_matrices() -> None:
 def test_choice_returns_elements_of_the_array() -> None:
     assert np.random.choice(np.array([7.0]), 2).tolist() == [7, 7]
     assert np.random.choice(np.full((1, 2), 3.0), 2).shape == (2, 2)
+
+
+def test_gradients_of_integer_reductions_to_another_integer_type() -> None:
+    x = np.array([[1, 2], [3, 4]], dtype="int32")
+    x.attach_grad()
+    for function, expected in (
+        (np.sum, [[1, 1], [1, 1]]),
+        (np.prod, [[3, 4], [1, 2]]),
+        (np.cumsum, [[2, 2], [1, 1]]),
+    ):
+        with autograd.record():
+            y = function(x, axis=0, dtype="int64")
+        y.backward()
+        assert y.dtype == "int64"
+        assert x.grad.tolist() == expected
+
+
+def test_samplers_refuse_parameters_without_a_distribution() -> None:
+    for name in ("pareto", "weibull", "power", "gamma"):
+        with pytest.raises(ValueError, match="> 0"):
+            getattr(np.random, name)(0)
+    with pytest.raises(mx.MXNetError, match="sum"):
+        np.random.multinomial(3, [0.6, 0.7])
+
+
+def test_builtin_operators_have_signatures() -> None:
+    from mxnet.numpy_op_signature import _get_builtin_op
+
+    assert "axis" in str(_get_builtin_op("_np_sum").__signature__)

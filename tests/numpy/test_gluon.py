@@ -184,3 +184,15 @@ def test_initializers_get_arrays_of_np() -> None:
     net.initialize(Sparse())
     net(np.ones((1, 2)))
     assert net.weight.data().tolist() == [[0, 0], [2, 3]]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_legacy_outputs_are_refused_in_numpy_mode(hybridize: bool) -> None:
+    class Legacy(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x.as_nd_ndarray() * 2
+
+    net = Legacy()
+    net.hybridize(hybridize)
+    with pytest.raises(TypeError, match="as_np_ndarray"):
+        net(np.ones(2))

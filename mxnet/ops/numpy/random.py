@@ -79,6 +79,7 @@ class Distribution(NamedTuple):
     text: str
     default: Any = inspect.Parameter.empty
     nonnegative: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
     has_dtype: bool = False
     has_ctx: bool = True
     total: int | None = None
@@ -121,7 +122,8 @@ DISTRIBUTIONS = (
         ("shape", "scale"),
         _gamma,
         _ABOUT["gamma"],
-        nonnegative=("shape", "scale"),
+        nonnegative=("scale",),
+        positive=("shape",),
         has_dtype=True,
     ),
     Distribution("gumbel", _LOC, _gumbel, _ABOUT["gumbel"], nonnegative=("scale",), total=2),
@@ -130,9 +132,9 @@ DISTRIBUTIONS = (
         "exponential", ("scale",), _exponential, _ABOUT["exponential"], 1.0, ("scale",), total=2
     ),
     Distribution("rayleigh", ("scale",), _rayleigh, _ABOUT["rayleigh"], 1.0, ("scale",), total=2),
-    Distribution("pareto", ("a",), _pareto, _ABOUT["pareto"], None, ("a",), total=2),
-    Distribution("weibull", ("a",), _weibull, _ABOUT["weibull"], None, ("a",), total=2),
-    Distribution("powerd", ("a",), _power, _ABOUT["powerd"], None, ("a",), has_ctx=False),
+    Distribution("pareto", ("a",), _pareto, _ABOUT["pareto"], None, positive=("a",), total=2),
+    Distribution("weibull", ("a",), _weibull, _ABOUT["weibull"], None, positive=("a",), total=2),
+    Distribution("powerd", ("a",), _power, _ABOUT["powerd"], None, positive=("a",), has_ctx=False),
 )
 
 
@@ -154,12 +156,17 @@ def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: boo
     return wanted
 
 
-def _check_nonnegative(name: str, key: str, value: Any) -> None:
+def _check_sign(name: str, row: Distribution, key: str, value: Any) -> None:
+    """Refuse parameters that are negative, or zero where that makes no distribution."""
     smallest = value if not isinstance(value, Tensor) else None
     if smallest is None and value.numel() and not value.is_meta:
         smallest = value.detach().min().item()
-    if smallest is not None and smallest < 0:
+    if smallest is None:
+        return
+    if key in row.nonnegative and smallest < 0:
         raise InvalidValue(f"{name}: expect {key} >= 0, but got {smallest}.")
+    if key in row.positive and smallest <= 0:
+        raise InvalidValue(f"{name}: expect {key} > 0, but got {smallest}.")
 
 
 def _parameters(name: str, row: Distribution, given: tuple, numbers: dict) -> dict[str, Any]:
@@ -171,8 +178,8 @@ def _parameters(name: str, row: Distribution, given: tuple, numbers: dict) -> di
     for key, value in values.items():
         if value is None:
             raise MXNetError(f"{name}: give {key} as a number or as an array.")
-        if key in row.nonnegative:
-            _check_nonnegative(name, key, value)
+        if key in row.nonnegative or key in row.positive:
+            _check_sign(name, row, key, value)
     return values
 
 
@@ -365,8 +372,8 @@ def multinomial(
     """
     values = pvals if a is None else a.detach().double().tolist()
     weights = torch.tensor(values, dtype=torch.float64, device=run.device)
-    if weights[:-1].sum() > 1.0 + 1e-6:
-        raise InvalidValue("_npi_multinomial: sum(pvals[:-1]) > 1.0.")
+    if weights.sum() > 1.0 + 1e-6:
+        raise InvalidValue(f"_npi_multinomial: sum(pvals) > 1.0, it is {weights.sum().item():g}.")
     # The last outcome takes what the others leave, as in NumPy.
     weights = torch.cat([weights[:-1], (1 - weights[:-1].sum()).clamp(min=0).reshape(1)])
     shape = tuple(size or ())
