@@ -221,10 +221,15 @@ def _arguments(shape: Any, parts: list[Symbol]) -> list[Any]:
 
 
 def _nested_like(shape: Any, parts: Iterator[Symbol]) -> Any:
-    """Return the parts in lists nested as the user's were; a symbol of several outputs is one."""
+    """Return the parts nested as the user's symbols were, and as NumPy symbols if those were.
+
+    The parts of a symbol with several outputs are one list.
+    """
     if isinstance(shape, list | tuple):
         return [_nested_like(inner, parts) for inner in shape]
     taken = list(islice(parts, len(shape)))
+    if shape.is_numpy:
+        taken = [part.as_np_ndarray() for part in taken]
     return taken[0] if len(taken) == 1 else taken
 
 
