@@ -61,7 +61,8 @@ ABSENT_GROUPS = {
     "_np_": "of `mx.np` (`_np_`)",
     "_npx_": "of `mx.npx` (`_npx_`)",
     "_contrib_quantized_": "computing in 8-bit integers",
-    "_contrib_dgl_": "sampling graphs",
+    "_contrib_dgl_": "sampling graphs (functions of `mx.nd.contrib`, not of symbols)",
+    "_contrib_edge_id": "numbering edges (a function of `mx.nd.contrib`, not of symbols)",
     "_sg_": "made by MXNet's graph passes",
     "": "others",
 }

@@ -17,12 +17,26 @@ from ..ops.tensor.passing import zeros_like
 from ..ops.tensor.shaping.joining import stack
 from .namespace import F
 from .ndarray import NDArray
+from .sparse.graphs import (
+    dgl_adjacency,
+    dgl_csr_neighbor_non_uniform_sample,
+    dgl_csr_neighbor_uniform_sample,
+    dgl_graph_compact,
+    dgl_subgraph,
+    edge_id,
+)
 
 if TYPE_CHECKING:
     from ._stubs.contrib import *  # noqa: F403
 
 __all__ = [
     "cond",
+    "dgl_adjacency",
+    "dgl_csr_neighbor_non_uniform_sample",
+    "dgl_csr_neighbor_uniform_sample",
+    "dgl_graph_compact",
+    "dgl_subgraph",
+    "edge_id",
     "foreach",
     "isfinite",
     "isinf",

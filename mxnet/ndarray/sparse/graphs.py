@@ -1,0 +1,345 @@
+"""Functions on graphs that are csr matrices: samples of neighbors, subgraphs, edges.
+
+Row ``u`` of the matrix holds the edges that start at vertex ``u``: the columns are the vertices
+where they end, the values are the numbers of the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...error import MXNetError, ShapeError
+from ...imperative.handle import plain, wrap_plain
+from ..ndarray import NDArray
+from . import layout
+from .arrays import CSRNDArray
+from .base import make
+
+__all__ = [
+    "dgl_adjacency",
+    "dgl_csr_neighbor_non_uniform_sample",
+    "dgl_csr_neighbor_uniform_sample",
+    "dgl_graph_compact",
+    "dgl_subgraph",
+    "edge_id",
+]
+
+
+def _check_graph(name: str, graph: Any) -> None:
+    if not isinstance(graph, CSRNDArray):
+        found = getattr(graph, "stype", type(graph).__name__)
+        raise MXNetError(f"{name} takes a graph as a csr array, got {found}.")
+
+
+def _vertices(name: str, graph: CSRNDArray, array: NDArray) -> Tensor:
+    found = plain(array).long().reshape(-1)
+    if found.numel() and not 0 <= int(found.min()) <= int(found.max()) < graph.shape[0]:
+        raise MXNetError(f"{name}: vertices must be between 0 and {graph.shape[0] - 1}.")
+    return found
+
+
+def dgl_adjacency(data: CSRNDArray) -> CSRNDArray:
+    """Return the adjacency matrix of a graph: 1 where there is an edge.
+
+    Parameters
+    ----------
+    data
+        The graph, with the numbers of its edges as int64 values.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
+    >>> mx.nd.contrib.dgl_adjacency(graph).data.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+    _check_graph("dgl_adjacency", data)
+    if data._values.dtype is not torch.int64:
+        raise MXNetError("dgl_adjacency takes numbers of edges of dtype int64. Convert: x.astype.")
+    ones = torch.ones_like(data._values, dtype=torch.float32)
+    return make(CSRNDArray, data.shape, ones, data._indices, data._indptr, ctx=data._ctx)
+
+
+def edge_id(data: CSRNDArray, u: NDArray, v: NDArray) -> NDArray:
+    """Return the number of the edge between each pair of vertices, or -1 where there is none.
+
+    Parameters
+    ----------
+    data
+        The graph.
+    u
+        Vertices where the edges start.
+    v
+        Vertices where they end.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr')
+    >>> mx.nd.contrib.edge_id(graph, mx.nd.array([0, 1]), mx.nd.array([1, 1])).asnumpy()
+    array([ 7., -1.], dtype=float32)
+    """
+    _check_graph("edge_id", data)
+    starts, ends = _vertices("edge_id", data, u), plain(v).long().reshape(-1)
+    if starts.shape != ends.shape:
+        raise ShapeError(f"edge_id: u has {len(starts)} vertices, but v has {len(ends)}.")
+    pairs = starts * data.shape[1] + ends
+    found = torch.full_like(pairs, -1, dtype=data._values.dtype)
+    keys = layout.csr_keys(data.shape[1], data._indices, data._indptr)
+    if keys.numel():
+        order = keys.argsort()
+        place = torch.searchsorted(keys[order], pairs).clamp(max=len(keys) - 1)
+        hit = keys[order][place] == pairs
+        found[hit] = data._values[order][place][hit]
+    return wrap_plain(NDArray, found, data._ctx)
+
+
+def dgl_subgraph(
+    *data: NDArray, return_mapping: bool, num_args: int | None = None
+) -> list[CSRNDArray] | CSRNDArray:
+    """Return the subgraphs that lists of vertices induce, with new numbers of vertices and edges.
+
+    Parameters
+    ----------
+    data
+        The graph, then for each subgraph its vertices in ascending order.
+    return_mapping
+        Whether to return the same subgraphs with the graph's numbers of edges, too.
+    num_args
+        Number of arrays; filled in by the call.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
+    >>> part, edges = mx.nd.contrib.dgl_subgraph(graph, mx.nd.array([0, 1]), return_mapping=True)
+    >>> part.data.asnumpy(), edges.data.asnumpy()
+    (array([0, 1]), array([7, 8]))
+    """
+    graph, *lists = data
+    _check_graph("dgl_subgraph", graph)
+    if not lists:
+        raise MXNetError("dgl_subgraph: give the vertices of at least one subgraph.")
+    wanted = [_vertices("dgl_subgraph", graph, one) for one in lists]
+    if any(bool((one.diff() <= 0).any()) for one in wanted):
+        raise MXNetError("dgl_subgraph: The input vertex list has to be sorted, without repeats.")
+    return _with_mapping([_induced(graph, one) for one in wanted], return_mapping)
+
+
+def _with_mapping(mapped: list[CSRNDArray], wanted: bool) -> list[CSRNDArray] | CSRNDArray:
+    """Return graphs with their edges numbered anew, and if wanted also with the old numbers."""
+    made = []
+    for graph in mapped:
+        numbers = torch.arange(len(graph._values), dtype=graph._values.dtype)
+        parts = numbers, graph._indices, graph._indptr
+        made.append(make(CSRNDArray, graph.shape, *parts, ctx=graph._ctx))
+    made += mapped if wanted else []
+    return made if len(made) > 1 else made[0]
+
+
+def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
+    """Return the edges among some vertices, which get the numbers of their places."""
+    place = torch.full((max(graph.shape),), -1)
+    place[vertices] = torch.arange(len(vertices))
+    rows = place[layout.row_numbers(graph._indptr)]
+    columns = place[graph._indices]
+    kept = (rows >= 0) & (columns >= 0)
+    return _csr(rows[kept], columns[kept], graph._values[kept], (len(vertices),) * 2, graph)
+
+
+def _csr(
+    rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], like: CSRNDArray
+) -> CSRNDArray:
+    order = (rows * shape[1] + columns).argsort()
+    indptr = layout.pointers(rows[order], shape[0])
+    return make(CSRNDArray, shape, values[order], columns[order], indptr, ctx=like._ctx)
+
+
+def dgl_graph_compact(
+    *graph_data: NDArray,
+    graph_sizes: int | Sequence[int],
+    return_mapping: bool,
+    num_args: int | None = None,
+) -> list[CSRNDArray] | CSRNDArray:
+    """Return sampled graphs without their empty rows, with new numbers of vertices and edges.
+
+    Parameters
+    ----------
+    graph_data
+        The graphs, then for each graph its vertices, as the sampling functions return them.
+    graph_sizes
+        Number of vertices of each graph.
+    return_mapping
+        Whether to return the same graphs with the old numbers of edges, too.
+    num_args
+        Number of arrays; filled in by the call.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
+    >>> sample = mx.nd.contrib.dgl_csr_neighbor_uniform_sample
+    >>> vertices, part, layer = sample(graph, mx.nd.array([1]), max_num_vertices=9)
+    >>> compact = mx.nd.contrib.dgl_graph_compact
+    >>> compact(part, vertices, graph_sizes=2, return_mapping=False).shape
+    (2, 2)
+    """
+    name, count = "dgl_graph_compact", len(graph_data) // 2
+    sizes = [graph_sizes] if isinstance(graph_sizes, int) else list(graph_sizes)
+    if len(graph_data) % 2 or len(sizes) != count:
+        raise MXNetError(f"{name}: give as many lists of vertices and sizes as graphs.")
+    made = []
+    for graph, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
+        _check_graph(name, graph)
+        made.append(_compact(graph, plain(vertices).long()[:size], int(size)))
+    return _with_mapping(made, return_mapping)
+
+
+def _compact(graph: CSRNDArray, vertices: Tensor, size: int) -> CSRNDArray:
+    place = torch.full((graph.shape[1],), -1)
+    place[vertices] = torch.arange(size)
+    columns = place[graph._indices]
+    if bool((columns < 0).any()):
+        raise MXNetError("dgl_graph_compact: an edge ends at a vertex that is not in the list.")
+    rows = layout.row_numbers(graph._indptr)
+    return _csr(rows, columns, graph._values, (size, size), graph)
+
+
+# -- samples -----------------------------------------------------------------------------------
+
+
+def dgl_csr_neighbor_uniform_sample(
+    csr_matrix: CSRNDArray,
+    *seed_arrays: NDArray,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    num_args: int | None = None,
+) -> list[NDArray]:
+    """Sample neighbors of seed vertices, all of them equally likely.
+
+    Returns for each array of seeds the vertices of the sample (with their number in the last
+    place), the graph of the edges to the sampled neighbors, and how many hops each vertex is away
+    from the seeds.
+
+    Parameters
+    ----------
+    csr_matrix
+        The graph.
+    seed_arrays
+        Arrays of seed vertices, one for each sample.
+    num_hops
+        How many times neighbors of neighbors are sampled.
+    num_neighbor
+        Number of neighbors that are drawn for a vertex.
+    max_num_vertices
+        Largest number of vertices of a sample.
+    num_args
+        Number of arrays; filled in by the call.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
+    >>> sample = mx.nd.contrib.dgl_csr_neighbor_uniform_sample
+    >>> vertices, part, layer = sample(graph, mx.nd.array([1]), max_num_vertices=3)
+    >>> vertices.asnumpy(), layer.asnumpy()
+    (array([0, 1, 0, 2]), array([1, 0, 0]))
+    """
+    limits = num_hops, num_neighbor, max_num_vertices
+    found = [_sample(csr_matrix, seeds, None, *limits) for seeds in seed_arrays]
+    return [array for kind in zip(*found, strict=True) for array in kind]
+
+
+def dgl_csr_neighbor_non_uniform_sample(
+    csr_matrix: CSRNDArray,
+    probability: NDArray,
+    *seed_arrays: NDArray,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    num_args: int | None = None,
+) -> list[NDArray]:
+    """Sample neighbors of seed vertices with a weight for each vertex.
+
+    Returns what the uniform sample does, with the weights of the sampled vertices before the hops.
+
+    Parameters
+    ----------
+    csr_matrix
+        The graph.
+    probability
+        Weight of each vertex of the graph.
+    seed_arrays
+        Arrays of seed vertices, one for each sample.
+    num_hops
+        How many times neighbors of neighbors are sampled.
+    num_neighbor
+        Number of neighbors that are drawn for a vertex.
+    max_num_vertices
+        Largest number of vertices of a sample.
+    num_args
+        Number of arrays; filled in by the call.
+
+    >>> graph = mx.nd.array([[0, 7], [8, 0]]).tostype('csr').astype('int64')
+    >>> sample = mx.nd.contrib.dgl_csr_neighbor_non_uniform_sample
+    >>> weights = mx.nd.array([0.5, 0.25])
+    >>> sample(graph, weights, mx.nd.array([1]), max_num_vertices=2)[2].asnumpy()
+    array([0.5 , 0.25], dtype=float32)
+    """
+    weights, limits = plain(probability), (num_hops, num_neighbor, max_num_vertices)
+    found = [_sample(csr_matrix, seeds, weights, *limits) for seeds in seed_arrays]
+    return [array for kind in zip(*found, strict=True) for array in kind]
+
+
+def _sample(
+    graph: CSRNDArray, seeds: NDArray, weights: Tensor | None, hops: int, count: int, limit: int
+) -> list[NDArray]:
+    name = "dgl_csr_neighbor_sample"
+    _check_graph(name, graph)
+    layers = dict.fromkeys(_vertices(name, graph, seeds).tolist(), 0)
+    if len(layers) > limit:
+        raise MXNetError(f"{name}: {len(layers)} seeds, but max_num_vertices is {limit}.")
+    edges: list[tuple[int, Tensor]] = []
+    pending = list(layers)
+    for vertex in pending:  # it grows: breadth first
+        if layers[vertex] == hops:
+            continue
+        drawn = _draw(graph, vertex, weights, count)
+        for end in graph._indices[drawn].tolist():
+            if end not in layers and len(layers) < limit:
+                layers[end] = layers[vertex] + 1
+                pending.append(end)
+        edges.append((vertex, drawn))
+    return _sampled_arrays(graph, dict(sorted(layers.items())), edges, weights, limit)
+
+
+def _draw(graph: CSRNDArray, vertex: int, weights: Tensor | None, count: int) -> Tensor:
+    """Return the places of edges of a vertex that lead to drawn neighbors."""
+    begin, end = graph._indptr[vertex : vertex + 2].tolist()
+    places = torch.arange(begin, end)
+    if end - begin <= count:
+        return places
+    if weights is None:
+        return places[torch.randperm(end - begin)[:count]]
+    likely = weights[graph._indices[places]].double()
+    count = min(count, int((likely > 0).sum()))
+    return places[torch.multinomial(likely, count)] if count else places[:0]
+
+
+def _sampled_arrays(
+    graph: CSRNDArray,
+    layers: dict[int, int],
+    edges: list[tuple[int, Tensor]],
+    weights: Tensor | None,
+    limit: int,
+) -> list[NDArray]:
+    row = {vertex: i for i, vertex in enumerate(layers)}
+    places = torch.cat([drawn for _, drawn in edges]) if edges else torch.zeros(0, dtype=torch.long)
+    rows = [torch.full_like(drawn, row[vertex]) for vertex, drawn in edges]
+    vertices, hops = torch.zeros(limit + 1, dtype=torch.long), torch.zeros(limit, dtype=torch.long)
+    vertices[: len(row)], hops[: len(row)] = (
+        torch.tensor(list(row)),
+        torch.tensor([*layers.values()]),
+    )
+    vertices[-1] = len(row)
+    columns = graph._indices[places]
+    kept = torch.isin(columns, vertices[: len(row)])  # others came after the limit was reached
+    all_rows = torch.cat(rows) if rows else places
+    values = graph._values[places][kept]
+    part = _csr(all_rows[kept], columns[kept], values, (limit, graph.shape[1]), graph)
+    made = [wrap_plain(NDArray, vertices, graph._ctx), part]
+    if weights is not None:
+        chosen = weights.new_zeros(limit)
+        chosen[: len(row)] = weights[vertices[: len(row)]]
+        made.append(wrap_plain(NDArray, chosen, graph._ctx))
+    return [*made, wrap_plain(NDArray, hops, graph._ctx)]
