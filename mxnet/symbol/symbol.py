@@ -533,19 +533,25 @@ class Symbol(SymbolMethods):
         return self
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """Return the symbol itself: fusing is the executor's work.
+        """Return the symbol with layers fused as that backend of MXNet does.
+
+        The executor fuses by itself, so this is for programs that look for the fused nodes.
 
         Parameters
         ----------
         backend
-            Name of the engine.
+            Name of the backend, such as ``"MKLDNN"``.
         """
         if backend not in BUILT_IN_BACKENDS:
             raise MXNetError(
                 f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "
                 f"{', '.join(BUILT_IN_BACKENDS)}."
             )
-        return self
+        if backend == "default":
+            return self
+        from ..executor.layer_fusion import fuse_layers
+
+        return type(self)(fuse_layers(self._graph))
 
     def as_nd_ndarray(self) -> Symbol:
         """Return this symbol with the classic operators."""

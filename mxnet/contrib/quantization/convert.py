@@ -100,6 +100,7 @@ def quantize_graph(
             fuse_relu=False,
             excluded=excluded_sym_names or (),
             excluded_ops=excluded_op_names or (),
+            is_calibrated=calib_mode != "none" or LayerOutputCollector is not None,
         ),
         Storage(filters=is_channel_wise(quantize_granularity)),
     )

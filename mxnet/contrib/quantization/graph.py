@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+from ...executor.fused_layers import fused_convolution_layer, fused_dense_layer
 from ...graph import Entry
 from ...graph.graph import Graph
 from ...graph.interpret import interpret
@@ -23,6 +24,7 @@ from ...ops.nn.activation import activation
 from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
 from ...ops.tensor.maths.elementwise import clip, relu
 
+FUSED = (fused_convolution_layer, fused_dense_layer)
 REQUANTIZE, QUANTIZE, QUANTIZED = "requantize_", "_quantize", "quantized_"
 
 
@@ -73,6 +75,8 @@ class Quantization:
         Names of nodes that stay as they are.
     excluded_ops
         Names of operators that stay as they are.
+    is_calibrated
+        Whether ranges of results will be known, so that fused layers can end in 8 bits.
     """
 
     parameters: Collection[str]
@@ -81,6 +85,7 @@ class Quantization:
     fuse_relu: bool
     excluded: Collection[str] = ()
     excluded_ops: Collection[str] = ()
+    is_calibrated: bool = True
     quantized: set[str] = field(default_factory=set)
     _uses: Counter = field(default_factory=Counter)
 
@@ -120,6 +125,8 @@ class Quantization:
     def _apply(self, node: Node, inputs: list[Value]) -> list[Value]:
         if self._follows_layer(node, inputs):
             return [self._rename(node, inputs[0])]
+        if node.op in FUSED and not node.typed["quantized"] and node.name not in self.excluded:
+            return [self._fused(node, inputs)]
         op = quantized_operators().get(node.op)
         if op is None or not self._wants(node, op, inputs):
             made = node.copy(self._reals(node, inputs))
@@ -131,6 +138,21 @@ class Quantization:
             sums = [Entry(made, i) for i in range(3)]
             made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": self.out_type}, sums)
         return [Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))]
+
+    def _fused(self, node: Node, inputs: list[Value]) -> Value:
+        """Give a fused layer 8-bit data, and an 8-bit array to add; its weights stay floats."""
+        places = [0, len(inputs) - 1] if node.typed["with_sum"] else [0]
+        arrays = {i: self._integers(inputs[i]) for i in places}
+        entries = [arrays[i].data if i in arrays else self._real(v) for i, v in enumerate(inputs)]
+        entries += [end for a in arrays.values() for end in (a.low, a.high)]
+        attrs = {**node.attrs, "quantized": "true"}
+        if node.op is fused_dense_layer:
+            attrs["channel_wise_quantize"] = "True"  # weights are no integers yet
+        made = Node(node.op, f"{QUANTIZED}{node.name}", attrs, entries, subgraphs=node.subgraphs)
+        if not self.is_calibrated:
+            sums = [Entry(made, i) for i in range(3)]
+            made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": "int8"}, sums)
+        return Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))
 
     def _reals(self, node: Node, inputs: list[Value]) -> list[Entry]:
         """Return float inputs; variables that the operator changes keep their versions."""
@@ -179,11 +201,14 @@ def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:
 
     `quantize_v2` has the range of its input, `requantize` that of the layer it is named after.
     """
-    found = {}
+    nodes, found = list(nodes), {}
+    widened = {e.node for node in nodes if node.op is requantize for e in node.inputs}
     for node in nodes:
         if node.op is quantize_v2:
             entry = node.inputs[0]
             found[node] = entry.node.output_names()[entry.index]
         elif node.op is requantize:
             found[node] = f"{node.name.removeprefix(REQUANTIZE)}_output"
+        elif node.op in FUSED and node.typed["quantized"] and node not in widened:
+            found[node] = f"{node.name.removeprefix(QUANTIZED)}_output"
     return found

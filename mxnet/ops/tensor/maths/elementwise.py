@@ -40,7 +40,7 @@ maths(
     exact=True,
     keeps_zeros=True,
 )
-maths(
+square = maths(
     "square",
     torch.square,
     "Square: ``x * x``.",
@@ -62,7 +62,9 @@ relu = maths(
     keeps_zeros=True,
     keeps_finite=True,
 )
-maths("sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True)
+sqrt = maths(
+    "sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True
+)
 maths(
     "rsqrt",
     torch.rsqrt,
@@ -71,7 +73,7 @@ maths(
     "[0.5 , 0.25]",
     precision="full",
 )
-maths(
+exp = maths(
     "exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]", precision="full"
 )
 maths(
