@@ -31,6 +31,7 @@ from ..ops.tensor.passing import cast
 from ..ops.tensor.shaping.broadcasting import broadcast_to
 from ..ops.tensor.shaping.reshape_codes import resolve_reshape
 from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
+from ..shape_mode import is_np_shape
 from . import indexing
 from .indexing import is_basic
 from .one_element import convertible
@@ -548,10 +549,11 @@ class NDArray(NDArrayMethods):
             or (type(key) is tuple and not key)
         ):
             return self
+        keeps_scalar = self.is_numpy or is_np_shape()
         try:
-            part = indexing.read(current(self), key, self.is_numpy)
+            part = indexing.read(current(self), key, keeps_scalar)
         except IntegerInGraph:
-            return derive(self, lambda t: indexing.read(t, key, self.is_numpy))
+            return derive(self, lambda t: indexing.read(t, key, keeps_scalar))
         return wrap(type(self), part, self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:

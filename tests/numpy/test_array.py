@@ -207,3 +207,18 @@ def test_builtin_operators_have_signatures() -> None:
     from mxnet.numpy_op_signature import _get_builtin_op
 
     assert "axis" in str(_get_builtin_op("_np_sum").__signature__)
+
+
+def test_one_element_of_a_legacy_array_is_a_scalar_under_numpy_shapes() -> None:
+    x = mx.nd.array([[1.0, 2.0]])
+    with mx.util.np_shape(False):
+        assert x[0, 1].shape == (1,)
+    with mx.util.np_shape(True):
+        assert x[0, 1].shape == x[0][1].shape == ()
+
+
+def test_limits_and_indices_may_be_scalars() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    assert np.clip(x, np.array(1.5), np.array(2.5)).tolist() == [1.5, 2, 2.5]
+    assert np.clip(5, 1, 3) == 3
+    assert np.unravel_index(5, (2, 3)) == (1, 2)

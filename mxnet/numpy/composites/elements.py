@@ -43,8 +43,14 @@ def clip(F, a, a_min, a_max, out=None):
     """
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
-    low = float("-inf") if a_min is None else a_min
-    high = float("inf") if a_max is None else a_max
+    if isinstance(a, Number):
+        return onp.clip(a, a_min, a_max)
+    low, high = (
+        float(limit) if F.is_array(limit) and not hasattr(limit, "list_outputs") else limit
+        for limit in (a_min, a_max)
+    )
+    low = float("-inf") if low is None else low
+    high = float("inf") if high is None else high
     return F._npi_clip(a, a_min=low, a_max=high, out=out)
 
 
@@ -321,6 +327,8 @@ def unravel_index(F, indices, shape, order="C"):
     """
     if order != "C":
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
+    if isinstance(indices, Number):
+        return onp.unravel_index(indices, shape)
     made = F._unravel_index(indices, shape=shape)
     return made if hasattr(made, "list_outputs") else tuple(made[i] for i in range_of(made))
 

@@ -167,8 +167,6 @@ def flip(F, m, axis=None, out=None):
     """
     if not F.is_array(m):
         return onp.flip(m, axis)
-    if axis is None:
-        axis = tuple(range(m.ndim))
     return F._npi_flip(m, axis=axis, out=out)
 
 

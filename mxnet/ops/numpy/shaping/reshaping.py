@@ -190,7 +190,7 @@ def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None)
 
 
 @op("_npi_flip", shape=same)
-def flip(data: Tensor, *, axis: Shape) -> Tensor:
+def flip(data: Tensor, *, axis: Shape | None) -> Tensor:
     """Reverse the order of elements along axes.
 
     Parameters
@@ -201,8 +201,9 @@ def flip(data: Tensor, *, axis: Shape) -> Tensor:
     >>> mx.nd._internal._npi_flip(mx.nd.array([1, 2, 3]), axis=0).asnumpy()
     array([3., 2., 1.], dtype=float32)
     """
-    axes = [axis_within(a, data.ndim, "_npi_flip") for a in axis] if data.ndim else []
-    return torch.flip(data, axes)
+    if axis is None or not data.ndim:
+        return torch.flip(data, list(range(data.ndim)))
+    return torch.flip(data, [axis_within(a, data.ndim, "_npi_flip") for a in axis])
 
 
 def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
