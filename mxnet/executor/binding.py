@@ -125,7 +125,7 @@ def simple_bind(
     args, grads = [], []
     for node, shape, dtype, req in zip(graph.arguments, arg_shapes, arg_types, reqs, strict=True):
         what = _Array(shape, dtype, context_of_node(node, ctx, group2ctx), stypes[node][0])
-        args.append(pool.argument(node.name, what, is_input=node.name in shapes))
+        args.append(pool.argument(node.name, what))
         what = what._replace(stype=grad_stypes[node])
         grads.append(None if req == "null" else pool.gradient(node.name, what))
     aux = [
@@ -151,14 +151,23 @@ class _Pool:
         self._buffer = buffer
         self._shared_names = None if shared_arg_names is None else set(shared_arg_names)
 
-    def argument(self, name: str, what: _Array, is_input: bool) -> NDArray:
+    def argument(self, name: str, what: _Array) -> NDArray:
         old = self._args.get(name)
         shareable = self._shared_names is None or name in self._shared_names
         if shareable and what.fits(old):
             return old
-        if self._buffer is None or not is_input or what.stype != "default":
+        return self._buffered(name, name, what)
+
+    def gradient(self, name: str, what: _Array) -> NDArray:
+        old = self._grads.get(name)
+        return old if what.fits(old) else self._buffered(name, f"grad of {name}", what)
+
+    def _buffered(self, name: str, key: str, what: _Array) -> NDArray:
+        """Return an array in the buffer's memory; those of shared names are not in the buffer."""
+        is_shared = self._shared_names is not None and name in self._shared_names
+        if self._buffer is None or is_shared or what.stype != "default":
             return what.zeros()
-        stored = self._buffer.get(name)
+        stored = self._buffer.get(key)
         size = math.prod(what.shape)
         if (
             stored is not None
@@ -167,12 +176,8 @@ class _Pool:
         ):
             part = plain(stored).reshape(-1)[:size].reshape(what.shape)
             return wrap_plain(NDArray, part, stored._ctx)
-        self._buffer[name] = made = what.zeros()
+        self._buffer[key] = made = what.zeros()
         return made
-
-    def gradient(self, name: str, what: _Array) -> NDArray:
-        old = self._grads.get(name)
-        return old if what.fits(old) else what.zeros()
 
     def auxiliary(self, name: str, what: _Array) -> NDArray:
         old = self._aux.get(name)

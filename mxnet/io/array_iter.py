@@ -125,8 +125,6 @@ class NDArrayIter(DataIter):
             raise ShapeError(
                 f"All arrays must have as many samples as the first one, {count}, but got {lengths}"
             )
-        if not count:
-            raise ShapeError("NDArrayIter needs at least one sample")
         if max(lengths.values()) > count:
             warnings.warn(
                 f"NDArrayIter uses the first {count} samples of each array: they have {lengths}.",

@@ -210,6 +210,8 @@ class LBSGD(ListOptimizer):
     rule, stateless_rule = sgd_mom, sgd
     create_state = SGD.create_state
     lazy_update = True
+    counts_first = False
+    least_momentum = 0.0
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ weights with 32-bit copies, and gradients that hold some rows only, are handled 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -48,6 +49,8 @@ class ListOptimizer(Optimizer):
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
+    counts_first = True  # whether an update counts before its rate is read from the schedule
+    least_momentum = -math.inf  # a smaller momentum counts as this one
 
     def _numbers(self, batch: Batch) -> dict[str, Any]:
         """Return the numbers of the rule that differ from the attributes of the same names."""
@@ -64,6 +67,8 @@ class ListOptimizer(Optimizer):
 
     def _number(self, name: str) -> float:
         """Return an attribute as rules take it: a limit of None or 0 is negative."""
+        if name == "momentum":
+            return max(self.momentum, self.least_momentum)
         limit = _LIMITS.get(name)
         return getattr(self, name) if limit is None else getattr(self, limit) or -1.0
 
@@ -96,8 +101,12 @@ class ListOptimizer(Optimizer):
             index, weight, grad, state = (index,), (weight,), (grad,), (state,)
         if not index:
             return
-        self._update_count(index)
-        lrs, wds = self._rates(index)
+        if self.counts_first:
+            self._update_count(index)
+            lrs, wds = self._rates(index)
+        else:
+            lrs, wds = self._rates(index)
+            self._update_count(index)
         if _are_dense(weight) and _are_dense(grad):
             self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
             return

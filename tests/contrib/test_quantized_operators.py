@@ -83,3 +83,19 @@ def test_a_range_for_each_filter():
 def test_errors_say_what_is_needed(call, said):
     with pytest.raises(mx.MXNetError, match=said):
         call()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options", "wanted"),
+    [
+        ("int8", {}, ("int8", -127.5, 127.5)),
+        ("int8", {"out_type": "uint8"}, ("uint8", -127.5, 127.5)),
+        ("uint8", {}, ("int8", 0, 255.5)),
+        ("uint8", {"min_calib_range": -1.0, "max_calib_range": 1.0}, ("int8", -1, 1)),
+    ],
+)
+def test_8_bit_numbers_pass_quantize_v2_as_they_are(dtype, options, wanted):
+    x = mx.nd.array([1, 2, 3], dtype=dtype)
+    made, low, high = mx.nd.contrib.quantize_v2(x, **options)
+    assert made.asnumpy().tolist() == [1, 2, 3]
+    assert (np.dtype(made.dtype).name, low.asscalar(), high.asscalar()) == wanted

@@ -185,3 +185,16 @@ def test_unused_outputs_and_shared_subgraphs():
     parts = mx.sym.split(x, num_outputs=3, axis=0)
     net = parts[2] * 2
     assert net.bind(mx.cpu(), {"x": nd.array([1, 2, 3])}).forward()[0].asscalar() == 6
+
+
+def test_a_shared_buffer_holds_arguments_and_gradients_by_name():
+    net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    names = ["x", "fc_weight", "fc_bias"]
+    buffers = {}
+    executor = net.simple_bind(mx.cpu(), x=(2, 3), shared_buffer=buffers)
+    assert sorted(buffers) == sorted([*names, *(f"grad of {n}" for n in names)])
+    executor.arg_dict["x"][:] = 5
+    assert buffers["x"].asnumpy().min() == 5
+    buffers = {}
+    net.simple_bind(mx.cpu(), x=(2, 3), shared_buffer=buffers, shared_arg_names=names[1:])
+    assert sorted(buffers) == ["grad of x", "x"]

@@ -333,7 +333,7 @@ def sockeye(mx):
             config_embed_target=embedding,
             config_encoder=layers,
             config_decoder=layers,
-        )  # fmt: skip
+        )
     )
     net.initialize()
     source = mx.nd.array([[[4], [5], [6], [7]], [[5], [6], [7], [0]]])

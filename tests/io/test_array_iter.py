@@ -122,7 +122,6 @@ def test_iter_next_and_its_kin():
         (lambda: NDArrayIter("text"), TypeError, "Input must be NDArray"),
         (lambda: NDArrayIter(["text"]), TypeError, "Invalid type"),
         (lambda: NDArrayIter([]), ValueError, "at least one data array"),
-        (lambda: NDArrayIter(np.zeros((0, 2))), ValueError, "at least one sample"),
         (lambda: NDArrayIter(X, Y[:5]), ValueError, "'data': 7, 'softmax_label': 5"),
         (lambda: NDArrayIter(X, Y, 0), ValueError, "at least 1"),
         (lambda: NDArrayIter(X, Y, 2, last_batch_handle="keep"), ValueError, "got 'keep'"),
@@ -172,3 +171,8 @@ def test_asking_for_no_batch_fails_as_in_mxnet():
     assert it.getlabel() == []
     with pytest.raises(AssertionError, match="no current batch"):
         it.getdata()
+
+
+@pytest.mark.parametrize("handle", ["pad", "discard", "roll_over"])
+def test_arrays_without_samples_make_no_batches(handle):
+    assert not list(NDArrayIter(np.zeros((0, 2)), batch_size=2, last_batch_handle=handle))

@@ -437,3 +437,31 @@ def test_a_given_rate_becomes_the_first_of_a_scheduler_except_in_ftrl(name, firs
     schedule = mx.lr_scheduler.FactorScheduler(step=100, base_lr=0.02)
     made = mx.optimizer.create(name, learning_rate=0.3, lr_scheduler=schedule)
     assert (made.lr, schedule.base_lr, made.learning_rate) == (0.3, first, first)
+
+
+def _steps(optimizer, count):
+    """Return the first weight after each step along a constant gradient."""
+    weight, state = mx.nd.array([1.0]), None
+    made = []
+    for step in range(count):
+        if not step:
+            state = optimizer.create_state(0, weight)
+        optimizer.update(0, weight, mx.nd.array([0.5]), state)
+        made.append(weight.asscalar())
+    return made
+
+
+@pytest.mark.parametrize("name", ["sgd", "nag", "lbsgd"])
+def test_negative_momentum_counts_as_none(name):
+    optimizer = mx.optimizer.create(name, learning_rate=0.1, momentum=-0.5)
+    np.testing.assert_allclose(_steps(optimizer, 3), [0.95, 0.9, 0.85], rtol=1e-6)
+
+
+def test_lbsgd_reads_its_rate_before_it_counts_an_update():
+    """The values are those of MXNet 1.9.1."""
+    schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5)
+    optimizer = mx.optimizer.LBSGD(
+        learning_rate=0.1, momentum=0.9, lr_scheduler=schedule, updates_per_epoch=2, warmup_epochs=1
+    )
+    wanted = [0.95, 0.855, 0.7195, 0.5725, 0.4153, 0.2613]
+    np.testing.assert_allclose(_steps(optimizer, 6), wanted, atol=1e-4)

@@ -124,14 +124,17 @@ def quantize_v2(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Quantize to 8 bits within a calibrated range, or else the range of the data itself.
 
-    ``out_type="auto"`` is uint8 when the calibrated minimum is not negative, else int8.
+    ``out_type="auto"`` is uint8 when the calibrated minimum is not negative, else int8. 8-bit
+    numbers pass as they are.
 
     >>> x = mx.nd.array([-1, 0, 0.5])
     >>> [y.asnumpy() for y in mx.nd.contrib.quantize_v2(x)[:2]]
     [array([-128,    0,   64], dtype=int8), array([-1.], dtype=float32)]
     """
-    _check_dtype("_contrib_quantize_v2", data, torch.float32)
+    _check_dtype("_contrib_quantize_v2", data, torch.float32, torch.int8, torch.uint8)
     kind = _chosen(out_type, min_calib_range)
+    if data.dtype is not torch.float32:
+        return _pass_on(data, kind, min_calib_range, max_calib_range)
     if min_calib_range is None or max_calib_range is None:
         if not data.numel():
             raise ShapeError("_contrib_quantize_v2: an empty array has no range; calibrate it.")
@@ -143,7 +146,18 @@ def quantize_v2(
     return (made, -end, end) if kind == "int8" else (made, low, high)
 
 
-quantize_v2.type_pattern = _EightBitTypes("float32 -> @out_type float32")
+def _pass_on(
+    data: Tensor, kind: str, low: float | None, high: float | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return 8-bit numbers as they are, with their range."""
+    if low is None or high is None:
+        steps = QUANTIZED_STEPS[data.dtype]
+        low, high = -steps if data.dtype is torch.int8 else 0.0, steps
+    ends = (torch.tensor([end], dtype=torch.float32, device=data.device) for end in (low, high))
+    return data.clone().to(DTYPES[kind]), *ends
+
+
+quantize_v2.type_pattern = _EightBitTypes("T -> @out_type float32")
 
 
 @op("_contrib_dequantize", types="T float32 -> float32", shape=_ranged)

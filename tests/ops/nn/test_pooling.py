@@ -143,3 +143,23 @@ def test_half_precision_in_three_dimensions(kind):
     half = mx.nd.Pooling(x.astype("float16"), **options)
     assert half.dtype == np.float16
     assert half.asnumpy().tolist() == mx.nd.Pooling(x, **options).asnumpy().tolist()
+
+
+@pytest.mark.parametrize("kind", ["max", "avg", "sum", "lp"])
+@pytest.mark.parametrize("spatial", [(4,), (4, 4), (4, 4, 4)])
+def test_no_channels_are_pooled_to_none(kind, spatial):
+    kernel = (2,) * len(spatial)
+    with mx.util.np_shape(True):
+        x = mx.nd.zeros((1, 0, *spatial))
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.Pooling(x, kernel=kernel, pool_type=kind, p_value=2)
+        y.backward()
+        assert y.shape == (1, 0, *(3 for _ in spatial))
+        assert x.grad.shape == x.shape
+
+
+def test_norms_of_half_precision_do_not_overflow():
+    x = mx.nd.array([[[200, 200, 200]]], dtype="float16")
+    y = mx.nd.Pooling(x, kernel=(2,), pool_type="lp", p_value=2)
+    np.testing.assert_allclose(y.asnumpy().ravel(), [282.75, 282.75])

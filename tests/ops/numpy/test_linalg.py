@@ -52,3 +52,12 @@ def test_eigenvalues_have_gradients() -> None:
         total = linalg._npi_eigvalsh(a).sum()
     total.backward()
     np.testing.assert_allclose(a.grad.asnumpy(), np.eye(3), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "uint8"])
+@pytest.mark.parametrize(("ord", "wanted"), [(1, 6), (-1, 4), (np.inf, 7), (-np.inf, 3)])
+def test_matrix_norms_by_sums_keep_the_data_type(dtype, ord, wanted):
+    x = mx.np.array([[3, 4], [1, 2]], dtype=dtype)
+    made = mx.np.linalg.norm(x, ord=ord, axis=(0, 1))
+    assert made.dtype == np.dtype(dtype)
+    assert made.item() == wanted

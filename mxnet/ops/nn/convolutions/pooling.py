@@ -250,9 +250,13 @@ def pooling(
     flat = data.ndim == 3
     if flat:
         data = data.unsqueeze(2)
+    no_channels = not data.shape[1]
+    if no_channels:  # torch wants one at least
+        data = F.pad(data, (0, 0) * (data.ndim - 2) + (0, 1))
     kind = "sum" if pool_type == "lp" else pool_type
+    dtype = data.dtype
     if pool_type == "lp":
-        data = _power(data, p_value)
+        data = _power(data.float() if dtype is torch.float16 else data, p_value)
     if global_pool:
         out = _pool_all(data, kind)
     else:
@@ -261,7 +265,9 @@ def pooling(
         out = _pool_windows(data, kind, plan, pooling_convention, with_pad)
     if pool_type == "lp":
         assert p_value is not None
-        out = _root(out, p_value)
+        out = _root(out, p_value).to(dtype)
+    if no_channels:
+        out = out[:, :0]
     if flat:
         out = out.squeeze(2)
     return channels_last(out) if last else out

@@ -419,7 +419,10 @@ def norm(
     """
     axes = _norm_axes(axis, data.ndim, flag)
     if flag in (SPECTRAL, NUCLEAR) or (flag == VECTOR and len(axes) == 2):
-        return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
+        if data.dtype in (*_REAL, torch.bool) or flag == NUCLEAR or abs(ord) == 2:
+            return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
+        sums = _matrix_norm(data.double(), axes, ord, flag, keepdims)
+        return sums.half() if data.is_floating_point() else cut(sums, data.dtype)
     if not data.dtype.is_floating_point:
         whole = norm(data.double(), ord=ord, axis=axis, keepdims=keepdims, flag=flag)
         return cut(whole, data.dtype)
