@@ -70,3 +70,10 @@ def test_a_block_saved_under_other_names_is_loaded(tmp_path):
     second = build("c_")
     second.load(str(tmp_path / "net"))
     assert second(nd.ones((1, 2))).asscalar() == 1.5
+
+
+def test_empty_bins_of_a_histogram_get_a_little_of_the_others():
+    smooth = mx.contrib.quantization._smooth_distribution
+    np.testing.assert_allclose(smooth(np.array([0, 0, 2]), eps=1e-3), [1e-3, 1e-3, 1.998])
+    with pytest.raises(ValueError, match="malformed"):
+        smooth(np.zeros(2), eps=1e-3)

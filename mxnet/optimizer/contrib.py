@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..error import MXNetError
+from ..error import InvalidValue, MXNetError
 from ..ndarray import NDArray, zeros
 from ..ops.training.adam import adamw
 from ..ops.training.adaptive import group_adagrad
@@ -53,7 +53,7 @@ class GroupAdaGrad(ListOptimizer):
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
         if batch.wd:
-            raise MXNetError("Weight decay is not supported for GroupAdaGrad")
+            raise InvalidValue("Weight decay is not supported for GroupAdaGrad")
         return {"epsilon": self.float_stable_eps}
 
 

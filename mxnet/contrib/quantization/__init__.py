@@ -6,6 +6,7 @@ from .calibration import (
     LayerOutputMinMaxCollector,
     _get_optimal_threshold,
     _get_optimal_thresholds,
+    _smooth_distribution,
     combine_histogram,
     find_threshold,
 )

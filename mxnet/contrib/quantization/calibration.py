@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...error import InvalidValue
 from ...ndarray import NDArray
-from ...ops.quantization.calibration import least_divergence
+from ...ops.quantization.calibration import least_divergence, smooth_distribution
 
 Histogram = tuple[np.ndarray, np.ndarray, float, float, float]
 Ranges = dict[str, tuple[float, float]]
@@ -212,6 +213,17 @@ def _get_optimal_threshold(
     if low >= 0 and quantized_dtype in ("auto", "uint8"):
         num_quantized_bins = 2 * num_quantized_bins + 1  # negative steps are free
     return low, high, *least_divergence(np.asarray(hist), np.asarray(edges), num_quantized_bins)
+
+
+def _smooth_distribution(p: np.ndarray, eps: float = 0.0001) -> np.ndarray:
+    """Give empty bins of a histogram a little of the others."""
+    made = smooth_distribution(np.asarray(p, "float32"), eps)
+    if made is None:
+        raise InvalidValue(
+            "The discrete probability distribution is malformed: all entries are 0, or too few "
+            f"are not for eps={eps}."
+        )
+    return made
 
 
 def _get_optimal_thresholds(
