@@ -17,6 +17,7 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.passes.infer_subgraphs import TYPE_AXIS, Axis, Merge, Solve
+from ..ops.attributes import Positive
 from ..ops.declare import Op, OpContext, op
 from ..ops.quantization.conversions import (
     DTYPES,
@@ -29,7 +30,12 @@ from ..ops.quantization.conversions import (
 from ..ops.quantization.layers import OUTPUTS
 from .control_flow import Body
 
-__all__ = ["fused_convolution_layer", "fused_dense_layer"]
+__all__ = [
+    "fused_attention_scores",
+    "fused_attention_values",
+    "fused_convolution_layer",
+    "fused_dense_layer",
+]
 
 INTEGERS = (torch.int8, torch.uint8, torch.int32)
 
@@ -171,4 +177,46 @@ fused_convolution_layer = _declare(
 fused_dense_layer = _declare(
     op("_sg_mkldnn_fully_connected", count="num_args", outputs=_outputs, cls=_HoldsLayer),
     "a linear transformation",
+)
+
+
+def _declare_attention(register: Callable[[Callable], Op], what: str) -> Op:
+    def layer(
+        *data: Tensor,
+        heads: Positive,
+        quantized: bool = False,
+        enable_float_output: bool = False,
+        min_calib_range: float | None = None,
+        max_calib_range: float | None = None,
+        run: OpContext,
+    ) -> Tensor:
+        raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
+
+    layer.__doc__ = f"""Compute {what} of interleaved self-attention.
+
+    Parameters
+    ----------
+    data
+        The layer's inputs, then both ends of the range of each that is an integer array.
+    heads
+        Number of heads.
+    quantized
+        Whether inputs are 8-bit integers.
+    enable_float_output
+        Whether the result is float32, without a range.
+
+    >>> hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")  # fused ones come from files
+    True
+    """
+    made = register(layer)
+    made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
+    return made
+
+
+fused_attention_scores = _declare_attention(
+    op("_sg_mkldnn_selfatt_qk", count="num_args", outputs=_outputs, cls=_HoldsLayer), "the scores"
+)
+fused_attention_values = _declare_attention(
+    op("_sg_mkldnn_selfatt_valatt", count="num_args", outputs=_outputs, cls=_HoldsLayer),
+    "the weighted values",
 )

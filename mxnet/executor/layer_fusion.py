@@ -17,13 +17,26 @@ from ..ops.nn.activation import activation, leaky_relu
 from ..ops.nn.convolutions.convolution import convolution
 from ..ops.nn.dense import fully_connected
 from ..ops.nn.normalizations.batch_norm import batch_norm
+from ..ops.nn.sequences.attention import (
+    interleaved_matmul_selfatt_qk,
+    interleaved_matmul_selfatt_valatt,
+)
 from ..ops.tensor.maths.arithmetic import elemwise_add
 from ..ops.tensor.maths.elementwise import absolute, clip, exp, sqrt, square
-from .fused_layers import fused_convolution_layer, fused_dense_layer
+from .fused_layers import (
+    fused_attention_scores,
+    fused_attention_values,
+    fused_convolution_layer,
+    fused_dense_layer,
+)
 
 __all__ = ["fuse_layers"]
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu")
+ATTENTION = {
+    interleaved_matmul_selfatt_qk: (fused_attention_scores, "sg_mkldnn_selfatt_qk"),
+    interleaved_matmul_selfatt_valatt: (fused_attention_values, "sg_mkldnn_selfatt_valatt"),
+}
 CURVES = (square, sqrt, exp, absolute)
 Uses = Counter[tuple[Node, int]]
 
@@ -72,11 +85,19 @@ def _layer_at(graph: Graph, node: Node, uses: Uses, taken: set[Node]) -> _Layer 
         made = _Layer(fused_dense_layer, [node], "sg_mkldnn_fully_connected")
         _follow_dense(made, after)
         return made
+    if node.op in ATTENTION:
+        return _attention(node)
     if node.op is convolution and node.typed["layout"] in (None, "NCHW", "NCDHW"):
         made = _Layer(fused_convolution_layer, [node], "sg_mkldnn_conv")
         _follow_convolution(made, after)
         return made
     return None
+
+
+def _attention(node: Node) -> _Layer:
+    op, name = ATTENTION[node.operator]
+    off = {"enable_float_output": "False", "quantized": "False"}
+    return _Layer(op, [node], name, {**off, "heads": str(node.typed["heads"])})
 
 
 def _follow_dense(layer: _Layer, after: Callable[[Node], Node | None]) -> None:
@@ -115,7 +136,7 @@ def _is_activation(node: Node, *more: str) -> bool:
 def _rewritten(graph: Graph, layers: dict[Node, _Layer]) -> list[Entry]:
     inner = {node for layer in layers.values() for node in layer.nodes}
     values: dict[Node, list[Entry]] = {}
-    numbers: Counter[Op] = Counter()
+    numbers: Counter[str] = Counter()
 
     def current(entry: Entry) -> Entry:
         if entry.node.op is None:
@@ -125,9 +146,9 @@ def _rewritten(graph: Graph, layers: dict[Node, _Layer]) -> list[Entry]:
     def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
         layer = layers.get(node)
         if layer is not None:
-            number = numbers[layer.op]
-            numbers[layer.op] += 1
-            made = _fused(layer, number, current)
+            family = "_".join(layer.name.split("_")[:3])
+            made = _fused(layer, numbers[family], current)
+            numbers[family] += 1
         elif node in inner:
             made = node  # read by its own layer alone
         else:

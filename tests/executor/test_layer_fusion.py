@@ -24,6 +24,15 @@ def _act(x, kind="relu"):
     return S.Activation(x, act_type=kind)
 
 
+_HEADS = {"enable_float_output": "False", "heads": "2", "quantized": "False"}
+
+
+def _attention():
+    x = S.reshape(DATA, shape=(6, 3, 12))
+    scores = S.softmax(S.contrib.interleaved_matmul_selfatt_qk(x, heads=2))
+    return S.contrib.interleaved_matmul_selfatt_valatt(x, scores, heads=2)
+
+
 # The nodes and their attributes are those of MXNet 1.9.1.
 CASES = {
     "conv": (lambda: _conv(), {"sg_mkldnn_conv_0": {}}),
@@ -45,6 +54,13 @@ CASES = {
     "dense": (
         lambda: S.square(_dense()),
         {"sg_mkldnn_fully_connected_eltwise_0": {"with_eltwise": "True"}},
+    ),
+    "attention": (
+        lambda: _attention(),
+        {
+            "sg_mkldnn_selfatt_qk_0": _HEADS,
+            "sg_mkldnn_selfatt_valatt_1": _HEADS,
+        },
     ),
     "dense relu": (
         lambda: _act(_dense(flatten=False, no_bias=True)),
@@ -88,7 +104,7 @@ def test_fused_layers_compute_the_same(name):
 
 
 @pytest.mark.parametrize("mode", ["naive", "none"])
-@pytest.mark.parametrize("name", ["bn act", "add", "two layers", "dense"])
+@pytest.mark.parametrize("name", ["bn act", "add", "two layers", "dense", "attention"])
 def test_fused_layers_are_quantized(name, mode):
     """Calibrated layers give 8 bits at once and have the range in their attributes."""
     symbol = CASES[name][0]()

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from ...executor.fused_layers import fused_convolution_layer, fused_dense_layer
+from ...executor.fused_layers import (
+    fused_attention_scores,
+    fused_attention_values,
+    fused_convolution_layer,
+    fused_dense_layer,
+)
 from ...graph import Entry
 from ...graph.graph import Graph
 from ...graph.interpret import interpret
@@ -24,7 +29,8 @@ from ...ops.nn.activation import activation
 from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
 from ...ops.tensor.maths.elementwise import clip, relu
 
-FUSED = (fused_convolution_layer, fused_dense_layer)
+ATTENTION = (fused_attention_scores, fused_attention_values)
+FUSED = (fused_convolution_layer, fused_dense_layer, *ATTENTION)
 REQUANTIZE, QUANTIZE, QUANTIZED = "requantize_", "_quantize", "quantized_"
 
 
@@ -141,7 +147,8 @@ class Quantization:
 
     def _fused(self, node: Node, inputs: list[Value]) -> Value:
         """Give a fused layer 8-bit data, and an 8-bit array to add; its weights stay floats."""
-        places = [0, len(inputs) - 1] if node.typed["with_sum"] else [0]
+        is_all = node.op in ATTENTION or node.typed["with_sum"]
+        places = sorted({0, len(inputs) - 1}) if is_all else [0]
         arrays = {i: self._integers(inputs[i]) for i in places}
         entries = [arrays[i].data if i in arrays else self._real(v) for i, v in enumerate(inputs)]
         entries += [end for a in arrays.values() for end in (a.low, a.high)]
