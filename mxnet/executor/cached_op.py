@@ -13,14 +13,18 @@ from ..error import MXNetError
 from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
+from ..imperative.direct_nodes import record_run
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.handle import current, note_constant, plain, wrap
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
+from ..ops import interpreters
+from ..ops.declare import KERNEL_ERRORS
 from ..ops.interpreters import Interpreter
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
+from .direct_gradients import DirectGradients, direct_gradients
 from .integers import integer_kernels, tensor_of
 from .joint_outputs import INLINE_LIMIT, is_divided, together
 from .monitoring.op_hook import Callback, OpHook
@@ -112,7 +116,12 @@ class CachedOp:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
         program = self._program(device, feed, integers)
-        made = program.run(feed) if self._hook is None else program.run(feed, self._hook)
+        if self._hook is not None:
+            made = program.run(feed, self._hook)
+        elif state.training and state.recording and not integers:
+            made = program.record(feed, args)
+        else:
+            made = program.run(feed)
         if self._divided and state.recording:
             made = together(made)
         cls = type(args[0]) if args else NDArray
@@ -202,6 +211,8 @@ class Prepared(Program):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._passed = [i for i, e in enumerate(self.graph.heads) if e.node.op is None]
+        self._direct: DirectGradients | None = None
+        self._is_known = False  # whether there are direct gradients
 
     def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
@@ -209,6 +220,24 @@ class Prepared(Program):
         for i in self._passed:
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
+
+    def record(self, feed: Sequence[Tensor], args: Sequence[NDArray]) -> list[Tensor]:
+        """Return the heads' values as members of the recorded graph; `args` hold the tensors."""
+        direct = self._direct
+        if direct is None or interpreters.graphs or not any(t.requires_grad for t in feed):
+            if self._function is not None and not self._is_known:
+                self._find_direct_gradients()
+            return self.run(feed)
+        try:
+            return [record_run(direct, feed, args)]
+        except KERNEL_ERRORS:
+            return self.run(feed)  # which explains the error
+
+    def _find_direct_gradients(self) -> None:
+        """Prepare backward by formulas, where that is possible, before the third run."""
+        self._is_known = True
+        if self._optimized and self.mode.training and not self._passed:
+            self._direct = direct_gradients(self)
 
 
 def _member(array: NDArray) -> Tensor | NDArray:

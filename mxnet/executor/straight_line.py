@@ -22,10 +22,20 @@ FIRST_LINE = 3  # of the steps; the lines before are the signature and the input
 def compile_steps(steps: Sequence[Step], variables: int, heads: Sequence[int]) -> Callable:
     """Return ``run(feed) -> heads`` for steps that all run on one device."""
     known: dict[str, Any] = {}
+    lines = forward_lines(steps, variables, known)
+    lines.append(f" return [{', '.join(_value(slot) for slot in heads)}]")
+    return compile_lines(lines, known)
+
+
+def forward_lines(steps: Sequence[Step], variables: int, known: dict[str, Any]) -> list[str]:
+    """Return the lines of ``run(feed)`` but the last; what they name is put into `known`."""
     inputs = "".join(f"v{i}, " for i in range(1, variables + 1))
     lines = ["def run(feed):", f" [{inputs}] = feed"]
-    lines += [_line(number, step, known) for number, step in enumerate(steps)]
-    lines.append(f" return [{', '.join(_value(slot) for slot in heads)}]")
+    return lines + [_line(number, step, known) for number, step in enumerate(steps)]
+
+
+def compile_lines(lines: Sequence[str], known: dict[str, Any]) -> Callable:
+    """Return the function ``run`` that the lines define."""
     exec(compile("\n".join(lines), "<prepared graph>", "exec"), known)
     return known["run"]
 

@@ -14,6 +14,7 @@ from .passes.channels_last import channels_last
 from .passes.drop_finite_checks import drop_finite_checks
 from .passes.fuse_attention import fuse_attention
 from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
+from .passes.fuse_likelihood import fuse_likelihood
 from .passes.fuse_quantized import fuse_quantized
 from .passes.fuse_recurrent import fuse_recurrent
 from .passes.recompute import recompute, recompute_marked
@@ -41,13 +42,15 @@ TRAINING_PASSES: tuple[Pass, ...] = (
     unpack_rnn,
     fuse_recurrent,
     batch_projections,
+    fuse_likelihood,
 )
 DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, fuse_recurrent, batch_projections)
-# Choices of the schedule that are switched as passes are: kernels bound to their attributes, and
-# results written over inputs that nothing else reads.
+# Choices of the schedule that are switched as passes are: kernels bound to their attributes,
+# results written over inputs that nothing else reads, backward by formulas of small graphs.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"
+DIRECT_GRADIENTS = "direct_gradients"
 _PASS_NAMES = dict.fromkeys(p.__name__ for p in (*INFERENCE_PASSES, *TRAINING_PASSES))
-NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE)
+NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE, DIRECT_GRADIENTS)
 
 
 def enabled_passes() -> tuple[str, ...]:

@@ -120,6 +120,8 @@ def _saved_names(kind: type) -> tuple[str, ...]:
 
 
 def _is_freed(node: Any) -> bool | None:
+    if (freed := getattr(node, "is_freed", None)) is not None:
+        return freed
     for name in _saved_names(type(node)):
         try:
             saved = getattr(node, name)

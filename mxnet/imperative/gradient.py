@@ -10,10 +10,11 @@ from torch import Tensor
 
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
+from .direct_nodes import run_chain
 from .freed_graphs import note
 from .handle import CONSTANT, plain, wrap, wrap_plain
 from .integers import cut, make_leaf
-from .state import IntegerSession, state
+from .state import BackwardRun, IntegerSession, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -38,12 +39,14 @@ LEAST_COPIED = 64  # elements; fewer take little memory from activations
 class Gradient:
     """Where backward puts an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "owned", "req", "sparse")
+    __slots__ = ("array", "fresh", "is_direct", "owned", "req", "sparse", "stored_in")
 
     def __init__(self, array: NDArray | None, req: str, owned: bool) -> None:
         self.array, self.req, self.owned = array, req, owned
         self.sparse = array is not None and array.stype != "default"
+        self.is_direct = type(self) is Gradient and not self.sparse  # whether `store` may be used
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
+        self.stored_in: BackwardRun | None = None  # the last that `store` saw
 
     def receive(self, leaf: Tensor) -> None:
         """Take what torch has just accumulated in the leaf."""
@@ -59,12 +62,31 @@ class Gradient:
             found = found.to_dense()
         elif found._is_zerotensor():
             found = _written_zeros(found)
-        if self.owned and self.req == "write" and not _is_better_copied(found):
+        if self.stored_in is not None and self.stored_in is state.backward_run:
+            plain(target).add_(found)  # the rest of a sum
+        elif self.owned and self.req == "write" and not _is_better_copied(found):
             target._data = found  # our own array: torch's buffer becomes its memory
         elif self.req == "add":
             plain(target).add_(found)
         else:
             plain(target).copy_(found)
+
+    def place(self, run: BackwardRun | None) -> Tensor | None:
+        """Return the memory that a gradient may be computed into, None if it is to be added."""
+        if self.req == "add" or self.stored_in is run:
+            return None
+        place = plain(self.array)
+        return place if place.is_contiguous() else None
+
+    def store(self, found: Tensor, run: BackwardRun | None) -> None:
+        """Take a gradient, or a part of it, in a backward; `found` may be in its place already."""
+        self.fresh = True
+        target = plain(self.array)
+        if self.req == "add" or self.stored_in is run:
+            target.add_(found)
+        elif found is not target:
+            target.copy_(found)
+        self.stored_in = run
 
 
 def _is_better_copied(gradient: Tensor) -> bool:
@@ -257,16 +279,19 @@ def run_backward(
             return
         tensors = tuple(starts)
         grads = tuple(_head_gradient(t, g) for t, g in zip(starts, given, strict=True))
-    session = state.session
+    session, outer_run = state.session, state.backward_run
     if session is not None:
         state.session = None
+    run = state.backward_run = BackwardRun(True, bool(retain_graph))
     try:
-        run_engine(tensors, grads, bool(retain_graph), False, (), True, accumulate_grad=True)
+        if len(tensors) > 1 or not run_chain(tensors[0].grad_fn, grads[0], run):
+            run_engine(tensors, grads, run.retains, False, (), True, accumulate_grad=True)
     except MXNetError:
         raise
     except RuntimeError as error:
         raise explain(error) from error
     finally:
+        state.backward_run = outer_run
         if session is not None:
             state.session = session
     if not retain_graph:
@@ -299,6 +324,7 @@ def differentiate(
         else _head_gradient(t, g)
         for t, g in zip(tensors, given, strict=True)
     )
+    outer_run, state.backward_run = state.backward_run, BackwardRun(False, retain_graph)
     try:
         found = torch.autograd.grad(
             tensors,
@@ -310,6 +336,8 @@ def differentiate(
         )
     except RuntimeError as error:
         raise explain(error) from error
+    finally:
+        state.backward_run = outer_run
     if not retain_graph:
         note(heads)
     found = [

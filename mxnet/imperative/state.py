@@ -29,6 +29,15 @@ class IntegerSession(Session):
             self.finished, self.later = origin.finished, origin.later
 
 
+class BackwardRun:
+    """One call of backward: whether it stores gradients in arrays, and whether graphs are kept."""
+
+    __slots__ = ("retains", "stores")
+
+    def __init__(self, stores: bool, retains: bool) -> None:
+        self.stores, self.retains = stores, retains
+
+
 class AutogradState(threading.local):
     """Class attributes are each new thread's defaults."""
 
@@ -36,6 +45,7 @@ class AutogradState(threading.local):
     training = False
     # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
     backward_training = True
+    backward_run: BackwardRun | None = None  # the one that runs now
     # The custom operator whose Python code runs now; profiles show what it calls under its name.
     custom_operator: str | None = None
 

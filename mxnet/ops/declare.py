@@ -24,6 +24,7 @@ from ..error import (
 )
 from . import registry
 from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
+from .derivatives import Formulas
 from .facts import Facts
 from .gradients import with_gradient_rule
 from .shapes import KnownShapes, Shapes, TypePattern, infer_by_rules
@@ -122,6 +123,7 @@ class Op:
         self.facts = facts
         self.optional = dict(optional)
         self.gradient_rule: Callable | None = None
+        self.derivative_rule: Callable[[Attrs], Formulas | None] | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.swapped = False  # whether that kernel takes the number first
         self.shared: Callable | None = None  # the same result as a view, where that is possible
@@ -185,6 +187,14 @@ class Op:
         """
         self.gradient_rule = rule
         self.kernel = with_gradient_rule(self)
+        return rule
+
+    def derivative(self, rule: Callable[[Attrs], Formulas | None]) -> Callable:
+        """Register formulas of the gradient: ``rule(attrs)`` returns them by input, or None.
+
+        Attributes are complete; an input without a formula gets no gradient (see `derivatives`).
+        """
+        self.derivative_rule = rule
         return rule
 
     def infer_inputs(self, rule: Callable) -> Callable:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ....error import MXNetError, ShapeError
 from ...declare import Op, op
+from ...derivatives import summed_to
 from ...families import (
     BOOL,
     Kernel,
@@ -241,7 +242,7 @@ forms(
     precision="full",
 )
 
-with_number(
+plus_scalar = with_number(
     "_plus_scalar",
     torch.add,
     "_PlusScalar",
@@ -249,7 +250,7 @@ with_number(
     number="2",
     result="[3., 0., 7.]",
 )
-with_number(
+minus_scalar = with_number(
     "_minus_scalar",
     torch.sub,
     "_MinusScalar",
@@ -393,6 +394,28 @@ elementwise(
         "mx.nd._internal._grad_add(mx.nd.array([1, 2]), mx.nd.array([3, 4]))", "[4., 6.]"
     ),
 )
+
+
+def _pass(grad: Tensor) -> Tensor:
+    return grad
+
+
+for _operators, _lhs, _rhs in (
+    ((broadcast_add, elemwise_add), lambda g, x, y: g, lambda g, x, y: g),
+    ((broadcast_sub, elemwise_sub), lambda g, x, y: g, lambda g, x, y: -g),
+    ((broadcast_mul, elemwise_mul), lambda g, x, y: g * y, lambda g, x, y: g * x),
+):
+    _formulas = {
+        "lhs": lambda grad, lhs, rhs, of=_lhs: summed_to(of(grad, lhs, rhs), lhs),
+        "rhs": lambda grad, lhs, rhs, of=_rhs: summed_to(of(grad, lhs, rhs), rhs),
+    }
+    for _operator in _operators:
+        _operator.derivative(lambda attrs, formulas=_formulas: formulas)
+for _operator in (plus_scalar, minus_scalar):
+    _operator.derivative(lambda attrs: {"data": _pass})
+rminus_scalar.derivative(lambda attrs: {"data": lambda grad: -grad})
+mul_scalar.derivative(lambda attrs: {"data": lambda grad, by=attrs["scalar"]: grad * by})
+div_scalar.derivative(lambda attrs: {"data": lambda grad, by=attrs["scalar"]: grad / by})
 
 
 @op(

@@ -12,6 +12,7 @@ from torch import Tensor
 from ....error import MXNetError, ShapeError
 from ...attributes import DType, Shape
 from ...declare import Op, op
+from ...derivatives import Formulas
 from ...families import BOOL, axes_of, reduction, refuse_bool, shown
 from ...shapes import TypePattern, reduced
 
@@ -27,9 +28,11 @@ def total(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
 
 def average(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     """Mean; that of integers is their sum, wrapped in their type, divided and cut."""
+    count = math.prod([x.shape[a] for a in axes])
     if x.dtype.is_floating_point:
+        if count == 1:  # losses with one number for each sample
+            return x.clone() if keepdims else x.squeeze(axes).clone()
         return torch.mean(x, axes[0] if len(axes) == 1 else axes, keepdims)
-    count = math.prod(x.shape[a] for a in axes)
     return torch.div(torch.sum(x, axes, keepdims).to(x.dtype), count)
 
 
@@ -145,6 +148,26 @@ over_axes(
     result="[1., 3.]",
     gradient=to_every_extreme,
 )
+
+
+def _spread(attrs: dict, divided: bool) -> Formulas:
+    """Return the derivative of a sum, or of a mean: each element gets the gradient of its sum."""
+    axis, exclude = attrs["axis"] or None, attrs["exclude"]
+
+    def of_data(grad: Tensor, data: Tensor) -> Tensor:
+        if grad.numel() == data.numel():
+            return grad.reshape(data.shape)
+        axes = axes_of(axis, data.ndim, exclude)
+        kept = [1 if i in axes else n for i, n in enumerate(data.shape)]
+        if divided:
+            grad = grad / (data.numel() // grad.numel())
+        return grad.reshape(kept).expand(data.shape)
+
+    return {"data": of_data}
+
+
+sum_.derivative(lambda attrs: _spread(attrs, False))
+mean.derivative(lambda attrs: _spread(attrs, True))
 square_sum = reduction(
     "_square_sum",
     total_of_squares,

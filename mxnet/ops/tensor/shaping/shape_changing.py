@@ -13,6 +13,7 @@ from torch import Tensor
 from ....error import ShapeError
 from ...attributes import Shape
 from ...declare import op
+from ...derivatives import reshaped
 from ...shapes import UNKNOWN, Shapes, unify
 from ..memory import may_share, own
 from .reshape_codes import complete_by_size, resolve_reshape, resolve_target
@@ -112,6 +113,10 @@ def flatten(data: Tensor) -> Tensor:
     (2, 12)
     """
     return data.flatten(1) if data.ndim > 1 else data.reshape(-1, 1)
+
+
+flatten.derivative(lambda attrs: {"data": reshaped})
+reshape.derivative(lambda attrs: {"data": reshaped})
 
 
 @flatten.infer_outputs
@@ -330,6 +335,9 @@ def reshape_like(
             f"{list(wanted)} because they have different size."
         )
     return lhs.reshape(wanted)
+
+
+reshape_like.derivative(lambda attrs: {"lhs": lambda grad, lhs: grad.reshape(lhs.shape)})
 
 
 @reshape_like.infer_outputs

@@ -1,0 +1,83 @@
+"""The loss of classification from logarithms of probabilities, as one kernel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from ..declare import op
+from ..derivatives import Formulas
+from ..shapes import Shape
+from ..tensor.selection.indexing import pick, within
+
+_NO_REDUCTION = 0
+_NEVER = -(1 << 62)  # torch leaves out the label that it is told to ignore; here there is none
+_DTYPES = (torch.float32, torch.float64)
+_loss = torch._C._nn.nll_loss  # type: ignore[attr-defined]
+_loss_backward = torch.ops.aten.nll_loss_backward.default
+
+
+def _is_plain(data: Tensor, label: Tensor) -> bool:
+    """Return whether torch's kernel takes these: a matrix, and a label for each row."""
+    rows = data.shape[0]
+    return (
+        data.ndim == 2
+        and data.dtype in _DTYPES
+        and (label.shape == (rows,) or label.shape == (rows, 1))
+    )
+
+
+@op("_likelihood_loss", types="T I -> T", precision="full")
+def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tensor:
+    """Return ``scale * data[i, label[i]]`` for each row; labels out of range are clipped.
+
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd._internal._likelihood_loss(x, mx.nd.array([0, 1])).asnumpy()
+    array([-1., -4.], dtype=float32)
+    """
+    if _is_plain(data, label):
+        try:
+            out = _loss(data, label.reshape(-1).long(), None, _NO_REDUCTION, _NEVER)
+            return out if scale == -1.0 else out * -scale
+        except IndexError:  # a label out of range
+            pass
+    picked = pick.function(data, label, axis=-1, keepdims=True) * scale
+    return picked.flatten(1).mean(1)
+
+
+@likelihood_loss.infer_outputs
+def likelihood_loss_shape(data: Shape | None, label: Shape | None, **_: object) -> Shape | None:
+    """One number for each row."""
+    return None if data is None else data[:1]
+
+
+@likelihood_loss.derivative
+def likelihood_loss_derivative(attrs: dict) -> Formulas:
+    """Return zeros with the scaled gradient at the labels."""
+    scale = attrs["scale"]
+    picked = pick.derivative_rule
+    assert picked is not None
+    general = picked({"axis": -1, "mode": "clip"}) or {}
+
+    def of_data(grad: Tensor, data: Tensor, label: Tensor) -> Tensor:
+        if scale != -1.0:
+            grad = grad * -scale
+        if _is_plain(data, label):
+            # The kernel looks at no bounds here.
+            whole = within(label.reshape(-1), data.shape[1], "clip")
+            total = _one(data.dtype, data.device)
+            return _loss_backward(grad, data, whole, None, _NO_REDUCTION, _NEVER, total)
+        count = label.numel() // data.shape[0]
+        spread = (grad / -count).reshape(-1, *[1] * (data.ndim - 1))
+        spread = spread.expand(*data.shape[:-1], 1)
+        return general["data"](spread, data, label)
+
+    return {"data": of_data}
+
+
+@lru_cache(maxsize=16)
+def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return the total weight that torch asks for; without a reduction it has no meaning."""
+    return torch.ones((), dtype=dtype, device=device)

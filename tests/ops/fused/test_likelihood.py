@@ -1,0 +1,52 @@
+"""The loss of classification as one kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from mxnet.ops.fused.likelihood import likelihood_loss
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
+@pytest.mark.parametrize("scale", [-1.0, -0.5])
+def test_the_formula_is_the_derivative(shape: tuple[int, ...], scale: float) -> None:
+    data = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    label = torch.arange(np.prod(shape[:-1])).reshape(shape[:-1]) % 5 - 1.0  # some out of range
+    out = likelihood_loss.kernel(data, label, scale=scale)
+    grad = torch.linspace(1, 2, len(out), dtype=out.dtype)
+    (wanted,) = torch.autograd.grad(out, data, grad)
+    formula = likelihood_loss.derivative_rule({"scale": scale})["data"]
+    torch.testing.assert_close(formula(grad, data.detach(), label), wanted)
+
+
+def test_labels_may_be_a_column() -> None:
+    x = nd.array([[1, 2], [3, 4]])
+    loss = mx.nd._internal._likelihood_loss
+    assert loss(x, nd.array([[0], [1]])).asnumpy().tolist() == [-1, -4]
+
+
+def test_a_wrong_number_of_labels_is_refused() -> None:
+    with pytest.raises(mx.MXNetError, match="index is"):
+        mx.nd._internal._likelihood_loss(nd.ones((2, 3)), nd.ones((1, 2)))
+
+
+def test_the_loss_of_gluon_is_fused_in_training() -> None:
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    x, label = nd.array([[1, 2, 4], [3, 2, 1]]), nd.array([0, 9])
+    x.attach_grad()
+    results = []
+    for hybrid in (False, True):
+        if hybrid:
+            loss.hybridize()
+        for _ in range(4):
+            with autograd.record():
+                made = loss(x, label)
+            made.backward()
+        results.append((made.asnumpy(), x.grad.asnumpy()))
+    for eager, hybrid in zip(*results, strict=True):
+        np.testing.assert_allclose(hybrid, eager, rtol=1e-6)
+    assert "likelihood" in str(loss.compiled(x, label, training=True))
