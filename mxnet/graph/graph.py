@@ -72,14 +72,19 @@ class Graph:
     @cached_property
     def _auxiliary_set(self) -> set[Node]:
         found = set()
+        positions: dict[tuple, list[int]] = {}  # equal nodes have them at equal places
         for node in self.nodes:
-            if node.op is not None and (
-                node.op.has_aux or node.op.mutates or node.op.auxiliary_rule
-            ):
-                entries = node.inputs
-                found.update(
-                    entries[i].node for i in auxiliary_positions(node) if entries[i].node.op is None
-                )
+            op = node.op
+            if op is None or not (op.has_aux or op.mutates or op.auxiliary_rule):
+                continue
+            entries = node.inputs
+            key = (op, node.signature.key, len(entries))
+            places = positions.get(key)
+            if places is None:
+                places = auxiliary_positions(node)
+                if op.auxiliary_rule is None:
+                    positions[key] = places
+            found.update([e[0] for i in places if (e := entries[i])[0].op is None])
         return found
 
     @cached_property

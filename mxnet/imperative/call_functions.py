@@ -133,6 +133,21 @@ def _key(op: Op, names: _Names, first: Sequence[str]) -> str:
     return f"{short} if {' is '.join(rest)} is _Null else {full}"
 
 
+def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
+    """Return the expression of the cache key of a call on arrays.
+
+    Without attributes it is the dtype itself, if all inputs have the same one.
+    """
+    key = _key(op, names, dtypes)
+    if not names.attributes or len(dtypes) > 2:
+        return key
+    has_none = f"{' is '.join(names.attributes)} is _Null"
+    if len(dtypes) == 1:
+        return f"{dtypes[0]} if {has_none} else ({key})"
+    first, second = dtypes
+    return f"one_ if (one_ := {first}) is ({second}) and {has_none} else ({key})"
+
+
 _WRAP = """\
             made_ = _new({kind})
             made_._data = out_
@@ -184,7 +199,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         f"    kind_ = _type({first})",
         f"    if {' and '.join(tests)} and out is None and not kwargs:",
         "        try:",
-        f"            key = {_key(op, names, dtypes)}",
+        f"            key = {_key_of_arrays(op, names, dtypes)}",
         "            run_, dtype_ = _calls[key]",
         *(f"            {x} = {absent[i]}{i}._data" for i, x in xs.items()),
         f"            if _active or {missing}:",

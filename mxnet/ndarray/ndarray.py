@@ -364,16 +364,24 @@ class NDArray(NDArrayMethods):
         (6, 4)
         """
         sizes = shape[0] if len(shape) == 1 else None
-        if type(sizes) is tuple and sizes and not kwargs and min(sizes) > 0:
-            try:  # nothing to resolve; torch parses numbers faster than a tuple
+        if type(sizes) is tuple and sizes and not kwargs and 0 not in sizes:
+            try:  # torch knows -1, refuses other codes, and parses numbers faster than a tuple
                 data = self._data
                 if active or data is None:
-                    data = current(self)
-                return wrap(type(self), data.reshape(*sizes), self._ctx)
+                    return wrap(type(self), current(self).reshape(*sizes), self._ctx)
+                data = data.view(*sizes)  # what is not contiguous goes on below
             except IntegerInGraph:
                 return self._view(lambda t: t.reshape(sizes))
             except (RuntimeError, TypeError):
                 pass
+            else:
+                array = new_object(type(self))
+                array._data = data
+                array._tracked = None
+                array._dtype = self._dtype
+                array._ctx = self._ctx
+                array._grad = None
+                return array
         reverse = kwargs.pop("reverse", False)
         if not shape:
             shape = kwargs.pop("shape", None)

@@ -7,6 +7,7 @@ nodes whose surroundings changed go on until nothing does. An ordinary network n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ... import dtypes
@@ -55,6 +56,8 @@ class Inferred(NamedTuple):
 class _Kind(NamedTuple):
     """How one sort of knowledge is read from variables, completed by operators and merged."""
 
+    attribute: str  # of variables, which holds what they were made with
+    cache: dict[tuple, tuple[tuple, tuple]]
     of_variable: Callable[[Node], Any]
     step: Callable[[Node, tuple, tuple], tuple[tuple, tuple]]
     merge: Callable[[Any, Any], Any]
@@ -92,16 +95,68 @@ def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
 
 
 def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred:
+    values = _start_values(graph, known, kind)
+    if not _sweep_once(graph, values, kind):
+        values = _start_values(graph, known, kind)
+        _sweep_until_stable(graph, values, kind)
+    complete = all(map(kind.known, chain.from_iterable(values.values())))
+    return Inferred(graph, values, complete)
+
+
+def _start_values(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> dict[Node, list]:
+    """Return what is known of variables, and nothing of results."""
     values: dict[Node, list] = {}
-    nodes, users = graph.nodes, graph.readers
-    step, merge = kind.step, kind.merge
-    for node in nodes:
+    attribute = kind.attribute
+    for node in graph.nodes:
         if node.op is not None:
             values[node] = [None] * node.signature.outputs
-        elif node.extra:
+        elif attribute in node.extra:
             values[node] = [_start(node, known, kind)]
         else:
             values[node] = [known.get(node)]
+    return values
+
+
+def _sweep_once(graph: Graph, values: dict[Node, list], kind: _Kind) -> bool:
+    """Go over the nodes once, forward; return False if that cannot be enough.
+
+    It is enough for nearly all networks: each node completes its own variables only.
+    """
+    cache, merge, is_known, mode = kind.cache, kind.merge, kind.known, is_np_shape()
+    open_ones: set[Node] = set()  # variables that a node has read without completing them
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        entries = node.inputs
+        if node.subgraphs or not entries:
+            return False
+        ins = tuple([values[e[0]][e[1]] for e in entries])
+        slots = values[node]
+        outs = tuple(slots)
+        found = cache.get((node.op, node.signature.key, ins, outs, mode))
+        try:
+            new_ins, new_outs = found or kind.step(node, ins, outs)
+        except (MXNetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            return False  # the full search explains it
+        slots[:] = new_outs
+        for entry, new, old in zip(entries, new_ins, ins, strict=True):
+            maker = entry[0]
+            if new != old and new is not None:
+                if maker.op is not None or maker in open_ones:
+                    return False
+                here = values[maker]
+                if here[0] is not None and here[0] != old:  # read twice by this node
+                    new = merge(new, here[0])
+                here[0] = new
+            if maker.op is None and (new is None or not is_known(new)):
+                open_ones.add(maker)
+    return True
+
+
+def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> None:
+    """Go over the nodes whose surroundings changed, forward and backward, until none is left."""
+    nodes, users = graph.nodes, graph.readers
+    step, merge = kind.step, kind.merge
     waiting = [node.op is not None for node in nodes]
     pending = sum(waiting)
     order = range(len(nodes))
@@ -152,9 +207,6 @@ def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
                     waiting[maker] = True
                     pending += 1
         order = order[::-1]
-    is_known = kind.known
-    complete = all(is_known(v) for slots in values.values() for v in slots)
-    return Inferred(graph, values, complete)
 
 
 def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
@@ -312,6 +364,8 @@ def _is_known_shape(shape: Shape | None) -> bool:
 
 
 _SHAPES = _Kind(
+    "__shape__",
+    _shape_cache,
     _exact_variable_shape,
     _shape_step,
     merge_shapes,
@@ -324,6 +378,8 @@ _LEGACY_SHAPES = _SHAPES._replace(
     of_variable=lambda node: unknown_for_zero(variable_shape(node)), step=_legacy_shape_step
 )
 _TYPES = _Kind(
+    "__dtype__",
+    _type_cache,
     variable_type,
     _type_step,
     _merge_types,

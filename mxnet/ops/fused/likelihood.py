@@ -33,6 +33,11 @@ def _is_plain(data: Tensor, label: Tensor) -> bool:
 def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tensor:
     """Return ``scale * data[i, label[i]]`` for each row; labels out of range are clipped.
 
+    Parameters
+    ----------
+    scale
+        Factor of the picked numbers.
+
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> mx.nd._internal._likelihood_loss(x, mx.nd.array([0, 1])).asnumpy()
     array([-1., -4.], dtype=float32)
