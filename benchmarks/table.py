@@ -149,9 +149,17 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, default=11, help="then the rows that are left take one turn"
     )
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="count processor time of one thread, where other programs keep the machine busy",
+    )
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--write", action="store_true", help="write RESULTS.md")
     options = parser.parse_args()
+    if options.processor_time:
+        os.environ.update(OMP_NUM_THREADS="1", BENCHMARK_CLOCK="processor")
+        torch.set_num_threads(1)
     lines = [
         "# Results",
         "",

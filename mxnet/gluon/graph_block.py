@@ -16,7 +16,7 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
 from .block import Block
-from .nesting import flatten, regroup, same_structure
+from .nesting import are_arrays, flatten, regroup, same_structure
 from .parameter import FIRST_CALL, DeferredInitializationError, Generation, Parameter
 from .utils import _check_all_np_symbols, _check_same_symbol_type
 
@@ -136,8 +136,8 @@ class GraphBlock(Block):
 
     def _feed_cached_op(self, *args: Any) -> tuple[list[NDArray], Context]:
         """Return the inputs of the prepared graph, which is made if it is not there."""
-        if len(args) == 1 and isinstance(args[0], NDArray):
-            flat, structure = args, [0]
+        if are_arrays(*args):
+            flat, structure = args, [0] * len(args)
         else:
             flat, structure = flatten(args, "input")
             flat = [item for item in flat if item is not None]

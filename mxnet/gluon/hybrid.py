@@ -23,7 +23,7 @@ from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from .block import Block
 from .graph_block import GraphBlock
-from .nesting import leaves
+from .nesting import are_arrays, leaves
 from .parameter import FIRST_CALL, DeferredInitializationError
 
 __all__ = ["HybridBlock"]
@@ -272,6 +272,8 @@ class HybridBlock(GraphBlock):
         """
         if isinstance(x, NDArray) and not args:
             contexts = (x.context,)
+        elif are_arrays(x, *args):
+            contexts = tuple(dict.fromkeys([x.context, *[a.context for a in args]]))
         else:
             found = self._arrays_or_symbols(x, *args)
             if isinstance(found[0], Symbol):

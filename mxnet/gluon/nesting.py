@@ -9,6 +9,14 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 
 
+def are_arrays(*args: Any) -> bool:
+    """Return whether all arguments are arrays, none of them a list."""
+    for arg in args:  # noqa: SIM110 (a generator takes longer than the question)
+        if not isinstance(arg, NDArray):
+            return False
+    return True
+
+
 def flatten(args: Any, inout: str) -> tuple[list, Any]:
     """Return nested lists of arrays or symbols as one flat list, and their structure.
 

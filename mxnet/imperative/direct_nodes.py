@@ -52,7 +52,7 @@ class Differentiable(Protocol):
 
 def record_run(graph: Differentiable, feed: Sequence[Tensor], args: Sequence[NDArray]) -> Tensor:
     """Run a graph on the tensors of arrays, as one node of the recorded graph."""
-    return _Node.apply(graph, args, *feed)
+    return _apply(graph, args, *feed)
 
 
 class _Node(torch.autograd.Function):
@@ -78,6 +78,10 @@ class _Node(torch.autograd.Function):
         run = state.backward_run
         stored = ctx.leaves if run is not None and run.stores else ()
         return None, None, *_gradients(ctx, grad, [s for s in stored if _is_alone(*s)], run)
+
+
+# Past what `Function.apply` does for functorch, whose transforms never come here.
+_apply = super(torch.autograd.Function, _Node).apply  # type: ignore[misc]
 
 
 def _find_targets(ctx: Any, args: Sequence[NDArray], feed: Sequence[Tensor]) -> None:
