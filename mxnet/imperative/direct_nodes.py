@@ -118,10 +118,15 @@ def _gradients(
     ctx: Any, grad: Tensor, stored: Sequence[tuple], run: BackwardRun | None
 ) -> list[Tensor | None]:
     """Return gradients of a node's inputs; None for those that went to their arrays."""
+    saved = _saved(ctx)
     into: list[Tensor | None] = [None] * len(ctx.wanted)
+    taken = set(map(id, saved))  # an input is not written while it is read
     for i, record, _ in stored:
-        into[i] = record.place(run)
-    found = ctx.graph.gradients(grad, _saved(ctx), ctx.wanted, into)
+        place = record.place(run)
+        if id(place) not in taken:  # an array may be two inputs
+            taken.add(id(place))
+            into[i] = place
+    found = ctx.graph.gradients(grad, saved, ctx.wanted, into)
     for i, record, _ in stored:
         gradient = found[i]
         if gradient is not None:

@@ -157,6 +157,31 @@ def test_an_input_gets_its_gradient() -> None:
     np.testing.assert_allclose(wanted[1], wanted[0], rtol=1e-5, atol=1e-7)
 
 
+def test_an_array_that_is_both_inputs_gets_both_gradients() -> None:
+    x = nd.array([1.0, 2.0])
+    x.attach_grad()
+    product = mx.nd.CachedOp(mx.sym.Variable("a") * mx.sym.Variable("b") * 3)
+    for _ in range(5):
+        with autograd.record():
+            made = product(x, x)
+        direct = _is_direct(made)
+        made.backward()
+    assert direct
+    assert x.grad.asnumpy().tolist() == [6, 12]
+
+
+def test_a_gradient_may_be_an_input() -> None:
+    x = nd.array([1.0, 2.0])
+    x.attach_grad()
+    product = mx.nd.CachedOp(mx.sym.Variable("a") * mx.sym.Variable("b") * 3)
+    for _ in range(5):
+        x.grad[:] = 5
+        with autograd.record():
+            made = product(x, x.grad)
+        made.backward()
+    assert x.grad.asnumpy().tolist() == [15, 15]
+
+
 def test_a_second_backward_needs_retain_graph() -> None:
     net, loss = _network(), _loss()
     with autograd.record():
