@@ -149,6 +149,9 @@ class SymbolBlock(HybridBlock):
         """
         given = [item for item in leaves((x, *args)) if item is not None]
         if all(isinstance(item, NDArray) for item in given):
+            # States may come in a list of their own, as the layer took them that was traced.
+            if len(given) > 1 + len(args) and self._in_format == [0] * len(given):
+                return self._call_cached_op(*given)
             return self._call_cached_op(x, *args)
         if not all(isinstance(item, Symbol) for item in given):
             raise MXNetError(

@@ -102,3 +102,15 @@ def test_ranges_of_pooling_and_flattening_are_inferred():
     pooled = S.contrib.quantized_pooling(data, low, high, kernel=(2, 2), pool_type="max")
     for symbol in (pooled, S.contrib.quantized_flatten(data, low, high)):
         assert symbol.simple_bind(mx.cpu(), grad_req="null").arg_dict["low"].shape == (1,)
+
+
+def test_networks_with_states_are_quantized():
+    """A batch may hold states in a list; layers without an 8-bit form stay as they are."""
+    net = mx.gluon.rnn.LSTM(hidden_size=4)
+    net.initialize()
+    net.hybridize()
+    data, states = mx.nd.array(RNG.rand(5, 2, 3)), [mx.nd.zeros((1, 2, 4)), mx.nd.ones((1, 2, 4))]
+    wanted = net(data, states)[0].asnumpy()
+    small = quant.quantize_net(net, calib_data=[[data, states]], calib_mode="naive")
+    for found in (small(data, states), small(data, *states)):
+        np.testing.assert_allclose(found[0].asnumpy(), wanted, atol=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -490,6 +490,8 @@ def _collect(
     """Run the float model on the calibration data, and show the collector its outputs."""
     if calib_data is None:
         raise ValueError("calib_data must be provided when calib_mode is 'naive' or 'entropy'")
+    if not collector.include_layer:
+        return  # nothing has an 8-bit form
     model = CachedOp(_up_to(sym, collector.include_layer))
 
     def observe(name: str, op_name: str, array: NDArray) -> None:
@@ -533,8 +535,21 @@ def _show(collector: Collector, name: str, op_name: str, array: NDArray) -> None
         collector.collect(name, array)
 
 
+def _nested(change: Callable[[Any], Any], items: Any) -> Any:
+    """Return a list in which `change` was applied to all that are no lists."""
+    return [_nested(change, i) if isinstance(i, list) else change(i) for i in items]
+
+
 def _batches(data: Any) -> Iterator[list[NDArray]]:
-    """Yield the data arrays of each batch of a DataIter, a DataLoader or an iterable."""
+    """Yield the data arrays of each batch in one list; states may be in lists of their own."""
+    for batch in _structures(data):
+        flat: list[NDArray] = []
+        _nested(flat.append, batch)
+        yield flat
+
+
+def _structures(data: Any) -> Iterator[list]:
+    """Yield each batch of a DataIter, a DataLoader or an iterable as it is given to a network."""
     if hasattr(data, "reset"):
         data.reset()
     for batch in data:
@@ -552,17 +567,17 @@ def _trace(
     if data_shapes is not None:
         shapes = [tuple(getattr(shape, "shape", shape)) for shape in data_shapes]
     elif calib_data is not None:
-        shapes = [tuple(array.shape) for array in next(_batches(calib_data))]
+        shapes = _nested(lambda array: tuple(array.shape), next(_structures(calib_data)))
     else:
         raise ValueError("calib_data or data_shapes must be provided")
-    zeros = [ndarray.zeros(shape, ctx=ctx) for shape in shapes]
+    zeros = _nested(lambda shape: ndarray.zeros(shape, ctx=ctx), shapes)
     inputs, sym = _graph_of(network, zeros)
     arrays = {p.name: p._reduce() for p in network.collect_params().values()}
     arguments = {n: arrays[n] for n in sym.list_arguments() if n in arrays}
     return inputs, sym, arguments, {n: arrays[n] for n in sym.list_auxiliary_states()}
 
 
-def _graph_of(network: HybridBlock, batch: list[NDArray]) -> tuple[list[Symbol], Symbol]:
+def _graph_of(network: HybridBlock, batch: list) -> tuple[list[Symbol], Symbol]:
     """Return the graph; a batch of a data set may hold labels after the network's inputs."""
     if network._cached_graph:
         return network._cached_graph
