@@ -68,7 +68,7 @@ def test_large_gradients_stay_where_they_are():
 
 @pytest.mark.skipif(not mx.memory.KEEPS_FREED_MEMORY, reason="another allocator")
 def test_gaps_are_returned_between_steps():
-    returning = mx.memory.GapReturning(seconds=3600, least=1 << 20)
+    returning = mx.memory.GapReturning(least=1 << 20, pause=3600)
     arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
     for array in arrays:
         array.wait_to_read()

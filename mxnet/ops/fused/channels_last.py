@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..attributes import Count, PositiveCount
@@ -18,6 +19,7 @@ from ..shapes import Shapes
 
 LAST = torch.channels_last
 LEAST_RATIO = 2  # of elements in data to elements in the weight
+MOST_ROWS, LEAST_MATRIX = 256, 1_000_000  # of a product of windows by a weight so large
 
 
 def _shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -55,6 +57,9 @@ def convolution_channels_last(
     array([[[[ 3., -6.]]]], dtype=float32)
     """
     if data.ndim == 4 and weight.ndim == 4:
+        place = (tuple(stride) or (1, 1), tuple(pad) or (0, 0), tuple(dilate) or (1, 1))
+        if num_group == 1 and _is_small_product(data, weight, *place):
+            return _multiply_windows(data, weight, bias, *place)
         if data.numel() >= LEAST_RATIO * weight.numel():
             data, weight = _channels_last(data), weight.contiguous(memory_format=LAST)
         else:
@@ -70,6 +75,38 @@ def convolution_channels_last(
         num_filter=num_filter,
         num_group=num_group,
     )
+
+
+Pair = tuple[int, ...]
+
+
+def _output_sizes(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> Pair:
+    windows = zip(data.shape[2:], weight.shape[2:], stride, pad, dilate, strict=True)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in windows)
+
+
+def _is_small_product(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> bool:
+    """Return whether few windows meet a large weight, as in the last layers on small pictures.
+
+    oneDNN reorders such a weight, and its gradient, for longer than it convolves.
+    """
+    if weight.numel() < LEAST_MATRIX or weight[0, 0].numel() == 1 or not data.is_cpu:
+        return False
+    if data.dtype is not weight.dtype or data.shape[1] != weight.shape[1]:
+        return False
+    height, width = _output_sizes(data, weight, stride, pad, dilate)
+    return height > 0 < width and 0 < len(data) * height * width <= MOST_ROWS
+
+
+def _multiply_windows(
+    data: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, pad: Pair, dilate: Pair
+) -> Tensor:
+    """Convolve by one product of matrices, a row for each window."""
+    sizes = _output_sizes(data, weight, stride, pad, dilate)
+    windows = F.unfold(data, weight.shape[2:], dilate, pad, stride)
+    rows = windows.transpose(1, 2).flatten(0, 1)
+    out = F.linear(rows, weight.flatten(1), bias)
+    return out.view(len(data), *sizes, len(weight)).permute(0, 3, 1, 2)
 
 
 def _channels_last(data: Tensor) -> Tensor:

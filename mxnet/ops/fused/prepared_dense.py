@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..nn.dense import fully_connected
 
-LEAST_WEIGHT = 500_000  # elements
+LEAST_WEIGHT = 250_000  # elements
 ROWS_KEPT = 2  # packed weights depend on the number of rows
 MAX_CHANGES = 16  # weights that changed so often in a row are not worth packing
 

@@ -188,6 +188,10 @@ def leaky_relu(
     return torch.where(data > 0, data, data * drawn), drawn
 
 
+def _gelu_in_place(data: Tensor) -> Tensor:
+    return LEAKY["gelu"](data, 0.0) if data.requires_grad else torch.ops.aten.gelu_(data)
+
+
 @leaky_relu.epilogue
 def leaky_relu_epilogue(attrs: dict) -> Epilogue | None:
     """Return the form with a fixed slope."""
@@ -196,7 +200,12 @@ def leaky_relu_epilogue(attrs: dict) -> Epilogue | None:
 
 @leaky_relu.in_place
 def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
-    """Return the form with a fixed slope; a negative one cannot be undone from the result."""
+    """Return the form with a fixed slope, or GELU where no gradient needs its input.
+
+    A negative slope cannot be undone from the result.
+    """
+    if attrs["act_type"] == "gelu":
+        return _gelu_in_place
     slope = attrs["slope"]
     if attrs["act_type"] != "leaky" or slope < 0:
         return None

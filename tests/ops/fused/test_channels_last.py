@@ -1,0 +1,45 @@
+"""Convolutions of training graphs: the ways they are computed agree."""
+
+import pytest
+import torch
+
+import mxnet as mx  # noqa: F401 (registers the operators)
+from mxnet.ops.fused import channels_last
+from mxnet.ops.fused.channels_last import convolution_channels_last
+
+PLACES = [
+    {"kernel": (3, 3), "pad": (1, 1)},
+    {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)},
+    {"kernel": (3, 2), "dilate": (2, 1)},
+]
+
+
+def run(data, weight, bias, attrs):
+    """Return the result and all gradients."""
+    leaves = [t.clone().requires_grad_() for t in (data, weight, bias)]
+    out = convolution_channels_last.function(*leaves, num_filter=len(weight), **attrs)
+    (out * out).sum().backward()
+    return [out.detach(), *(leaf.grad for leaf in leaves)]
+
+
+@pytest.mark.parametrize("attrs", PLACES)
+def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
+    torch.manual_seed(2)
+    data = torch.randn(2, 6, 7, 5).contiguous(memory_format=torch.channels_last)
+    weight, bias = torch.randn(4, 6, *attrs["kernel"]), torch.randn(4)
+    convolved = run(data, weight, bias, attrs)
+    monkeypatch.setattr(channels_last, "LEAST_MATRIX", 1)
+    place = tuple(attrs.get(k, (d, d)) for k, d in (("stride", 1), ("pad", 0), ("dilate", 1)))
+    assert channels_last._is_small_product(data, weight, *place)
+    multiplied = run(data, weight, bias, attrs)
+    for one, other in zip(convolved, multiplied, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
+    monkeypatch.setattr(channels_last, "LEAST_MATRIX", 1)
+    place = ((1, 1), (0, 0), (1, 1))
+    data = torch.zeros(1, 2, 20, 20)
+    assert not channels_last._is_small_product(data, torch.zeros(4, 2, 3, 3), *place)
+    assert not channels_last._is_small_product(data[..., :2, :2], torch.zeros(4, 2, 1, 1), *place)
+    assert not channels_last._is_small_product(data[..., :2, :2], torch.zeros(4, 2, 3, 3), *place)
