@@ -174,6 +174,10 @@ class ndarray(NDArray):
             )
         return self.copyto(self.context)
 
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """Return the array itself if it is on that context already, else a copy there."""
+        return self.as_in_context(ctx)
+
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view of another shape, by the rules and codes of legacy arrays.
 

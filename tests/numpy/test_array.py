@@ -222,3 +222,7 @@ def test_limits_and_indices_may_be_scalars() -> None:
     assert np.clip(x, np.array(1.5), np.array(2.5)).tolist() == [1.5, 2, 2.5]
     assert np.clip(5, 1, 3) == 3
     assert np.unravel_index(5, (2, 3)) == (1, 2)
+
+
+def test_arrays_move_by_the_keyword_ctx() -> None:
+    assert np.ones(2).as_in_ctx(ctx=mx.cpu(1)).ctx == mx.cpu(1)

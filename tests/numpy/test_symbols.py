@@ -135,3 +135,16 @@ def test_models_of_mxnet_run() -> None:
     assert total.shape == ()
     assert float(total) == pytest.approx(wanted["total"], rel=1e-5)
     onp.testing.assert_allclose(products.asnumpy(), wanted["products"], rtol=1e-4, atol=1e-5)
+
+
+def test_builtin_functions_of_symbols_take_names() -> None:
+    x = mx.sym.var("x").as_np_ndarray()
+    assert mx.sym.np.sum(x, axis=0, name="total").name == "total"
+    with mx.name.Prefix("net_"):
+        assert mx.sym.np.dot(x, x, name="product").name == "net_product"
+
+
+def test_symbols_are_flipped_along_all_axes() -> None:
+    x = mx.sym.var("x").as_np_ndarray()
+    out = mx.sym.np.flip(x).bind(mx.cpu(), {"x": np.array([[1.0, 2.0], [3.0, 4.0]])}).forward()[0]
+    assert out.asnumpy().tolist() == [[4, 3], [2, 1]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from ...composites.namespace import bind
+from ...name import NameManager
 from ...ndarray import numpy as eager_module
 from ...ndarray.codegen import make_function
 from ...ops import registry
@@ -81,8 +83,35 @@ def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
         if other in found:
             found[name] = found[other]
     for name, function in composites_of(TOP_LEVEL).items():
-        found[name] = bind(function, F, module, glossary=GLOSSARY)
+        made = bind(function, F, module, glossary=GLOSSARY)
+        is_builtin = registry.find(f"_np_{name}") is not None
+        found[name] = _nameable(made) if F.is_symbolic and is_builtin else made
     return found
+
+
+class _Given(NameManager):
+    """A name manager that gives one name, as that of the node a function makes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return the given name, as the outer manager writes it."""
+        return self._outer[-1].get(name or self._name, hint)
+
+
+def _nameable(function: Callable) -> Callable:
+    """Let a function of symbols take ``name=``, as those of MXNet's built-in operators do."""
+
+    @functools.wraps(function)
+    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        if name is None:
+            return function(*args, **kwargs)
+        with _Given(name):
+            return function(*args, **kwargs)
+
+    return call
 
 
 def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
