@@ -373,20 +373,48 @@ def _saturated(image: Tensor, factor: float) -> Tensor:
     return image * factor + image[..., 2:3] * (GRAY[2] * (1 - factor))
 
 
+# Of the channels red, green and blue in each sixth of the circle: high, low, falling, climbing.
+_HUE_SIXTHS = ((0, 3, 1), (2, 0, 1), (1, 0, 3), (1, 2, 0), (3, 1, 0), (0, 1, 2))
+
+
 def _hue_shifted(image: Tensor, turn: float) -> Tensor:
-    """Turn the hue by a part of the circle; lightness and saturation stay."""
+    """Turn the hue by a part of the circle; lightness and saturation stay.
+
+    Integers are cut afterwards, so each step is rounded as in MXNet: 0..1, then HLS, then back.
+    """
     if image.shape[-1] == 1:
         return image.clone()
-    high, place = image.max(-1)
-    low = image.amin(-1)
-    r, g, b = image.unbind(-1)
-    span = torch.where(high > low, high - low, 1.0)
-    sector = torch.stack([(g - b) / span, (b - r) / span + 2, (r - g) / span + 4])
-    hue = sector.gather(0, place.unsqueeze(0)).squeeze(0) + 6.0 * turn
-    # Each channel climbs and falls around the circle, shifted by two of its six parts.
-    shift = image.new_tensor((0.0, 2.0, 4.0))
-    away = ((hue.unsqueeze(-1) - shift + 3.0) % 6.0 - 3.0).abs()
-    return low.unsqueeze(-1) + (high - low).unsqueeze(-1) * (2.0 - away).clamp(0, 1)
+    hue, light, saturation = _to_hls(image / 255.0)
+    hue = (hue + turn * 360.0) * (6.0 / 360.0)
+    hue = torch.where(hue >= 6, hue - 6, hue)
+    sixth = hue.detach().floor()
+    rest = hue - sixth
+    high = torch.where(
+        light <= 0.5, light * (1 + saturation), light + saturation - light * saturation
+    )
+    low = 2 * light - high
+    levels = torch.stack(
+        [high, low, low + (high - low) * (1 - rest), low + (high - low) * rest], dim=-1
+    )
+    order = torch.tensor(_HUE_SIXTHS, device=image.device)[sixth.long() % 6]
+    return levels.gather(-1, order) * 255.0
+
+
+def _to_hls(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return hue in degrees, lightness and saturation of an image of 0..1."""
+    red, green, blue = image.unbind(-1)
+    high, low = image.amax(-1), image.amin(-1)
+    span, light = high - low, (high + low) * 0.5
+    colored = span > torch.finfo(torch.float32).eps
+    whole = torch.where(light < 0.5, high + low, 2 - high - low)
+    saturation = torch.where(colored, span, 0) / torch.where(colored, whole, 1)
+    slope = span.new_tensor(60.0) / torch.where(colored, span, 1)  # `60 / x` would round twice
+    hue = torch.where(
+        high == red,
+        (green - blue) * slope,
+        torch.where(high == green, (blue - red) * slope + 120, (red - green) * slope + 240),
+    )
+    return torch.where(hue < 0, hue + 360, hue), light, saturation
 
 
 def _lit(data: Tensor, alpha: Floats | list[float]) -> Tensor:

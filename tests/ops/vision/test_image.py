@@ -64,3 +64,10 @@ def test_normalize_refuses_channels_that_are_not_first(shape) -> None:
 def test_colors_need_channels_last(name, shape) -> None:
     with pytest.raises(MXNetError, match="1 or 3 channels"):
         getattr(mx.nd.image, f"random_{name}")(mx.nd.ones(shape), min_factor=1, max_factor=1)
+
+
+def test_turned_hues_of_bytes_are_cut_as_in_mxnet():
+    image = np.random.RandomState(0).randint(0, 256, (8, 8, 3)).astype("uint8")
+    made = mx.nd.image.random_hue(mx.nd.array(image, dtype="uint8"), 0.1, 0.1)
+    wanted = [172, 52, 46, 250, 67, 199, 175, 195, 8, 242, 20, 140, 36, 73, 87, 215, 112, 88]
+    assert made.asnumpy().ravel()[:18].tolist() == wanted
