@@ -18,7 +18,7 @@ import torch
 
 from . import env
 from .base import string_types
-from .error import MXNetError
+from .error import InvalidValue, MXNetError
 from .imperative.gradient import (
     attach,
     differentiate,
@@ -411,6 +411,7 @@ class Function:
     """
 
     saved_tensors: tuple = ()  # what `save_for_backward` kept; may be assigned, too
+    _used = False
     _single = True
 
     def save_for_backward(self, *args: Any) -> None:
@@ -425,6 +426,12 @@ class Function:
 
     def __call__(self, *inputs: Any) -> Any:
         """Run `forward`; inside `record()` with `backward` as its gradient."""
+        if self._used:  # a second call would replace what the first one saved
+            raise InvalidValue(
+                "Each Function instance can only be called once. Please create another instance: "
+                f"{type(self).__name__}()(...)."
+            )
+        self._used = True
         if not state.recording:
             return self.forward(*inputs)
         arrays = [i for i in inputs if isinstance(i, NDArray)]

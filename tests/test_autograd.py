@@ -417,3 +417,14 @@ def test_the_derivative_of_a_constant_derivative_is_zero(function):
         (slope,) = autograd.grad(function(x), x, create_graph=True, retain_graph=True)
     slope.backward()
     assert x.grad.asnumpy().tolist() == [0, 0, 0]
+
+
+def test_a_function_is_called_once():
+    class Double(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+    function = Double()
+    assert function(nd.ones(1)).asscalar() == 2
+    with pytest.raises(AssertionError, match="can only be called once"):
+        function(nd.ones(1))
