@@ -11,10 +11,11 @@ import pytest
 
 import mxnet as mx
 from mxnet.onnx.export import build_model
-from tests.onnx.running import assert_equal_outputs
+from tests.onnx.running import assert_equal_outputs, run
 
 S = mx.sym
 RNG = np.random.RandomState(0)
+CLIPPED = {"lstm_state_clip_min": -0.5, "lstm_state_clip_max": 0.5}
 
 
 def _run(symbol: Any, feed: dict[str, np.ndarray]) -> tuple[list, list]:
@@ -78,6 +79,31 @@ def test_recurrent_parameters_may_be_an_input(mode: str, dtype: str) -> None:
     options = {"mode": mode, "state_size": size, "num_layers": 2, "bidirectional": True}
     symbol = S.RNN(*map(S.var, feed), state_outputs=True, **options)
     assert_equal_outputs(*_run(symbol, feed))
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("options", [{"projection_size": 3}, CLIPPED], ids=["projected", "clipped"])
+def test_lstm_layers_with_projected_or_clipped_states_are_scans(
+    bidirectional: bool, options: dict
+) -> None:
+    """ONNX's own LSTM has neither."""
+    size, out, ways = 4, options.get("projection_size", 4), 1 + bidirectional
+    rows = 4 * size
+    count = sum(ways * rows * (width + out + 2) for width in (3, out * ways))
+    count += 2 * ways * out * size if "projection_size" in options else 0
+    w = mx.nd.array(RNG.uniform(-1, 1, count))
+    feed = {
+        n: RNG.uniform(-1, 1, s).astype("float32")
+        for n, s in (("x", (5, 2, 3)), ("h", (2 * ways, 2, out)), ("c", (2 * ways, 2, size)))
+    }
+    symbol = S.RNN(
+        S.var("x"), S.var("w"), S.var("h"), S.var("c"), mode="lstm", state_size=size,
+        num_layers=2, bidirectional=bidirectional, state_outputs=True, **options,
+    )  # fmt: skip
+    model = build_model(symbol, {"w": w}, {n: a.shape for n, a in feed.items()})
+    arrays = {"w": w, **{n: mx.nd.array(a) for n, a in feed.items()}}
+    wanted = symbol.bind(mx.cpu(), arrays, grad_req="null").forward(is_train=False)
+    assert_equal_outputs(run(model, feed), [o.asnumpy() for o in wanted])
 
 
 def test_inputs_of_which_only_the_shape_matters_stay_inputs() -> None:

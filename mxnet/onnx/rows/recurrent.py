@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..builder import Builder, Call
+from ...ops.nn.sequences.recurrent import _unpack
+from ..builder import Builder, Call, onnx_dtype
+from ..library import load_onnx
 from ..table import row
 
 # The places of ONNX's gates in MXNet's order: LSTM i f c o -> i o f c, GRU r z n -> z r n.
@@ -102,8 +104,9 @@ def _layer(
 def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str]:
     """Stacked LSTM, GRU or RNN layers."""
     a = call.attrs
-    if a["projection_size"] or a["lstm_state_clip_min"] or a["lstm_state_clip_max"]:
-        raise call.unsupported("with a projection or clipped states has no ONNX form.")
+    clip = (a["lstm_state_clip_min"], a["lstm_state_clip_max"])
+    if a["mode"] == "lstm" and (a["projection_size"] or clip != (None, None)):
+        return _stepped_lstm(g, call, x, *rest)
     count = 2 if a["mode"] == "lstm" else 1
     states, lengths = list(rest[:count]), ""
     if a["use_sequence_length"]:
@@ -119,3 +122,71 @@ def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str
     if not a["state_outputs"]:
         return [x]
     return [x, *(f[0] if layers == 1 else g.Concat(*f, axis=0) for f in found)]
+
+
+def _stepped_lstm(g: Builder, call: Call, x: str, *states: str) -> list[str]:
+    """LSTM layers with projected or clipped states, which ONNX has as a scan over time only."""
+    a, packed = call.attrs, call.constant(1)
+    if packed is None or a["use_sequence_length"]:
+        raise call.unsupported(
+            "with a projection or clipped states needs its parameters as arrays in `params`, and "
+            "no sequence lengths."
+        )
+    directions, layers = 1 + a["bidirectional"], a["num_layers"]
+    sizes = (call.shape[-1], a["state_size"], layers, directions, 4, a["projection_size"])
+    weights = _unpack(torch.from_numpy(packed), *sizes)
+    each, cells = len(weights) // (layers * directions), layers * directions
+    firsts = [g.split(s, [1] * cells, 0) if cells > 1 else [s] for s in states[:2]]
+    lasts: list[list[str]] = [[], []]
+    for layer in range(layers):
+        outputs = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            before = [g.squeeze(f[at], 0) for f in firsts]
+            cell = [w.numpy() for w in weights[at * each : (at + 1) * each]]
+            *after, made = _scan_lstm(g, call, x, before, cell, direction)
+            outputs.append(made)
+            for store, state in zip(lasts, after, strict=True):
+                store.append(g.unsqueeze(state, 0))
+        x = outputs[0] if directions == 1 else g.Concat(*outputs, axis=2)
+    if not a["state_outputs"]:
+        return [x]
+    return [x, *(s[0] if cells == 1 else g.Concat(*s, axis=0) for s in lasts)]
+
+
+def _scan_lstm(
+    g: Builder, call: Call, x: str, states: list[str], weights: list[np.ndarray], direction: int
+) -> list[str]:
+    """Add one direction of a layer; it returns the last states and the outputs of all steps."""
+    helper = load_onnx().helper
+    body = Builder(g.opset, g)
+    body.scope = g.scope
+    hidden, cell, step = (body.unique(f"{g.scope}_{n}") for n in ("hidden", "cell", "step"))
+    into, back = (g.array(np.ascontiguousarray(w.T)) for w in weights[:2])
+    gates = body.Add(body.MatMul(step, into), body.MatMul(hidden, back))
+    gates = body.Add(gates, g.array(weights[2] + weights[3]))
+    i, f, c, o = body.split(gates, [call.attrs["state_size"]] * 4, 1)
+    kept = body.Mul(body.Sigmoid(f), cell)
+    new_cell = body.Add(kept, body.Mul(body.Sigmoid(i), body.Tanh(c)))
+    ends = (call.attrs["lstm_state_clip_min"], call.attrs["lstm_state_clip_max"])
+    if ends != (None, None):
+        limits = ["" if e is None else g.scalar(e, call.dtype) for e in ends]
+        new_cell = body.Clip(new_cell, *limits)
+    made = body.Mul(body.Sigmoid(o), body.Tanh(new_cell))
+    if len(weights) == 5:
+        made = body.MatMul(made, g.array(np.ascontiguousarray(weights[4].T)))
+    heads = [made, new_cell, body.Identity(made)]
+    infos = [
+        [helper.make_tensor_value_info(n, onnx_dtype(call.dtype), None) for n in names]
+        for names in ((hidden, cell, step), heads)
+    ]
+    graph = helper.make_graph(body.nodes, f"{g.scope}_step", *infos)
+    return g.Scan(
+        *states,
+        x,
+        body=graph,
+        num_scan_inputs=1,
+        scan_input_directions=[direction],
+        scan_output_directions=[direction],
+        outputs=3,
+    )
