@@ -3,7 +3,8 @@
 Batches, lengths and picture sizes change from step to step; memory must not grow. Bytes of live
 arrays and the process's resident memory are printed every minute. The run fails if arrays need
 more in the second half than in the quarter before it, or the process a tenth more: oneDNN keeps
-the code of the last 1,024 primitives, and replacing them leaves gaps.
+the code of the last 1,024 primitives, and replacing them leaves gaps, which go back to the system
+from time to time.
 """
 
 from __future__ import annotations
