@@ -75,5 +75,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
                 f"{ufunc.__name__}: NumPy arrays cannot be mixed with arrays of mx.np. Convert "
                 "them: mx.np.array(x)."
             )
-        return call_numpy(ufunc, inputs, kwargs)
+        # A scalar of NumPy takes the array's type, as it did before NumPy 2.
+        operands = tuple(x.item() if isinstance(x, onp.generic) else x for x in inputs)
+        return call_numpy(ufunc, operands, kwargs)
     return function(*inputs, **kwargs)

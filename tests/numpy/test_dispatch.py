@@ -105,3 +105,9 @@ def test_numpy_computes_functions_that_mean_something_else_in_mxnet() -> None:
 def test_least_squares_take_the_old_default_of_rcond() -> None:
     for options in ({}, {"rcond": "warn"}, {"rcond": None}):
         assert np.linalg.lstsq(np.eye(2), np.ones(2), **options)[0].tolist() == [1, 1]
+
+
+def test_numpy_scalars_take_the_type_of_the_array() -> None:
+    x = np.array([5, 3], dtype="int32")
+    assert (x // onp.int64(2)).dtype == "int32"
+    assert (np.array([5.0], dtype="float16") // onp.float32(2)).dtype == "float16"
