@@ -74,7 +74,9 @@ def create(embedding_name: str, **kwargs: Any) -> Any:
 
 
 def _names_of(kind: type) -> list[str]:
-    return list(getattr(kind, "pretrained_file_names", ()))
+    """Return the files of a class: a tuple of names, or in classes of users names with SHA-1."""
+    own = getattr(kind, "pretrained_file_name_sha1", ())
+    return list(getattr(kind, "pretrained_file_names", own))
 
 
 def get_pretrained_file_names(
@@ -111,6 +113,30 @@ class _TokenEmbedding(vocab.Vocabulary):
         self._idx_to_vec: Any = None
 
     # -- making -------------------------------------------------------------------------------
+
+    @classmethod
+    def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
+        """Refuse a file that the class does not name."""
+        known, kind = _names_of(cls), cls.__name__.lower()
+        if pretrained_file_name not in known:
+            raise KeyError(
+                f"Cannot find pretrained file {pretrained_file_name} for token embedding {kind}. "
+                f"{did_you_mean(pretrained_file_name, known)} Valid pretrained files are those of "
+                f"get_pretrained_file_names({kind!r})."
+            )
+
+    @classmethod
+    def _get_pretrained_file(cls, embedding_root: str, pretrained_file_name: str) -> str:
+        """Return the path of a file of the class; it is fetched if it is not there yet."""
+        cls._check_pretrained_file_names(pretrained_file_name)
+        kind = cls.__name__.lower()
+        path = Path(embedding_root).expanduser() / kind / pretrained_file_name
+        if not path.is_file():
+            addresses = repository_addresses(f"gluon/embeddings/{kind}/{pretrained_file_name}")
+            sha1 = getattr(cls, "pretrained_file_name_sha1", {}).get(pretrained_file_name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            download(addresses, path=str(path), sha1_hash=sha1)
+        return str(path)
 
     def _load_embedding(
         self,
@@ -316,12 +342,7 @@ class _PublishedEmbedding(_TokenEmbedding):
         path = Path(root).expanduser() / kind / name
         if path.is_file():
             return path
-        if name not in cls.pretrained_file_names:
-            raise KeyError(
-                f"Cannot find pretrained file {name} for token embedding {kind}. "
-                f"{did_you_mean(name, cls.pretrained_file_names)} Valid pretrained files are "
-                f"those of get_pretrained_file_names({kind!r})."
-            )
+        cls._check_pretrained_file_names(name)
         archive = cls._archive(name)
         addresses = repository_addresses(f"gluon/embeddings/{kind}/{archive}")
         if cls.mirror and not env.get("MXNET_GLUON_REPO"):

@@ -234,3 +234,25 @@ def test_composite(write):
     assert embedding.CompositeEmbedding(vocab, first).vec_len == 2
     with pytest.raises(AssertionError):
         embedding.CompositeEmbedding(vocab, [3])
+
+
+def test_users_publish_embeddings_of_their_own(tmp_path, monkeypatch):
+    folder = tmp_path / "repository" / "gluon" / "embeddings" / "pets"
+    folder.mkdir(parents=True)
+    (folder / "pets.vec").write_text("cat 1 2\ndog 3 4\n")
+    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "repository").as_uri())
+    monkeypatch.setattr(embedding, "_kinds", dict(embedding._kinds))
+
+    @embedding.register
+    class Pets(embedding._TokenEmbedding):
+        pretrained_file_name_sha1 = {"pets.vec": None}  # noqa: RUF012 (MXNet's form)
+
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            path = Pets._get_pretrained_file(str(tmp_path / "cache"), "pets.vec")
+            self._load_embedding(path, " ", mx.nd.zeros)
+
+    assert embedding.get_pretrained_file_names("pets") == ["pets.vec"]
+    assert embedding.create("pets").get_vecs_by_tokens("dog").asnumpy().tolist() == [3, 4]
+    with pytest.raises(KeyError, match=r"cats\.vec"):
+        Pets._check_pretrained_file_names("cats.vec")
