@@ -227,3 +227,21 @@ def test_integers_with_gradients_index_sparse_arrays():
         y = mx.nd.take(x, index)
     y.backward()
     assert x.grad.asnumpy().tolist() == [[0, 0], [2, 2]]
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("_maximum", [[1, 0], [0, 3], [0, 1]]),
+        ("_minimum", [[0, 0], [0, 0], [0, -2]]),
+        ("_hypot", [[1, 0], [0, 3], [0, np.sqrt(5)]]),
+        ("_grad_add", [[1, 0], [0, 3], [0, -1]]),
+    ],
+)
+def test_operators_that_map_two_zeros_to_zero_keep_the_storage_type(name, wanted, stype):
+    lhs = mx.nd.array([[1, 0], [0, 0], [0, -2]]).tostype(stype)
+    rhs = mx.nd.array([[0, 0], [0, 3], [0, 1]]).tostype(stype)
+    made = getattr(mx.nd._internal, name)(lhs, rhs)
+    assert made.stype == stype
+    np.testing.assert_allclose(made.asnumpy(), wanted, rtol=1e-6)

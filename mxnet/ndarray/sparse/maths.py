@@ -11,6 +11,7 @@ from ...ops import registry
 from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
 from ...ops.tensor.maths.arithmetic import (
     add_n,
+    grad_add,
     scatter_add_number,
     scatter_divide,
     scatter_subtract_number,
@@ -109,7 +110,7 @@ def dense_quietly(call: Call) -> NDArray:
     return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
 
 
-@kernel(ADD.elementwise, SUBTRACT.elementwise)
+@kernel(ADD.elementwise, SUBTRACT.elementwise, grad_add)
 def summed(call: Call) -> NDArray | None:
     """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
     check_same(call)
@@ -135,6 +136,25 @@ def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
     return make(
         CSRNDArray, lhs._shape, values, *layout.csr_from_keys(lhs._shape, keys), ctx=lhs._ctx
     )
+
+
+@kernel(*(BY_NAME[name].elementwise for name in ("hypot", "maximum", "minimum")))
+def joined(call: Call) -> NDArray | None:
+    """Combine what either array stores; two zeros make a zero."""
+    check_same(call)
+    lhs, rhs = call.inputs
+    if call.stypes == (ROWS, ROWS):
+        rows = torch.unique(torch.cat([lhs._indices, rhs._indices]))
+        left, right = (layout.rows_at(a._values, a._indices, rows) for a in (lhs, rhs))
+        return make(RowSparseNDArray, lhs._shape, call.op.kernel(left, right), rows, ctx=lhs._ctx)
+    if call.stypes != (CSR, CSR):
+        return None
+    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    left, right = lhs._values.new_zeros(len(keys)), rhs._values.new_zeros(len(keys))
+    left[places[: len(lhs._values)]] = lhs._values
+    right[places[len(lhs._values) :]] = rhs._values
+    parts = layout.csr_from_keys(lhs._shape, keys)
+    return make(CSRNDArray, lhs._shape, call.op.kernel(left, right), *parts, ctx=lhs._ctx)
 
 
 def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:

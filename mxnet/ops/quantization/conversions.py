@@ -153,8 +153,8 @@ def _pass_on(
     if low is None or high is None:
         steps = QUANTIZED_STEPS[data.dtype]
         low, high = -steps if data.dtype is torch.int8 else 0.0, steps
-    ends = (torch.tensor([end], dtype=torch.float32, device=data.device) for end in (low, high))
-    return data.clone().to(DTYPES[kind]), *ends
+    ends = torch.tensor([[low], [high]], dtype=torch.float32, device=data.device)
+    return data.clone().to(DTYPES[kind]), ends[0].clone(), ends[1].clone()
 
 
 quantize_v2.type_pattern = _EightBitTypes("T -> @out_type float32")

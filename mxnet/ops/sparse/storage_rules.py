@@ -138,8 +138,10 @@ RESULTS: dict[str, Callable[[Attrs, Stypes], str]] = {
     ),
     "_minus_scalar": keep_unless_shifted,
     "_plus_scalar": keep_unless_shifted,
-    "elemwise_add": keep_if_equal,
-    "elemwise_sub": keep_if_equal,
+    **dict.fromkeys(
+        ("_grad_add", "_hypot", "_maximum", "_minimum", "elemwise_add", "elemwise_sub"),
+        keep_if_equal,
+    ),
     "elemwise_mul": keep_sparse_factor,
     "_scatter_elemwise_div": keep_first(ROWS),
     "broadcast_mul": keep_first(CSR),

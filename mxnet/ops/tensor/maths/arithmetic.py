@@ -385,7 +385,7 @@ scatter_divide = elementwise(
     ),
     precision="widest",
 )
-elementwise(
+grad_add = elementwise(
     "_grad_add",
     torch.add,
     doc="Sum of two gradients of one shape.",
