@@ -226,3 +226,10 @@ def test_limits_and_indices_may_be_scalars() -> None:
 
 def test_arrays_move_by_the_keyword_ctx() -> None:
     assert np.ones(2).as_in_ctx(ctx=mx.cpu(1)).ctx == mx.cpu(1)
+
+
+def test_einsum_of_booleans_is_boolean() -> None:
+    x = np.array([[True, False], [True, True]], dtype="bool")
+    out = np.einsum("ij,jk->ik", x, x)
+    assert out.dtype == "bool"
+    assert out.tolist() == [[True, False], [True, True]]

@@ -260,7 +260,9 @@ def einsum(*data: Tensor, subscripts: str = "", optimize: int = 0) -> Tensor:
     for x in data[1:]:
         check_same_dtype("_npi_einsum", data[0], x)
     einsum_shape(*(tuple(x.shape) for x in data), subscripts=subscripts)
-    made = torch.einsum(subscripts, *data).to(data[0].dtype)  # torch sums int32 in int64
+    dtype = data[0].dtype
+    operands = [x.to(torch.int64) for x in data] if dtype is torch.bool else data
+    made = torch.einsum(subscripts, *operands).to(dtype)  # torch sums int32 in int64
     return made.clone() if made._is_view() else made
 
 
