@@ -87,7 +87,10 @@ class SVRGModule(Module):
             raise ValueError(f"update_freq in SVRGModule must be a positive integer {need}")
         self.update_freq = update_freq
         self._mod_aux = Module(symbol, **options)  # the network at the snapshot
-        self._full_grads: list[list[NDArray | None]] = []
+        self._ctx_len = len(self._context)
+        self._has_snapshot = self._at_snapshot = False  # at_snapshot: in the last forward
+        # The mean gradient at the snapshot: of each device, by the names of parameters.
+        self._param_dict: list[dict[str, NDArray]] | None = None
 
     # -- both networks do the same ------------------------------------------------------------
 
@@ -128,12 +131,15 @@ class SVRGModule(Module):
     ) -> None:
         """Make ready to update parameters, as `Module.init_optimizer`."""
         super().init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        if self._param_dict is None:
+            zeros = [[_zeros(g) for g in devices] for devices in self._exec_group.grad_arrays]
+            self._param_dict = self._by_device(zeros)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch; in training, also those at the snapshot."""
         super().forward(data_batch, is_train)
         training = self.for_training if is_train is None else is_train
-        self._at_snapshot = training and bool(self._full_grads)
+        self._at_snapshot = training and self._has_snapshot
         if self._at_snapshot:
             self._mod_aux.forward(data_batch, is_train)
 
@@ -169,18 +175,50 @@ class SVRGModule(Module):
             raise ValueError("SVRGModule.update_full_grads: the iterator has no batches.")
         for total, _ in _pairs(sums, sums):
             total /= count
-        self._full_grads = sums
+        self._param_dict, self._has_snapshot = self._by_device(sums), True
         train_data.reset()
+
+    def _by_device(self, grads: list[list[NDArray | None]]) -> list[dict[str, NDArray]]:
+        """Return a dict for each device from lists for each parameter."""
+        names = self._exec_group.param_names
+        return [
+            {name: row[i] for name, row in zip(names, grads, strict=True) if row[i] is not None}
+            for i in range(self._ctx_len)
+        ]
+
+    def _accumulate_kvstore(self, key: str, value: Sequence[NDArray]) -> None:
+        """Share the sum of some gradients of a parameter among the devices."""
+        totals = [sum(v.as_in_context(device) for v in value) for device in self._context]
+        self._allocate_gradients(key, totals)
+
+    def _allocate_gradients(self, key: str, value: Sequence[NDArray]) -> None:
+        """Set the mean gradient of a parameter on each device to its share."""
+        for i, gradients in enumerate(self._param_dict or []):
+            gradients[key] = value[i] / self._ctx_len
+
+    def _svrg_grads_update_rule(
+        self,
+        g_curr_batch_curr_weight: NDArray,
+        g_curr_batch_special_weight: NDArray,
+        g_special_weight_all_batch: NDArray,
+    ) -> NDArray:
+        """Return the gradient with less variance: ``g(w) - g(s) + G(s)``."""
+        return g_curr_batch_curr_weight - g_curr_batch_special_weight + g_special_weight_all_batch
+
+    def _update_svrg_gradients(self) -> None:
+        """Make the gradients of the last backward less noisy."""
+        names = self._exec_group.param_names
+        before = self._mod_aux._exec_group.grad_arrays
+        for name, grads, old in zip(names, self._exec_group.grad_arrays, before, strict=True):
+            for device, full in enumerate(self._param_dict or []):
+                if name in full:
+                    rule = self._svrg_grads_update_rule
+                    grads[device][:] = rule(grads[device], old[device], full[name])
 
     def update(self) -> None:
         """Change the parameters by the gradients of the last backward, made less noisy."""
-        if self._full_grads and self._at_snapshot:
-            grads = self._exec_group.grad_arrays
-            old = self._mod_aux._exec_group.grad_arrays
-            for (grad, before), (full, _) in zip(
-                _pairs(grads, old), _pairs(self._full_grads, old), strict=True
-            ):
-                grad[:] = grad - before + full
+        if self._at_snapshot:
+            self._update_svrg_gradients()
         super().update()
 
     def fit(
@@ -254,6 +292,10 @@ class _WithSnapshots:
             self._module.update_full_grads(self._data)
         self._epoch += 1
         return iter(self._data)
+
+
+def _zeros(grad: NDArray | None) -> NDArray | None:
+    return None if grad is None else grad * 0
 
 
 def _copy(grad: NDArray | None) -> NDArray | None:

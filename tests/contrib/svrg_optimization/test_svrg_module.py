@@ -59,7 +59,15 @@ def test_every_snapshot_starts_anew():
     made, it = ready()
     for _ in range(2):
         made.update_full_grads(it)
-        np.testing.assert_allclose(made._full_grads[0][0].asnumpy()[0], FULL_WEIGHT, rtol=1e-5)
+        full = made._param_dict[0]["fc_weight"].asnumpy()[0]
+        np.testing.assert_allclose(full, FULL_WEIGHT, rtol=1e-5)
+
+
+def test_devices_share_the_sum_of_gradients():
+    made, _ = ready(context=[mx.cpu(0), mx.cpu(1)])
+    assert made._ctx_len == 2 and made._param_dict[1]["fc_weight"].asnumpy().tolist() == [[0, 0, 0]]
+    made._accumulate_kvstore("fc_weight", [mx.nd.ones((1, 3)) for _ in range(4)])
+    assert [d["fc_weight"].asnumpy().tolist() for d in made._param_dict] == [[[2, 2, 2]]] * 2
 
 
 def test_fit_takes_a_snapshot_every_few_epochs(monkeypatch):
