@@ -312,6 +312,8 @@ def grad(
     """
     heads, head_grads = _listed(heads, head_grads)
     variables = [variables] if isinstance(variables, NDArray) else list(variables)
+    if not variables:
+        raise InvalidValue("autograd.grad: variables cannot be an empty list.")
     keep = create_graph if retain_graph is None else retain_graph
     with backward_mode(train_mode):
         found = differentiate(heads, variables, head_grads, keep, create_graph)

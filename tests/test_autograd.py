@@ -428,3 +428,8 @@ def test_a_function_is_called_once():
     assert function(nd.ones(1)).asscalar() == 2
     with pytest.raises(AssertionError, match="can only be called once"):
         function(nd.ones(1))
+
+
+def test_gradients_of_nothing_are_refused():
+    with pytest.raises(AssertionError, match="empty list"):
+        autograd.grad(nd.ones(1), [])
