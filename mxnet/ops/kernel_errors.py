@@ -184,6 +184,9 @@ _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], type[MXNetEr
 ]
 
 
+_KERNEL_NAME = re.compile(r"^\w+: ")  # torch 2.15 puts it before some messages
+
+
 def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     """Return what a kernel raised about these inputs, in MXNet's words.
 
@@ -196,8 +199,9 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     clash = _type_clash(tensors) if _ABOUT_TYPES.search(text) else None
     if clash is not None:
         return DTypeError(clash)
+    unnamed = _KERNEL_NAME.sub("", text, count=1)
     for pattern, sentence, kind in _RULES:
-        found = pattern.match(text)
+        found = pattern.match(text) or pattern.match(unnamed)
         if found is not None:
             return kind(sentence(found))
     kind = OutOfRange if isinstance(error, IndexError) else MXNetError

@@ -61,6 +61,7 @@ def test_without_mx_run_they_fail(name, tmp_path, monkeypatch):
         runpy.run_path(str(path), run_name="__main__")
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has these modules before 3.12")
 def test_modules_that_python_dropped(tmp_path, capsys):
     write(tmp_path, "VALUE = 7", "helper.py")
