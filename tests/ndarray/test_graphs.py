@@ -49,7 +49,7 @@ def test_samples_are_bounded(graph, hops):
     found, part, layer = contrib.dgl_csr_neighbor_uniform_sample(graph, vertices(3), **limits)
     count = int(found[-1].asscalar())
     assert found.shape == (5,) and part.shape == (4, 5) and count <= 4
-    assert layer.asnumpy()[:count].max() == hops
+    assert layer.asnumpy()[:count].max() <= hops  # all neighbors may be there already
     counts = np.diff(part.indptr.asnumpy())
     assert counts.max() <= 2 and counts[count:].sum() == 0
 
