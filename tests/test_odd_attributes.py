@@ -25,7 +25,7 @@ def altered(symbol, operator, **attrs):
     [
         ({"stride": "(-1, -1)"}, r"stride \(-1, -1\) at least 1"),
         ({"stride": "(0, 0)"}, r"stride \(0, 0\) at least 1"),
-        ({"kernel": "(0, 2)"}, r"kernel \(0, 2\) is at least 1"),
+        ({"kernel": "(0, 2)"}, r"kernel size: \(0, 2\) must be at least 1"),
         ({"pad": "(-1, 0)"}, r"pad \(-1, 0\) not negative"),
     ],
 )

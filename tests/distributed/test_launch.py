@@ -36,7 +36,7 @@ time.sleep(60)
 
 
 def launched(*arguments, **settings):
-    (ended,) = run_forked(stories.launch, 1, list(arguments), timeout=60, **settings)
+    (ended,) = run_forked(stories.launch, 1, list(arguments), timeout=150, **settings)
     return ended
 
 
@@ -51,7 +51,7 @@ def test_workers_get_their_place_and_their_lines_a_prefix():
 
 def test_a_failure_ends_the_others_and_its_status_is_passed_on():
     ended = launched("-n", "2", sys.executable, "-c", FAIL_ONCE)
-    assert ended.status == 7 and ended.seconds < 40
+    assert ended.status == 7 and ended.seconds < 100
     assert "mx launch: rank 1 ended with status 7" in ended.err
 
 
@@ -111,4 +111,4 @@ def test_wrong_options_are_errors(tmp_path):
 def test_an_interrupted_launcher_ends_its_workers():
     ended = launched("-n", "2", sys.executable, "-c", INTERRUPT)
     assert ended.status == 128 + signal.SIGTERM, ended.err
-    assert ended.seconds < 40
+    assert ended.seconds < 100
