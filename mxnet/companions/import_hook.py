@@ -39,7 +39,7 @@ def call_after_import(name: str, function: Function, during: During = nullcontex
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that somebody asked about, by means of all other finders."""
+    """Finds the modules that somebody asked about, by means of the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -48,11 +48,10 @@ class _Finder(MetaPathFinder):
         functions = [_functions[name] for name in names if name in _functions]
         if not functions:
             return None
-        for finder in sys.meta_path:
+        # Only later finders: an earlier one that asks others too would ask us again, without end.
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec = find(fullname, path, target)
+            spec = find(fullname, path, target) if find is not None else None
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _CallingLoader(spec.loader, functions)

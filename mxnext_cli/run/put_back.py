@@ -132,9 +132,9 @@ class _HookingFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec that other finders give, with a loader that calls us."""
-        for finder in sys.meta_path:
-            if finder is self or isinstance(finder, _StandInFinder):
+        """Return the spec that later finders give, with a loader that calls us."""
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            if isinstance(finder, _StandInFinder):
                 continue
             find = getattr(finder, "find_spec", None)
             spec = find(fullname, path, target) if find is not None else None

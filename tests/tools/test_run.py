@@ -177,3 +177,16 @@ def test_pandas_renames(tmp_path, capsys):
     found = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
     assert capsys.readouterr().out == "4 (2, 1) 1\n1.5 3\n"
     assert {row["line"] for row in found["put_back"]} == {4, 5}
+
+
+def test_packages_that_are_adjusted_can_be_imported(tmp_path):
+    """Two import hooks ask the finders after them, and not each other."""
+    package = tmp_path / "gluoncv"
+    package.mkdir()
+    (package / "__init__.py").write_text("VALUE = 3\n")
+    path = write(tmp_path, "import mxnet\nimport gluoncv\nprint(gluoncv.VALUE)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mxnet", "run", str(path)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == "3\n", done.stderr
