@@ -118,12 +118,14 @@ class Batcher:
             try:
                 self._run(batch)
             except BaseException:  # whatever ends a worker must not end the service
-                for job in batch:
-                    if not job.future.done():
-                        job.future.set_exception(WorkerDied())
-                self._metrics.restarts.add()
-                self._threads.discard(threading.current_thread())
-                self._start_worker()
+                try:  # who hears of it finds the next worker at its place
+                    self._metrics.restarts.add()
+                    self._threads.discard(threading.current_thread())
+                    self._start_worker()
+                finally:
+                    for job in batch:
+                        if not job.future.done():
+                            job.future.set_exception(WorkerDied())
                 return
 
     def _next_batch(self) -> list[Job] | None:
