@@ -18,7 +18,9 @@ LOAD_FILE = Path("/proc/loadavg")
 
 
 def is_machine_busy() -> bool:
-    """Return whether more threads want to run than there are processors, now and lately.
+    """Return whether far more threads want to run than there are processors, now and lately.
+
+    Twice as many: the threads of a program or two that run beside this one are no reason.
 
     >>> mx.openmp.is_machine_busy() in (True, False)
     True
@@ -28,8 +30,8 @@ def is_machine_busy() -> bool:
         last_minute, runnable = float(words[0]), int(words[3].split("/")[0])
     except (OSError, ValueError, IndexError):  # not Linux
         return False
-    processors = os.cpu_count() or 1
-    return last_minute > processors and runnable > processors
+    many = 2 * (os.cpu_count() or 1)
+    return last_minute > many and runnable > many
 
 
 def import_torch() -> None:

@@ -12,8 +12,9 @@ from mxnet import openmp
 
 PROCESSORS = os.cpu_count() or 1
 CALM = "0.10 0.20 0.30 1/300 4000"
-BUSY = f"{PROCESSORS + 5}.00 1.00 1.00 {PROCESSORS + 3}/300 4000"
-OVER = f"{PROCESSORS + 5}.00 1.00 1.00 1/300 4000"  # the others have just finished
+BUSY = f"{3 * PROCESSORS}.00 1.00 1.00 {3 * PROCESSORS}/300 4000"
+OVER = f"{3 * PROCESSORS}.00 1.00 1.00 1/300 4000"  # the others have just finished
+SHARED = f"{PROCESSORS + 1}.00 1.00 1.00 {PROCESSORS + 1}/300 4000"
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def load(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "busy"), [(CALM, False), (BUSY, True), (OVER, False), ("?", False)]
+    ("text", "busy"), [(CALM, False), (BUSY, True), (OVER, False), (SHARED, False), ("?", False)]
 )
 def test_a_machine_is_busy_now_and_lately(load, text, busy):
     load(text)
