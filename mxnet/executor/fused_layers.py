@@ -8,7 +8,7 @@ result is rounded to the calibrated range.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -131,7 +131,19 @@ def _input_types(node: Node, ins: list) -> tuple:
     return tuple(weights if known is None and i else known for i, known in enumerate(found))
 
 
-def _declare(register: Callable[[Callable], Op], what: str) -> Op:
+def _declare(name: str, layer: Callable, doc: str) -> Op:
+    """Declare an operator that holds a layer as a graph; its function gives the attributes."""
+    layer.__doc__ = doc
+    made = op(name, count="num_args", outputs=_outputs, cls=_HoldsLayer)(layer)
+    made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
+    return made
+
+
+def _raise_outside_graphs() -> NoReturn:
+    raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
+
+
+def _declare_layer(name: str, what: str) -> Op:
     def layer(
         *data: Tensor,
         quantized: bool = False,
@@ -146,9 +158,9 @@ def _declare(register: Callable[[Callable], Op], what: str) -> Op:
         max_calib_range: float | None = None,
         run: OpContext,
     ) -> Tensor:
-        raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
+        _raise_outside_graphs()
 
-    layer.__doc__ = f"""Run {what} and what MXNet's oneDNN backend fused into it.
+    doc = f"""Run {what} and what MXNet's oneDNN backend fused into it.
 
     Parameters
     ----------
@@ -166,21 +178,14 @@ def _declare(register: Callable[[Callable], Op], what: str) -> Op:
     >>> hasattr(mx.sym.contrib, "quantized_conv")  # such layers come from files alone
     True
     """
-    made = register(layer)
-    made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
-    return made
+    return _declare(name, layer, doc)
 
 
-fused_convolution_layer = _declare(
-    op("_sg_mkldnn_conv", count="num_args", outputs=_outputs, cls=_HoldsLayer), "a convolution"
-)
-fused_dense_layer = _declare(
-    op("_sg_mkldnn_fully_connected", count="num_args", outputs=_outputs, cls=_HoldsLayer),
-    "a linear transformation",
-)
+fused_convolution_layer = _declare_layer("_sg_mkldnn_conv", "a convolution")
+fused_dense_layer = _declare_layer("_sg_mkldnn_fully_connected", "a linear transformation")
 
 
-def _declare_attention(register: Callable[[Callable], Op], what: str) -> Op:
+def _declare_attention(name: str, what: str) -> Op:
     def layer(
         *data: Tensor,
         heads: Positive,
@@ -190,9 +195,9 @@ def _declare_attention(register: Callable[[Callable], Op], what: str) -> Op:
         max_calib_range: float | None = None,
         run: OpContext,
     ) -> Tensor:
-        raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
+        _raise_outside_graphs()
 
-    layer.__doc__ = f"""Compute {what} of interleaved self-attention.
+    doc = f"""Compute {what} of interleaved self-attention.
 
     Parameters
     ----------
@@ -208,15 +213,8 @@ def _declare_attention(register: Callable[[Callable], Op], what: str) -> Op:
     >>> hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")  # fused ones come from files
     True
     """
-    made = register(layer)
-    made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
-    return made
+    return _declare(name, layer, doc)
 
 
-fused_attention_scores = _declare_attention(
-    op("_sg_mkldnn_selfatt_qk", count="num_args", outputs=_outputs, cls=_HoldsLayer), "the scores"
-)
-fused_attention_values = _declare_attention(
-    op("_sg_mkldnn_selfatt_valatt", count="num_args", outputs=_outputs, cls=_HoldsLayer),
-    "the weighted values",
-)
+fused_attention_scores = _declare_attention("_sg_mkldnn_selfatt_qk", "the scores")
+fused_attention_values = _declare_attention("_sg_mkldnn_selfatt_valatt", "the weighted values")

@@ -262,17 +262,23 @@ def _download_target(url: str, path: str | None) -> Path:
     return target / name if target.is_dir() else target
 
 
-def repository_addresses(name: str) -> list[str]:
-    """Return where a file of MXNet's repository may lie, by the mirrors in ``MXNET_GLUON_REPO``.
+def named_mirrors() -> list[str]:
+    """Return the mirrors that the user names in ``MXNET_GLUON_REPO``: addresses and folders."""
+    return [m.strip() for m in env.get("MXNET_GLUON_REPO").split(",") if m.strip()]
 
-    Without that variable it is the address that MXNet used.
+
+def repository_addresses(name: str, *others: str) -> list[str]:
+    """Return where a file of MXNet's repository may lie: on the mirrors that the user names.
+
+    Without any it is at `others`, or at the address that MXNet used.
 
     >>> repository_addresses("gluon/models/x.zip")
     ['https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/gluon/models/x.zip']
     """
-    mirrors = [m.strip() for m in env.get("MXNET_GLUON_REPO").split(",") if m.strip()]
-    roots = [Path(m).resolve().as_uri() if Path(m).is_dir() else m for m in mirrors]
-    return [f"{root.rstrip('/')}/{name}" for root in roots or [_REPOSITORY]]
+    mirrors = [Path(m).resolve().as_uri() if Path(m).is_dir() else m for m in named_mirrors()]
+    if not mirrors:
+        return [*others, f"{_REPOSITORY}{name}"]
+    return [f"{mirror.rstrip('/')}/{name}" for mirror in mirrors]
 
 
 def _get_repo_url() -> str:

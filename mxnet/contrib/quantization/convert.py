@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...context import Context, cpu
 from ...error import MXNetError
 from ...executor.cached_op import CachedOp
 from ...gluon import HybridBlock, SymbolBlock
+from ...gluon.nesting import leaves
 from ...graph import Entry
 from ...graph.graph import Graph
 from ...graph.interpret import interpret
@@ -435,8 +436,7 @@ def _quantize(
     arrays: Arrays = {}
     for name, array in arguments.items():
         if name in wanted.quantized:
-            for suffix, part in zip(("", "_min", "_max"), storage.store(array), strict=True):
-                arrays[f"{name}{QUANTIZE}{suffix}"] = part
+            arrays.update(storage.store_named(f"{name}{QUANTIZE}", array))
         if name in used:
             arrays[name] = array
     _describe(made, arrays)
@@ -501,7 +501,7 @@ def _collect(
     model._register_op_hook(observe)
     names, seen = model._sym.list_inputs(), 0
     params = {k: v.as_in_context(ctx) for k, v in params.items() if k in names}
-    for batch in _batches(calib_data):
+    for batch in map(leaves, _structures(calib_data)):  # states may be in lists of their own
         if limit is not None and seen >= limit:
             break
         feed = {
@@ -535,19 +535,6 @@ def _show(collector: Collector, name: str, op_name: str, array: NDArray) -> None
         collector.collect(name, array)
 
 
-def _nested(change: Callable[[Any], Any], items: Any) -> Any:
-    """Return a list in which `change` was applied to all that are no lists."""
-    return [_nested(change, i) if isinstance(i, list) else change(i) for i in items]
-
-
-def _batches(data: Any) -> Iterator[list[NDArray]]:
-    """Yield the data arrays of each batch in one list; states may be in lists of their own."""
-    for batch in _structures(data):
-        flat: list[NDArray] = []
-        _nested(flat.append, batch)
-        yield flat
-
-
 def _structures(data: Any) -> Iterator[list]:
     """Yield each batch of a DataIter, a DataLoader or an iterable as it is given to a network."""
     if hasattr(data, "reset"):
@@ -566,15 +553,22 @@ def _trace(
         raise TypeError(f"network must be a HybridBlock, got {type(network).__name__}")
     if data_shapes is not None:
         shapes = [tuple(getattr(shape, "shape", shape)) for shape in data_shapes]
+        zeros = [ndarray.zeros(shape, ctx=ctx) for shape in shapes]
     elif calib_data is not None:
-        shapes = _nested(lambda array: tuple(array.shape), next(_structures(calib_data)))
+        zeros = _zeros_like(next(_structures(calib_data)), ctx)
     else:
         raise ValueError("calib_data or data_shapes must be provided")
-    zeros = _nested(lambda shape: ndarray.zeros(shape, ctx=ctx), shapes)
     inputs, sym = _graph_of(network, zeros)
     arrays = {p.name: p._reduce() for p in network.collect_params().values()}
     arguments = {n: arrays[n] for n in sym.list_arguments() if n in arrays}
     return inputs, sym, arguments, {n: arrays[n] for n in sym.list_auxiliary_states()}
+
+
+def _zeros_like(items: list, ctx: Context) -> list:
+    return [
+        _zeros_like(i, ctx) if isinstance(i, list) else ndarray.zeros(i.shape, ctx=ctx)
+        for i in items
+    ]
 
 
 def _graph_of(network: HybridBlock, batch: list) -> tuple[list[Symbol], Symbol]:

@@ -58,10 +58,7 @@ def _quantize_params(
     for name in qsym.list_arguments():
         origin = name.removesuffix(QUANTIZE)
         if name.endswith(QUANTIZE) and origin in params:
-            for suffix, part in zip(
-                ("", "_min", "_max"), Storage().store(params[origin]), strict=True
-            ):
-                made[f"{name}{suffix}"] = part
+            made.update(Storage().store_named(name, params[origin]))
         elif name in params:
             made[name] = params[name]
         elif name.endswith(("_min", "_max")):

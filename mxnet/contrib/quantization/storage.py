@@ -47,6 +47,10 @@ class Storage:
         integers, low, high = (wrap_plain(NDArray, part) for part in parts)
         return integers, low, high
 
+    def store_named(self, name: str, array: NDArray) -> dict[str, NDArray]:
+        """Return an array as integers and both ends of its range, by their names in a model."""
+        return dict(zip((name, f"{name}_min", f"{name}_max"), self.store(array), strict=True))
+
     @staticmethod
     def _integers(
         real: torch.Tensor, steps: float, all_steps: float, is_wide: bool

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ... import env
 from ... import ndarray as nd
 from ...error import MXNetError, did_you_mean
 from ...formats.atomic import replacing
@@ -344,9 +343,8 @@ class _PublishedEmbedding(_TokenEmbedding):
             return path
         cls._check_pretrained_file_names(name)
         archive = cls._archive(name)
-        addresses = repository_addresses(f"gluon/embeddings/{kind}/{archive}")
-        if cls.mirror and not env.get("MXNET_GLUON_REPO"):
-            addresses.insert(0, cls.mirror + archive)
+        others = [cls.mirror + archive] if cls.mirror else []
+        addresses = repository_addresses(f"gluon/embeddings/{kind}/{archive}", *others)
         try:
             _fetch_member(addresses, cls.archive_sha1.get(archive), path)
         except (OSError, KeyError, MXNetError, zipfile.BadZipFile) as error:

@@ -44,11 +44,9 @@ class Source(NamedTuple):
     mirrors: tuple[str, ...] = ()  # addresses of folders that hold the same files
 
     def addresses(self, name: str) -> list[str]:
-        """Return where a file may be downloaded; a mirror that the user names is the only one."""
-        repository = repository_addresses(f"gluon/dataset/{self.namespace}/{name}")
-        if env.get("MXNET_GLUON_REPO"):
-            return repository
-        return [mirror + name for mirror in self.mirrors] + repository
+        """Return where a file may be downloaded."""
+        mirrors = [mirror + name for mirror in self.mirrors]
+        return repository_addresses(f"gluon/dataset/{self.namespace}/{name}", *mirrors)
 
 
 def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:

@@ -61,7 +61,7 @@ class SharedPieces:
         self._made: dict[int, torch.Tensor] = {}  # for the batch that is being made, by address
 
     def take(self, size: int) -> torch.Tensor:
-        """Return a piece with room for so many bytes and the mark of its use."""
+        """Return a piece that holds so many bytes and the mark of its use."""
         fitting = [p for p in self._kept if p.is_free and len(p.memory) > size]
         if fitting:
             piece = min(fitting, key=lambda p: len(p.memory))

@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from ... import base, env
+from ... import base
 from ...context import Context
 from ...error import MXNetError
 from ..block import Block
-from ..utils import check_sha1, download, replace_file, repository_addresses
+from ..utils import check_sha1, download, named_mirrors, replace_file, repository_addresses
 
 __all__ = ["get_model_file", "purge"]
 
@@ -100,8 +100,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
         problem = f"{target} is there, but its SHA-1 is not {SHA1[name]}: it is damaged or another"
     else:
         problem = f"{target} is not there"
-    mirror = env.get("MXNET_GLUON_REPO")
-    if not mirror:
+    mirrors = named_mirrors()
+    if not mirrors:
         raise MXNetError(
             f"Trained parameters of {name}: {problem}. Put {file_name}.params (SHA-1 "
             f"{SHA1[name]}) into {folder}, or name another folder by root= or MXNET_HOME, or "
@@ -109,7 +109,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
             "torch checkpoint of the same architecture: pretrained='resnet18.pth', a .safetensors "
             "file, or 'hf://owner/name' of the Hugging Face Hub."
         )
-    for folder in (Path(part.strip()) for part in mirror.split(",")):
+    for folder in map(Path, mirrors):
         for place in (folder / target.name, folder / "gluon/models" / target.name):
             if place.is_file():
                 if not check_sha1(place, SHA1[name]):

@@ -236,8 +236,7 @@ def dgl_csr_neighbor_uniform_sample(
     (array([0, 1, 0, 2]), array([1, 0, 0]))
     """
     limits = num_hops, num_neighbor, max_num_vertices
-    found = [_sample(csr_matrix, seeds, None, *limits) for seeds in seed_arrays]
-    return [array for kind in zip(*found, strict=True) for array in kind]
+    return _samples(csr_matrix, seed_arrays, None, *limits)
 
 
 def dgl_csr_neighbor_non_uniform_sample(
@@ -276,8 +275,15 @@ def dgl_csr_neighbor_non_uniform_sample(
     >>> sample(graph, weights, mx.nd.array([1]), max_num_vertices=2)[2].asnumpy()
     array([0.5 , 0.25], dtype=float32)
     """
-    weights, limits = plain(probability), (num_hops, num_neighbor, max_num_vertices)
-    found = [_sample(csr_matrix, seeds, weights, *limits) for seeds in seed_arrays]
+    limits = num_hops, num_neighbor, max_num_vertices
+    return _samples(csr_matrix, seed_arrays, plain(probability), *limits)
+
+
+def _samples(
+    graph: CSRNDArray, seed_arrays: Sequence[NDArray], weights: Tensor | None, *limits: int
+) -> list[NDArray]:
+    """Return the arrays of all samples, those of one kind together."""
+    found = [_sample(graph, seeds, weights, *limits) for seeds in seed_arrays]
     return [array for kind in zip(*found, strict=True) for array in kind]
 
 

@@ -13,7 +13,7 @@ from ..shapes import Shape
 from ..tensor.selection.indexing import pick, within
 
 _NO_REDUCTION = 0
-_NEVER = -(1 << 62)  # torch leaves out the label that it is told to ignore; here there is none
+_NEVER = -(1 << 62)  # torch leaves out the label `ignore_index`; here there is none
 _DTYPES = (torch.float32, torch.float64)
 _loss = torch._C._nn.nll_loss  # type: ignore[attr-defined]
 _loss_backward = torch.ops.aten.nll_loss_backward.default
