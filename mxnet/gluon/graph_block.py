@@ -182,7 +182,7 @@ class GraphBlock(Block):
     # -- inference ----------------------------------------------------------------------------
 
     def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
-        """Tell the parameters what their graph says about shapes or types."""
+        """Pass to the parameters what their graph says about shapes or types."""
         inputs, out = self._get_graph(*args)
         flat = [item for item in flatten(args, "input")[0] if item is not None]
         used = set(out.list_inputs())

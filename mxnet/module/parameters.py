@@ -74,7 +74,7 @@ def place(group: DataParallelExecutorGroup, arg_params: Params, aux_params: Para
 
 
 def warn_ignored(call: str) -> None:
-    """Tell the caller of a module's method that there are values already, and these stay."""
+    """Warn the caller of a module's method that parameters keep the values they have."""
     warnings.warn(
         f"Parameters already initialized and force_init=False. {call} call ignored.",
         stacklevel=users_stacklevel(),

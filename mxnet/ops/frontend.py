@@ -59,7 +59,7 @@ _KEYWORDS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
 @cache
 def _parameter(name: str, kind: Any, default: Any, text: str) -> inspect.Parameter:
-    """Return a parameter; `text` tells defaults apart that are equal, such as 1 and True."""
+    """Return a parameter; `text` distinguishes defaults that are equal, such as 1 and True."""
     return inspect.Parameter(name, kind, default=default)
 
 

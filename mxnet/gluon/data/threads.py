@@ -71,7 +71,7 @@ class ThreadCrew:
                     self._unwanted.add(number)
 
     def close(self) -> None:
-        """Tell all threads to stop after what they do now."""
+        """Ask all threads to stop after their current item."""
         for _ in range(self._count):
             self._tasks.put(None)
 

@@ -19,7 +19,7 @@ UNKNOWN = -1
 
 
 def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """Tell the output from data, and the batch of data from the output (recurrent cells do)."""
+    """Infer the output from data, and the batch of data from the output (recurrent cells do)."""
     data = ins[0]
     if data is None:
         return ins, outs

@@ -235,7 +235,7 @@ def _no_gradient(grad: Any, out: Any, *inputs: Tensor, **_: Any) -> tuple:
 
 
 def as_told(*_: Any, shape: Shape | None, **attrs: Any) -> Shape | None:
-    """Tell the shape of the output: the attribute."""
+    """Infer the shape of the output: the attribute."""
     return shape
 
 

@@ -180,7 +180,7 @@ class AmpTypes(TypePattern):
     """Floating types become the attribute ``dtype``, others stay."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell the output by the input; the other direction is open."""
+        """Infer the output from the input, not the other way round."""
         given = ins[0]
         if given is None:
             return ins, outs
@@ -223,7 +223,7 @@ class MulticastTypes(TypePattern):
     """All outputs have the widest (or narrowest) of the inputs' types."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell the outputs once every input is known."""
+        """Infer the outputs once every input is known."""
         if None in ins:
             return ins, outs
         wanted = common_type(ins, attrs["cast_narrow"])

@@ -215,7 +215,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval_time = 0.0
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Tell the optimizer, and how long training will be."""
+        """Log the optimizer, and how long training will be."""
         self.train_start = time.time()
         trainer = estimator.trainer
         estimator.logger.info(
@@ -233,7 +233,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval_time = 0.0
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Tell how long it took, and the metrics of the last epoch."""
+        """Log how long it took, and the metrics of the last epoch."""
         seconds = time.time() - self.train_start
         text = f"Train finished using total {int(seconds)}s with {self.current_epoch} epochs. "
         estimator.logger.info((text + self._values()).rstrip())
@@ -259,7 +259,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.batch_index += 1
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Tell that an epoch of training, or a validation, begins."""
+        """Log that an epoch of training, or a validation, begins."""
         self.epoch_start = time.time()
         if any("training" in metric.name for metric in self.metrics):
             estimator.logger.info(
@@ -271,7 +271,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             estimator.logger.info("Validation Begin")
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Tell how long the epoch took, and its metrics."""
+        """Log how long the epoch took, and its metrics."""
         seconds = time.time() - self.epoch_start
         text = f"[Epoch {self.current_epoch}] Finished in {seconds:.3f}s, "
         estimator.logger.info((text + self._values()).rstrip(", "))
@@ -357,7 +357,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         return self.stop_training
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Tell why training ended early, if it did."""
+        """Log why training ended early, if it did."""
         if self.stopped_epoch > 0:
             # Spelled as MXNet does.
             estimator.logger.info(

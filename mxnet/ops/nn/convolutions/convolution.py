@@ -154,7 +154,7 @@ def convolution_inputs(
     layout: str | None,
     **_: object,
 ) -> dict[str, Shape]:
-    """Tell weight and bias from the channels of data."""
+    """Infer weight and bias from the channels of data."""
     last = layout in CHANNELS_LAST
     channels = UNKNOWN
     if data is not None:

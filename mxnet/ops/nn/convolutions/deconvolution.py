@@ -138,7 +138,7 @@ def deconvolution_inputs(
     layout: str | None,
     **_: object,
 ) -> dict[str, Shape]:
-    """Tell weight and bias from the channels of data."""
+    """Infer weight and bias from the channels of data."""
     last = layout in CHANNELS_LAST
     channels = UNKNOWN
     if data is not None:
@@ -165,7 +165,7 @@ def deconvolution_output(
     layout: str | None,
     **_: object,
 ) -> Shape | None:
-    """Tell the enlarged size."""
+    """Infer the enlarged size."""
     if data is None:
         return None
     last = layout in CHANNELS_LAST

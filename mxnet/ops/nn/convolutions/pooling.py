@@ -285,7 +285,7 @@ def pooling_output(
     layout: str | None = None,
     **_: object,
 ) -> Shape | None:
-    """Tell how many windows there are."""
+    """Infer how many windows there are."""
     if data is None:
         return None
     _check_rank(data, kernel, global_pool)

@@ -91,7 +91,7 @@ class WideParameters(TypePattern):
     """Parameters, states and statistics have the type of data, but at least float32."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell everything from the type of data (or of the result)."""
+        """Infer everything from the type of data (or of the result)."""
         data = ins[0] if ins[0] is not None else outs[0]
         if data is None:
             return ins, outs

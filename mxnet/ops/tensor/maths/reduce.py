@@ -329,7 +329,7 @@ class RunningTypes(TypePattern):
     """Dtypes of running sums: the attribute ``dtype``, else the array's, where bool is counted."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell the output by the attribute or the input."""
+        """Infer the output from the attribute or the input."""
         counted = torch.int64 if ins[0] is BOOL else ins[0]
         return ins, [attrs["dtype"] or counted or outs[0]]
 

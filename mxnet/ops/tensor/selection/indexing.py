@@ -85,7 +85,7 @@ class EmbeddingTypes(TypePattern):
     """Weight and output have one type, by default the attribute ``dtype``; indices have any."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Tell weight and output by each other."""
+        """Infer weight and output from each other."""
         wanted = next((t for t in (ins[1], outs[0]) if t is not None), attrs["dtype"])
         return [ins[0], wanted], [wanted]
 

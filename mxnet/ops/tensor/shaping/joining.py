@@ -325,7 +325,7 @@ def split_v2(
 def split_v2_shapes(
     data: Shape | None, *, indices: Shape, axis: int, squeeze_axis: bool, sections: int
 ) -> list[Shape] | None:
-    """Tell the shape of each part."""
+    """Infer the shape of each part."""
     if data is None:
         return None
     at = axis_within(axis, len(data), "_split_v2")
