@@ -1,8 +1,8 @@
 """Layers that MXNet's oneDNN backend fused: operators that hold the graph of the layer.
 
 Files of `quantize_net`, `quantize_model_mkldnn` and ``get_backend_symbol("MKLDNN_QUANTIZE")`` have
-such nodes. The graph inside runs on real numbers; 8-bit inputs come with their ranges, and the
-result is rounded to the calibrated range.
+such nodes. In compiled graphs calibrated layers become 8-bit layers (`fuse_quantized`). Elsewhere
+the graph inside runs on real numbers, and the result is rounded to the calibrated range.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _auxiliary_positions(node: Node) -> list[int]:
     return [i for i, variable in enumerate(graph.variables) if variable in states]
 
 
-def _outputs(attrs: dict) -> int | tuple[str, ...]:
-    return OUTPUTS if attrs["quantized"] and not attrs["enable_float_output"] else 1
+def _outputs(names: tuple[str, ...]) -> Callable[[dict], int | tuple[str, ...]]:
+    return lambda a: names if a["quantized"] and not a["enable_float_output"] else 1
 
 
 def _kind(attrs: dict) -> EightBit | None:
@@ -96,10 +96,10 @@ def _rounded_result(real: Tensor, attrs: dict) -> tuple[Tensor, Tensor, Tensor]:
         end = real.abs().amax().reshape(1).clamp_min(1e-30)
         sums = (real.double() * (INT32_STEPS / end.double())).round_()
         return sums.to(torch.int32), -end, end
-    largest = max(abs(attrs["min_calib_range"]), abs(attrs["max_calib_range"]))
-    high = real.new_tensor([largest])
+    low, high = attrs["min_calib_range"], attrs["max_calib_range"]
+    largest = max(abs(low), abs(high))
     made = _rounded(real * (STEPS[kind] / largest if largest else 0.0), kind)
-    return made, (torch.zeros_like(high) if kind == "uint8" else -high), high
+    return made, real.new_tensor([low]), real.new_tensor([high])
 
 
 def _infer(node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis) -> tuple[tuple, tuple]:
@@ -131,10 +131,16 @@ def _input_types(node: Node, ins: list) -> tuple:
     return tuple(weights if known is None and i else known for i, known in enumerate(found))
 
 
-def _declare(name: str, layer: Callable, doc: str) -> Op:
+def _declare(name: str, layer: Callable, doc: str, outputs: tuple[str, ...] = OUTPUTS) -> Op:
     """Declare an operator that holds a layer as a graph; its function gives the attributes."""
     layer.__doc__ = doc
-    made = op(name, count="num_args", outputs=_outputs, cls=_HoldsLayer)(layer)
+    made = op(
+        name,
+        count="num_args",
+        outputs=_outputs(outputs),
+        cls=_HoldsLayer,
+        holds_layer=True,
+    )(layer)
     made.subgraph_rule, made.auxiliary_rule = _infer, _auxiliary_positions
     return made
 
@@ -143,7 +149,7 @@ def _raise_outside_graphs() -> NoReturn:
     raise MXNetError("a fused layer runs inside graphs only: it is made by loading a file.")
 
 
-def _declare_layer(name: str, what: str) -> Op:
+def _declare_layer(name: str, what: str, outputs: tuple[str, ...]) -> Op:
     def layer(
         *data: Tensor,
         quantized: bool = False,
@@ -178,11 +184,12 @@ def _declare_layer(name: str, what: str) -> Op:
     >>> hasattr(mx.sym.contrib, "quantized_conv")  # such layers come from files alone
     True
     """
-    return _declare(name, layer, doc)
+    return _declare(name, layer, doc, outputs)
 
 
-fused_convolution_layer = _declare_layer("_sg_mkldnn_conv", "a convolution")
-fused_dense_layer = _declare_layer("_sg_mkldnn_fully_connected", "a linear transformation")
+CONVOLUTION_OUTPUTS = ("output", "output_min", "output_max")
+fused_convolution_layer = _declare_layer("_sg_mkldnn_conv", "a convolution", CONVOLUTION_OUTPUTS)
+fused_dense_layer = _declare_layer("_sg_mkldnn_fully_connected", "a linear transformation", OUTPUTS)
 
 
 def _declare_attention(name: str, what: str) -> Op:

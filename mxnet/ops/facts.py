@@ -50,6 +50,7 @@ class Facts:
     straight_through : whether the gradient of the result is that of the input, cut if it turns
         numbers into integers.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
+    holds_layer : whether its node holds the graph of one layer with what follows it.
     """
 
     random: bool = False
@@ -78,6 +79,7 @@ class Facts:
     quantizes_when: Callable[[dict[str, Any]], bool] | None = None
     straight_through: bool = False
     accumulates: bool = False
+    holds_layer: bool = False
 
     @property
     def needs_head_gradient(self) -> bool:

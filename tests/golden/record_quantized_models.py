@@ -1,4 +1,4 @@
-"""Record a network that MXNet 1.9.1 quantized: its files with fused layers, and its results.
+"""Record networks that MXNet 1.9.1 quantized: their files with fused layers, and their results.
 
 Run inside an MXNet 1.9.1 environment: ``python tests/golden/record_quantized_models.py``
 """
@@ -35,6 +35,66 @@ class Net(nn.HybridBlock):
         return self.d2(self.d1(self.flat(self.pool(x))))
 
 
+def residual_network():
+    """A block with an addition whose arrays are both unsigned, and other activations."""
+
+    def conv(x, name, act, **options):
+        x = mx.sym.Convolution(
+            x, num_filter=8, kernel=(3, 3), pad=(1, 1), name=name, no_bias=True, **options
+        )
+        x = mx.sym.BatchNorm(x, fix_gamma=False, name=name + "_bn")
+        return mx.sym.Activation(x, act_type=act, name=name + "_act") if act else x
+
+    x = conv(mx.sym.var("data"), "first", "relu")
+    x = mx.sym.Activation(x + conv(x, "second", None), act_type="relu", name="sum")
+    x = conv(conv(x, "third", "sigmoid"), "fourth", None)
+    x = mx.sym.LeakyReLU(x, act_type="leaky", slope=0.1, name="leaky")
+    x = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="avg", name="pool")
+    x = mx.sym.FullyConnected(mx.sym.flatten(x), num_hidden=6, name="dense")
+    return mx.sym.FullyConnected(mx.sym.tanh(x), num_hidden=3, no_bias=True, name="last")
+
+
+def record_residual(found):
+    """`quantize_model_mkldnn` of a symbol, with entropy and naive calibration.
+
+    Every other weight is 0: where processors lack VNNI, MXNet's sums of two products overflow.
+    """
+    symbol, rng = residual_network(), np.random.RandomState(1)
+    shapes, _, states = symbol.infer_shape(data=(2, 4, 8, 8))
+    args = {
+        n: mx.nd.array(rng.uniform(-0.5, 0.5, s))
+        for n, s in zip(symbol.list_arguments(), shapes, strict=True)
+        if n != "data"
+    }
+    aux = {
+        n: mx.nd.array(rng.uniform(0.5, 1, s))
+        for n, s in zip(symbol.list_auxiliary_states(), states, strict=True)
+    }
+    for name, array in args.items():
+        if name.endswith("weight"):
+            array[:, 1::2] = 0
+    data = mx.nd.array(found["data"])
+    for name, mode in (("residual", "naive"), ("residual_entropy", "entropy")):
+        small, params, others = quantization.quantize_model_mkldnn(
+            symbol,
+            args,
+            aux,
+            label_names=None,
+            calib_mode=mode,
+            calib_data=mx.io.NDArrayIter(data, batch_size=2),
+            num_calib_examples=2,
+            quantized_dtype="auto",
+        )
+        found[name] = run(small, params, others, data)
+        mx.model.save_checkpoint(str(HERE / name), 0, small, params, others)
+    found["residual_float"] = run(symbol, args, aux, data)
+
+
+def run(symbol, args, aux, data):
+    bound = symbol.bind(mx.cpu(), {"data": data, **args}, aux_states=aux, grad_req="null")
+    return bound.forward()[0].asnumpy()
+
+
 def main():
     mx.random.seed(0)
     np.random.seed(0)
@@ -55,6 +115,7 @@ def main():
         )
         found[granularity] = small(data).asnumpy()
         small.export(str(HERE / granularity))
+    record_residual(found)
     np.savez_compressed(HERE / "results.npz", **found)
 
 

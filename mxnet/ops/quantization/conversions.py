@@ -98,7 +98,7 @@ def quantize(
     return (made, -end, end) if out_type == "int8" else (made, min_range.clone(), max_range.clone())
 
 
-def _chosen(out_type: EightBitOrAuto, low: float | None) -> EightBit:
+def chosen_type(out_type: EightBitOrAuto, low: float | None) -> EightBit:
     """Choose unsigned where calibration saw no negative number."""
     if out_type != "auto":
         return out_type
@@ -110,7 +110,7 @@ class _EightBitTypes(TypePattern):
 
     def _read(self, word: str, bound: dict, attrs: dict) -> Any:
         if word == "@out_type":
-            return DTYPES[_chosen(attrs["out_type"], attrs.get("min_calib_range"))]
+            return DTYPES[chosen_type(attrs["out_type"], attrs.get("min_calib_range"))]
         return super()._read(word, bound, attrs)
 
 
@@ -132,7 +132,7 @@ def quantize_v2(
     [array([-128,    0,   64], dtype=int8), array([-1.], dtype=float32)]
     """
     _check_dtype("_contrib_quantize_v2", data, torch.float32, torch.int8, torch.uint8)
-    kind = _chosen(out_type, min_calib_range)
+    kind = chosen_type(out_type, min_calib_range)
     if data.dtype is not torch.float32:
         return _pass_on(data, kind, min_calib_range, max_calib_range)
     if min_calib_range is None or max_calib_range is None:
@@ -248,7 +248,7 @@ def requantize(
     _check_dtype("_contrib_requantize", data, torch.int32)
     channels = data.shape[1] if data.ndim > 1 else 1
     _check_ranges("_contrib_requantize", min_range, max_range, channels=channels)
-    kind = _chosen(out_type, min_calib_range)
+    kind = chosen_type(out_type, min_calib_range)
     step = _larger_end(min_range, max_range) / INT32_STEPS
     if min_calib_range is None or max_calib_range is None:
         largest = torch.stack(_channel_ends(data, len(step))).to(torch.float32).abs().amax(0)
