@@ -16,7 +16,7 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.passes.infer_subgraphs import infer_cond, infer_foreach, infer_while_loop
 from ..graph.typed import Mode
-from ..ops.attributes import Shape
+from ..ops.attributes import Positive, Shape
 from ..ops.declare import Op, OpContext, op
 from .program import Program
 
@@ -122,7 +122,7 @@ def while_loop(
     *data: Tensor,
     num_outputs: int,
     num_out_data: int,
-    max_iterations: int,
+    max_iterations: Positive,
     cond_input_locs: Shape,
     func_input_locs: Shape,
     func_var_locs: Shape,

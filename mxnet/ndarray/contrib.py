@@ -10,7 +10,7 @@ import torch
 from ..composites import updates as _updates
 from ..composites.namespace import bind
 from ..composites.sampling import rand_zipfian as _rand_zipfian
-from ..error import InvalidType, MXNetError
+from ..error import InvalidType, OutOfRange
 from ..imperative.apply import apply
 from ..imperative.handle import plain, wrap_plain
 from ..ops.tensor.passing import zeros_like
@@ -53,21 +53,26 @@ def _listed(value: Any) -> list[NDArray]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _like(shape: Any, parts: list) -> Any:
-    """Return a single array where the user wrote one, else the list."""
-    return parts if isinstance(shape, list | tuple) else parts[0]
-
-
-def _flat(value: Any) -> list[NDArray]:
+def _flat(value: Any, what: str) -> list[NDArray]:
     """Return the arrays of nested lists in order."""
     if isinstance(value, list | tuple):
-        return [array for part in value for array in _flat(part)]
+        return [array for part in value for array in _flat(part, what)]
     if not isinstance(value, NDArray):
         raise InvalidType(
-            "A loop's output must be an NDArray or (nested) lists of them, but got "
-            f"{value!r} of {type(value).__name__}."
+            f"{what} must be an NDArray or (nested) lists of them, but got {value!r} of "
+            f"{type(value)}."
         )
     return [value]
+
+
+def _is_true(value: Any) -> bool:
+    """Return a condition as a bool; an array must have one element."""
+    if isinstance(value, NDArray) and value.size != 1:
+        raise ValueError(
+            f"A condition must have one element, but its shape is {value.shape}: the current "
+            "array is not a scalar. Reduce it first, for example with x.sum() or x.max()."
+        )
+    return bool(value)
 
 
 def _nested_like(shape: Any, parts: Iterator[NDArray]) -> Any:
@@ -98,13 +103,14 @@ def foreach(body: Callable, data: Any, init_states: Any) -> tuple[Any, Any]:
     >>> out.asnumpy().ravel()
     array([1., 3.], dtype=float32)
     """
-    arrays = _listed(data)
+    arrays = _flat(data, "foreach's data")
     if not arrays:
-        raise MXNetError("foreach needs at least one array to go over.")
+        raise OutOfRange("foreach needs at least one array to go over.")
+    _flat(init_states, "foreach's states")
     states, steps, outs = init_states, [], []
     for t in range(arrays[0].shape[0]):
-        outs, states = body(_like(data, [a[t] for a in arrays]), states)
-        steps.append(_flat(outs))
+        outs, states = body(_nested_like(data, (a[t] for a in arrays)), states)
+        steps.append(_flat(outs, "foreach's output"))
     stacked = _stack(list(zip(*steps, strict=True)))
     return _nested_like(outs, iter(stacked)), states
 
@@ -136,10 +142,11 @@ def while_loop(
         raise ValueError("max_iterations should be specified")
     if not _listed(loop_vars):
         raise ValueError("while_loop: loop_vars should contain at least one element")
+    _flat(loop_vars, "while_loop's loop_vars")
     max_iterations = int(max_iterations)
     steps, outs = [], []
     variables = loop_vars
-    while len(steps) < max_iterations and bool(cond(*_listed(variables))):
+    while len(steps) < max_iterations and _is_true(cond(*_listed(variables))):
         outs, variables = func(*_listed(variables))
         if len(_listed(variables)) != len(_listed(loop_vars)):
             raise ValueError(
@@ -147,7 +154,7 @@ def while_loop(
                 f"but got {len(_listed(loop_vars))}."
             )
         outs = [] if outs is None else outs
-        steps.append(_flat(outs))
+        steps.append(_flat(outs, "while_loop's output"))
         if len(steps[-1]) != len(steps[0]):
             raise ValueError(
                 f"while_loop: func returned {len(steps[-1])} outputs, but {len(steps[0])} in the "
@@ -179,7 +186,7 @@ def cond(pred: NDArray, then_func: Callable, else_func: Callable) -> Any:
     >>> mx.nd.contrib.cond(mx.nd.array([1]), yes, no).asscalar()
     np.float32(1.0)
     """
-    return then_func() if bool(pred) else else_func()
+    return then_func() if _is_true(pred) else else_func()
 
 
 def _numbers(test: Callable[[torch.Tensor], torch.Tensor], data: NDArray) -> NDArray:

@@ -52,8 +52,9 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         )
         out_list, state_list = _flat(outs, "outputs"), _flat(new_states, "states")
         if len(state_list) != len(states):
-            raise MXNetError(
-                f"foreach's body returned {len(state_list)} states, but got {len(states)}."
+            raise InvalidValue(
+                "The input and output loop_vars have different format: foreach's body returned "
+                f"{len(state_list)} states, but got {len(states)}."
             )
         if _format(new_states) != _format(init_states):
             raise InvalidValue(
@@ -121,7 +122,7 @@ def while_loop(
     cond_scope = NameManager.current.get(None, f"{name}_cond")
     with AttrScope(**{MARK: cond_scope}):
         seen = _stand_ins(variables)
-        cond_heads = _heads([cond(*_arguments(loop_vars, seen))])
+        cond_heads = _heads(_one_output(cond(*_arguments(loop_vars, seen)), "cond"))
     func_scope = NameManager.current.get(None, f"{name}_func")
     with AttrScope(**{MARK: func_scope}):
         held = _stand_ins(variables)
@@ -129,13 +130,14 @@ def while_loop(
         outs = [] if outs is None else outs
         out_list, var_list = _flat(outs, "outputs"), _flat(new_vars, "loop_vars")
         if len(var_list) != len(variables):
-            raise MXNetError(
-                f"while_loop's func returned {len(var_list)} loop_vars, but got {len(variables)}."
+            raise InvalidValue(
+                "The number of loop_vars should be consistent during the loop: while_loop's func "
+                f"returned {len(var_list)}, but got {len(variables)}."
             )
         func_heads = _heads([*out_list, *var_list])
     cuts = [cut_out(cond_heads, cond_scope), cut_out(func_heads, func_scope)]
-    given = dict(zip(_nodes(seen + held), _entries(variables) * 2, strict=True))
-    inputs: list[Entry] = []
+    given = dict(zip(_nodes(seen + held), list(enumerate(_entries(variables))) * 2, strict=True))
+    inputs: dict[Any, Entry] = {}
     cond_at, func_at = (_join(cut, inputs, given, False) for cut in cuts)
     attrs = {
         "max_iterations": int(max_iterations),
@@ -147,7 +149,7 @@ def while_loop(
     }
     if not pad_outputs:
         attrs["pad_outputs"] = False
-    made = _node("_while_loop", cuts, inputs, attrs)
+    made = _node("_while_loop", cuts, list(inputs.values()), attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
     return results, _nested_like(loop_vars, iter(made[len(out_list) :]))
 
@@ -177,12 +179,14 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
         with AttrScope(**{MARK: scope}):
             parts.append(make())
             heads = _heads(_flat(parts[-1], f"{kind}'s outputs"))
+            if kind == "pred" and len(heads) != 1:
+                raise InvalidValue(f"cond's pred must have one output, but got {pred!r}.")
             if not heads:
                 raise TypeError(f"cond needs at least one output, but {kind}_func returned none.")
         cuts.append(cut_out(heads, scope))
     if len(cuts[1].graph.heads) != len(cuts[2].graph.heads):
         raise ValueError("Number of outputs differs between then-branch and else-branch")
-    inputs: list[Entry] = []
+    inputs: dict[Any, Entry] = {}
     cond_at, then_at, else_at = (_join(cut, inputs, {}, True) for cut in cuts)
     attrs = {
         "cond_input_locs": cond_at,
@@ -190,7 +194,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
         "else_input_locs": else_at,
         "num_outputs": len(cuts[1].graph.heads),
     }
-    return _nested_like(parts[1], iter(_node("_cond", cuts, inputs, attrs)))
+    return _nested_like(parts[1], iter(_node("_cond", cuts, list(inputs.values()), attrs)))
 
 
 # -- parts ------------------------------------------------------------------------------------
@@ -205,6 +209,13 @@ def _flat(value: Any, what: str) -> list[Symbol]:
             f"{what} must be (nested) list of Symbol, but got {value!r} of type {type(value)}."
         )
     return list(value)
+
+
+def _one_output(value: Any, what: str) -> list[Symbol]:
+    """Return a condition: a symbol with one output."""
+    if not isinstance(value, Symbol) or len(value) != 1:
+        raise InvalidValue(f"Return of {what} must be a Symbol with one output, got {value!r}.")
+    return [value]
 
 
 def _format(value: Any) -> str:
@@ -270,7 +281,7 @@ def _heads(symbols: list[Symbol]) -> list[Entry]:
 def _used(cut: Cut, node: Node, complaint: str) -> int:
     position = cut.position(node)
     if position is None:
-        raise MXNetError(f"{complaint} in the loop body: {node.name} is not.")
+        raise InvalidValue(f"{complaint} in the loop body: {node.name} is not.")
     return position
 
 
@@ -284,22 +295,27 @@ def _source(cut: Cut, position: int) -> Entry:
 
 
 def _join(
-    cut: Cut, inputs: list[Entry], given: dict[Node, Entry], share_variables: bool
+    cut: Cut,
+    inputs: dict[Any, Entry],
+    given: dict[Node, tuple[int, Entry]],
+    share_variables: bool,
 ) -> list[int]:
     """Add a body's inputs to those of the operator; return where each one is.
 
     As in MXNet's files, bodies share the loop's variables or (branches) the graph's; anything
-    else stands once for each body.
+    else stands once for each body. What a loop variable starts from may be used in the body as
+    it is, or start another one, so that it has several places.
     """
     places = []
     for position, node in enumerate(cut.graph.variables):
-        entry = given.get(node) or _source(cut, position)
-        shared = node in given or (share_variables and entry.node.op is None)
-        same = (i for i, e in enumerate(inputs) if shared and e[:2] == entry[:2])
-        place = next(same, len(inputs))
-        if place == len(inputs):
-            inputs.append(entry)
-        places.append(place)
+        number, entry = given.get(node) or (None, _source(cut, position))
+        key: Any = ("input", len(inputs))
+        if number is not None:
+            key = ("loop variable", number)
+        elif share_variables and entry.node.op is None:
+            key = entry.node
+        places.append(list(inputs).index(key) if key in inputs else len(inputs))
+        inputs.setdefault(key, entry)
     return places
 
 

@@ -194,3 +194,62 @@ def test_states_of_another_format_are_refused():
         mx.sym.contrib.foreach(lambda x, states: (x, states[0]), a, [s])
     with pytest.raises(AssertionError, match="must be \\(nested\\) list of Symbol, but got None"):
         mx.sym.contrib.foreach(lambda x, states: (None, states), a, [s])
+
+
+def test_what_a_loop_starts_from_may_be_used_in_its_body():
+    """MXNet 1.9.1 gives these numbers; the variable must not move with the loop."""
+    y, w = mx.sym.var("y"), mx.sym.var("w")
+    _, (last, product) = mx.sym.contrib.while_loop(
+        lambda i, p: i < 3, lambda i, p: (i * w, [i + 1, p * 2 * w]), [y, w], max_iterations=4
+    )
+    net = mx.sym.load_json(mx.sym.Group([last, product]).tojson())
+    assert net.attr_dict()[last.name]["func_input_locs"] == "[0, 1, 2]"
+    results = net.bind(mx.cpu(), {"y": nd.array([0]), "w": nd.array([3])}).forward()
+    assert [r.asscalar() for r in results] == [3, 648]
+
+
+def test_two_loop_variables_may_start_from_one_symbol():
+    y = mx.sym.var("y")
+    _, (last, other) = mx.sym.contrib.while_loop(
+        lambda a, b: a < 3, lambda a, b: (a + b, [a + 1, b * 2 + 1]), [y, y], max_iterations=4
+    )
+    results = mx.sym.Group([last, other]).bind(mx.cpu(), {"y": nd.array([0])}).forward()
+    assert [r.asscalar() for r in results] == [3, 7]
+
+
+def test_data_of_unequal_length_is_refused():
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    out, _ = mx.sym.contrib.foreach(lambda d, s: (d[0] + d[1], s), [a, b], [])
+    with pytest.raises(mx.MXNetError, match=r"equally long.*\[2, 4\]"):
+        out.infer_shape(a=(2, 3), b=(4, 3))
+
+
+@pytest.mark.parametrize("states", [None, "a", [1]])
+def test_states_of_eager_loops_must_be_arrays(states):
+    with pytest.raises(AssertionError, match="foreach's states"):
+        nd.contrib.foreach(lambda d, s: (d, s), nd.ones((2, 3)), states)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,)])
+def test_conditions_must_have_one_element(shape):
+    condition = nd.array(np.ones(shape))
+    with pytest.raises(ValueError, match="not a scalar"):
+        nd.contrib.cond(condition, lambda: nd.ones(1), lambda: nd.zeros(1))
+    with pytest.raises(ValueError, match="not a scalar"):
+        nd.contrib.while_loop(lambda i: condition, lambda i: (i, i), nd.ones(1), max_iterations=2)
+
+
+def test_misuses_of_symbolic_loops_raise_what_mxnet_raised():
+    x, y, contrib = mx.sym.var("x"), mx.sym.var("y"), mx.sym.contrib
+    with pytest.raises(AssertionError, match="have to be used"):
+        contrib.foreach(lambda d, s: (s, s), x, y)
+    with pytest.raises(AssertionError, match="different format"):
+        contrib.foreach(lambda d, s: (d, [d, *s]), x, [y])
+    with pytest.raises(ValueError, match="loop_vars should be consistent"):
+        contrib.while_loop(lambda i: i, lambda i: (i, [i, i]), [x], max_iterations=2)
+    with pytest.raises(ValueError, match="must be a Symbol"):
+        contrib.while_loop(lambda i: 1, lambda i: (i, i), x, max_iterations=2)
+    with pytest.raises(mx.MXNetError, match="greater equal to 1"):
+        contrib.while_loop(lambda i: i, lambda i: (i, i), x, max_iterations=0)
+    with pytest.raises(mx.MXNetError, match="one output"):
+        contrib.cond(mx.sym.split(x, num_outputs=2), lambda: x, lambda: y)

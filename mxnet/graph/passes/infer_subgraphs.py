@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ...error import ShapeError
 from ..graph import Graph
 from ..node import Node
 
@@ -62,7 +63,7 @@ def infer_foreach(
     n_data, n_out = len(attrs["in_data_locs"]), attrs["num_out_data"]
     order = [*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"]]
     places = [order.index(i) for i in range(len(order))]
-    length = max((axis.first(s) for s in ins[:n_data]), default=-1)
+    length = _one_length([axis.first(s) for s in ins[:n_data]])
     inner = [axis.slice(s) if i < n_data else s for i, s in enumerate(ins)]
     inner, heads = _run(body, places, inner, solve, merge)
     for i, state in enumerate(heads[n_out:], n_data):  # a state keeps its shape over the steps
@@ -72,6 +73,16 @@ def infer_foreach(
         found[i] = data if inner[i] == axis.slice(data) else axis.stack(inner[i], length)
     stacked = [axis.stack(s, length) for s in heads[:n_out]]
     return tuple(found), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
+
+
+def _one_length(lengths: list[int]) -> int:
+    """Return how many slices the data has; all arrays must agree where they are known."""
+    known = [n for n in lengths if n > 0]
+    if known and min(known) != max(known):
+        raise ShapeError(
+            f"foreach: the data must be equally long along axis 0, but the lengths are {lengths}."
+        )
+    return max(lengths, default=-1)
 
 
 def infer_while_loop(
