@@ -207,6 +207,17 @@ def test_int32_indices_are_widened_and_may_be_unsorted():
     assert found.indices.tolist() == [2, 0]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_an_outdated_size_of_sparse_storage_is_ignored(rows):
+    """MXNet writes this size before the array is computed: `nd.save(f, [x.tostype("csr")])`."""
+    stale, right = shape_bytes(rows, 2), shape_bytes(2, 2)
+    found = loads(header() + row_sparse().replace(right, stale, 1) + NO_NAMES)[0]
+    assert same(found, loads(header() + row_sparse() + NO_NAMES)[0])
+    stale, right = shape_bytes(rows), shape_bytes(2)
+    found = loads(header() + csr().replace(right, stale, 1) + NO_NAMES)[0]
+    assert same(found, loads(header() + csr() + NO_NAMES)[0])
+
+
 # Damage
 
 BIG = 2**40
@@ -238,7 +249,7 @@ DAMAGE = {
     "V3 sparse": (header() + dense(magic=V3, kind=1) + NO_NAMES, "storage type"),
     "index too large": (header() + row_sparse(indices=(0, 4)) + NO_NAMES, "indices from 0 to 3"),
     "index negative": (header() + row_sparse(indices=(-1, 0)) + NO_NAMES, "-1 to 0"),
-    "index count": (header() + row_sparse(indices=(1,)) + NO_NAMES, "one index a row"),
+    "index count": (header() + row_sparse(indices=(1,)) + NO_NAMES, "indices from 0 to 3"),
     "index type": (header() + row_sparse(code=0) + NO_NAMES, "index type 4"),
     "row shape": (header() + row_sparse(shape=(4, 3)) + NO_NAMES, "one index a row"),
     "no rows": (header() + row_sparse(shape=()) + NO_NAMES, "one index a row"),

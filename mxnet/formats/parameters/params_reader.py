@@ -157,32 +157,37 @@ class ParamsReader:
         return self.data(shape, self.device_and_type())
 
     def row_sparse(self) -> RowSparse:
-        """Read the rest of a row_sparse array."""
+        """Read the rest of a row_sparse array.
+
+        The indices tell how many rows follow. What the storage says about that may be outdated:
+        MXNet writes it before it waits for an array that is still being computed.
+        """
         stored, shape, row = self.shape(), self.shape(), self.device_and_type()
         index_row, index_shape = self.index_type()
-        if not shape or stored[1:] != shape[1:] or index_shape != stored[:1]:
+        if not shape or stored[1:] != shape[1:] or len(index_shape) != 1:
             self.fail(
                 f"row_sparse storage of (rows, ...) with one index a row for shape {shape}",
                 f"storage {stored}, indices {index_shape}",
             )
-        values = self.data(stored, row)
+        values = self.data((*index_shape, *shape[1:]), row)
         return RowSparse(shape, self.indices(index_shape, index_row, shape[0]), values)
 
     def csr(self) -> CSR:
-        """Read the rest of a csr array."""
+        """Read the rest of a csr array; the indices tell how many elements follow, as above."""
         stored, shape, row = self.shape(), self.shape(), self.device_and_type()
         pointer_row, pointer_shape = self.index_type()
         index_row, index_shape = self.index_type()
-        fits = len(shape) == 2 and pointer_shape == (shape[0] + 1,) and index_shape == stored
+        fits = len(shape) == 2 and pointer_shape == (shape[0] + 1,) and len(index_shape) == 1
         if not fits or len(stored) != 1:
             self.fail(
                 f"csr storage (n,), indices (n,) and indptr (rows + 1,) for shape {shape}",
                 f"storage {stored}, indices {index_shape}, indptr {pointer_shape}",
             )
-        values = self.data(stored, row)
-        indptr = self.indices(pointer_shape, pointer_row, stored[0] + 1)
-        if indptr[0] != 0 or indptr[-1] != stored[0] or bool((indptr.diff() < 0).any()):
-            self.fail(f"an indptr that rises from 0 to {stored[0]}", "one that does not")
+        (count,) = index_shape
+        values = self.data(index_shape, row)
+        indptr = self.indices(pointer_shape, pointer_row, count + 1)
+        if indptr[0] != 0 or indptr[-1] != count or bool((indptr.diff() < 0).any()):
+            self.fail(f"an indptr that rises from 0 to {count}", "one that does not")
         return CSR(shape, indptr, self.indices(index_shape, index_row, shape[1]), values)
 
     def index_type(self) -> tuple[DTypeRow, tuple[int, ...]]:
