@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ops.declare import Op
 from ..ops.tensor.maths.reduce import argmax, argmin
 from .create import input_init
-from .node import HIDDEN_KEYS, Entry, Node
+from .node import HIDDEN_KEYS, Entry, Node, stored_key
 
 OLDEST = 800  # files without a version are taken as 0.8.0
 AXIS_MEANT_ALL = 905  # before 0.9.5 argmax and argmin wrote "all axes" as -1
@@ -42,6 +42,7 @@ def _add_auxiliary(op: Op, name: str, attributes: dict[str, str], inputs: list[E
     states = [i for i in op.inputs if i.aux and not i.optional]
     if not states or len(inputs) != len(op.inputs) - len(states):
         return
+    shared = {stored_key(key): value for key, value in attributes.items()}
     for state in states:
-        extra = {**attributes, "__init__": input_init(op, state.name)}
+        extra = {**shared, "__init__": input_init(op, state.name)}
         inputs.append(Entry(Node(None, f"{name}_{state.name}", extra=extra)))

@@ -76,6 +76,13 @@ def test_the_oldest_form_is_upgraded_as_mxnet_does():
     assert mx.sym.load_json(OLDEST).list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
 
 
+def test_added_auxiliary_states_take_the_hidden_attributes_of_their_node():
+    norm = {"op": "BatchNorm", "param": {}, "name": "bn", "inputs": [[0, 0], [1, 0], [2, 0]]}
+    inputs = (variable(n, param={}) for n in ("data", "bn_gamma", "bn_beta"))
+    found = rows(file(*inputs, {**norm, "attr": {"mirror_stage": "1"}}))
+    assert found[3][2] == {"__init__": '["zero", {}]', "__mirror_stage__": "1"}
+
+
 @pytest.mark.parametrize(("version", "attrs"), [(None, {}), (904, {}), (905, {"axis": "-1"})])
 def test_axis_of_argmax_before_0_9_5_meant_all(version, attrs):
     node = {"op": "argmax", "name": "am", "attr": {"axis": "-1"}, "inputs": [[0, 0]]}
