@@ -16,19 +16,18 @@ from typing import Any
 
 import torch
 
-from . import env
 from .base import string_types
 from .error import InvalidValue, MXNetError
 from .imperative.gradient import (
     attach,
     differentiate,
     gradient_array,
-    graph_member,
+    recorded_node,
     run_backward,
 )
 from .imperative.handle import current, plain, wrap, wrap_plain
 from .imperative.state import Session, backward_mode, state
-from .imperative.tracing import OperatorTrace, traced_entry
+from .imperative.tracing import traced_entry
 from .ndarray import NDArray
 from .ops.interpreters import active
 
@@ -46,7 +45,6 @@ __all__ = [
     "set_recording",
     "set_training",
     "string_types",
-    "trace_operators",
     "train_mode",
 ]
 
@@ -320,33 +318,17 @@ def grad(
     return [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
 
 
-def trace_operators() -> OperatorTrace:
-    """Return a scope in which recordings keep their operators, for `get_symbol`.
-
-    It costs time and memory, so recordings do not do so by themselves, unless the environment
-    variable ``MXNET_AUTOGRAD_TRACE`` is set when the package is imported.
-
-    >>> x = mx.nd.array([2.0])
-    >>> x.attach_grad()
-    >>> with mx.autograd.trace_operators(), mx.autograd.record():
-    ...     y = mx.nd.exp(x)
-    >>> mx.autograd.get_symbol(y).list_arguments()
-    ['var0']
-    """
-    return OperatorTrace()
-
-
 def get_symbol(x: NDArray) -> Any:
     """Return the recorded computation of an array as a Symbol.
 
     Parameters
     ----------
     x
-        An array that was made inside `record()` and `trace_operators()`.
+        An array that was made inside `record()`, before backward.
 
     >>> x = mx.nd.array([2.0])
     >>> x.attach_grad()
-    >>> with mx.autograd.trace_operators(), mx.autograd.record():
+    >>> with mx.autograd.record():
     ...     y = mx.nd.exp(x) * x
     >>> symbol = mx.autograd.get_symbol(y)
     >>> symbol.list_arguments(), symbol.get_internals().list_outputs()
@@ -356,13 +338,13 @@ def get_symbol(x: NDArray) -> Any:
 
     if not isinstance(x, NDArray):
         raise TypeError(f"autograd.get_symbol takes an NDArray, not {type(x).__name__}.")
-    tensor = graph_member(x)
-    if tensor is None:
+    node = recorded_node(x)
+    if node is None:
         raise MXNetError(
             "autograd.get_symbol: NDArray is not part of a computation graph. Did you forget to "
             "turn on recording?"
         )
-    return Symbol([traced_entry(tensor)])
+    return Symbol([traced_entry(node)])
 
 
 class _Bridge(torch.autograd.Function):
@@ -461,7 +443,3 @@ class Function:
             Gradients of the outputs.
         """
         raise NotImplementedError(f"{type(self).__name__} must define backward(self, *grads)")
-
-
-if env.get("MXNET_AUTOGRAD_TRACE"):
-    trace_operators().__enter__()

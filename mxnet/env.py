@@ -34,12 +34,6 @@ VARIABLES = {
             "The largest picture that is decoded, in pixels (width times height). The size that a "
             "file claims is looked at before any memory is taken. 0 means no limit.",
         ),
-        Variable(
-            "MXNET_AUTOGRAD_TRACE",
-            bool,
-            False,
-            "Whether recordings keep their operators from the start, for autograd.get_symbol.",
-        ),
         Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
         Variable(
             "MXNET_GLUON_REPO",

@@ -16,6 +16,7 @@ from ..imperative.apply import assign, stored_context
 from ..imperative.direct_nodes import record_run
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.handle import current, note_constant, plain, wrap
+from ..imperative.history import GraphRun, note
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
@@ -62,6 +63,7 @@ class CachedOp:
         "_hook",
         "_kernels",
         "_programs",
+        "_run",
         "_sources",
         "_sym",
     )
@@ -80,6 +82,7 @@ class CachedOp:
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
         self._divided = is_divided(sym._graph, int(limit))
         self._hook: OpHook | None = None
+        self._run = GraphRun(sym._graph)
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
@@ -96,6 +99,7 @@ class CachedOp:
             targets = out if isinstance(out, list | tuple) else [out]
             for target, head in zip(targets, heads, strict=True):
                 assign("CachedOp", target, _tensor(head))
+                target._node = head._node
             return out
         return heads[0] if len(heads) == 1 else heads
 
@@ -129,6 +133,7 @@ class CachedOp:
         if state.recording:
             for output in outputs:
                 note_constant(output, args)
+            note(outputs, self._run, args)
         return outputs
 
     def _program(

@@ -23,6 +23,7 @@ from . import integers
 from .direct_output import write_directly
 from .freed_graphs import IntegerInGraph
 from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
+from .history import Call, note
 from .state import state
 
 if TYPE_CHECKING:
@@ -70,10 +71,13 @@ def apply(
     except SparseOperand:
         from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
 
-        return run(op, inputs, attrs, out, cls)
+        made = run(op, inputs, attrs, out, cls)
+        if state.recording:
+            note(made, Call(op, attrs), inputs)
+        return made
     except IntegerInGraph:
         tensors, through_integers = [None if a is None else plain(a) for a in inputs], True
-    result_ctx = _context_of(inputs, ctx, attrs)
+    result_ctx, given = _context_of(inputs, ctx, attrs), attrs
     if op.context_parameter is not None:
         device = _device_of(tensors, result_ctx)
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
@@ -81,7 +85,9 @@ def apply(
         if out is not None and write_directly(op, tensors, attrs, out):
             return out
         if through_integers and out is None:
-            return integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
+            made = integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
+            note(made, Call(op, given), inputs)
+            return made
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
         if op.name in str(error) or str(error).startswith("Error in "):
@@ -91,13 +97,17 @@ def apply(
         described = describe_kernel_error(op, tensors, attrs, error)
         raise operator_error(op.name, tensors, described) from error
     if out is not None:
-        return _write_out(op, result, out)
+        _write_out(op, result, out)
+        if state.recording:
+            note(out, Call(op, given), inputs)
+        return out
     single = type(result) is Tensor
     stored_ctx = stored_context(result_ctx)
     made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
     if state.recording:
         for array in made:
             note_constant(array, inputs)
+        note(made[0] if single else made, Call(op, given), inputs)
     return made[0] if single else made
 
 
@@ -177,7 +187,7 @@ def stored_context(ctx: Context | None) -> Context | None:
     return ctx
 
 
-def _write_out(op: Op, result: Any, out: Any) -> Any:
+def _write_out(op: Op, result: Any, out: Any) -> None:
     results = [result] if isinstance(result, Tensor) else list(result)
     targets = list(out) if isinstance(out, list | tuple) else [out]
     if len(targets) > len(results):
@@ -186,7 +196,6 @@ def _write_out(op: Op, result: Any, out: Any) -> Any:
         )
     for tensor, target in zip(results, targets, strict=False):
         assign(op.name, target, tensor)
-    return out
 
 
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
@@ -211,4 +220,4 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
         if not is_same_memory(place, tensor):
             place.copy_(tensor)
     if tensor.requires_grad:
-        target._tracked, target._session = tensor, state.session
+        target._tracked, target._session, target._node = tensor, state.session, None

@@ -31,7 +31,8 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
-from .handle import Handle, current, new_object, plain, wrap_recorded
+from .handle import Handle, current_in, new_object, plain, wrap_recorded
+from .history import Call, mark, note
 from .state import state
 
 if TYPE_CHECKING:
@@ -56,12 +57,15 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_calls": {},
         "_cls": cls,
         "_context": current_context,
-        "_current": current,
+        "_current": current_in,
         "_default": CPU_0,
         "_errors": _ERRORS,
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_active": interpreters.active,
+        "_mark": mark,
+        "_note": note,
+        "_state": state,
         "_type": type,
         "_wrap": _wrap_several,
         "_wrap_recorded": wrap_recorded,
@@ -148,13 +152,28 @@ def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
     return f"one_ if (one_ := {first}) is ({second}) and {has_none} else ({key})"
 
 
+_WRAP_RECORDED = """\
+            if session_ is not None:
+                if not out_.requires_grad:
+                    made_ = _wrap_recorded({kind}, out_, {dtype}, {sources})
+                    if made_._grad is not None or made_._tracked is not None:
+                        _note(made_, call_, {sources})
+                    return made_
+                made_ = _new({kind})
+                made_._data = made_._grad = None
+                made_._tracked = out_
+                made_._session = session_
+                made_._dtype = {dtype}
+                made_._ctx = {ctx}
+                made_._node = (call_, {nodes})
+                return made_"""
 _WRAP = """\
             made_ = _new({kind})
             made_._data = out_
             made_._tracked = None
             made_._dtype = {dtype}
             made_._ctx = {ctx}
-            made_._grad = None
+            made_._grad = made_._node = None
             return made_"""
 
 
@@ -191,6 +210,8 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     absent = {i: f"None if {i} is None else " if i in optional else "" for i in inputs}
     dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
+    nodes = ", ".join(f"{absent[i]}{i}._node or _mark({i})" for i in inputs)
+    made = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
         f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
         for i, x in xs.items()
@@ -198,23 +219,24 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     return [
         f"    kind_ = _type({first})",
         f"    if {' and '.join(tests)} and out is None and not kwargs:",
+        "        session_ = None",
         "        try:",
         f"            key = {_key_of_arrays(op, names, dtypes)}",
-        "            run_, dtype_ = _calls[key]",
+        "            run_, dtype_, call_ = _calls[key]",
         *(f"            {x} = {absent[i]}{i}._data" for i, x in xs.items()),
         f"            if _active or {missing}:",
         "                if _interpreters:",
         "                    raise KeyError",
-        *(f"                {x} = {absent[i]}_current({i})" for i, x in xs.items()),
+        "                session_ = _state.session",
+        *(f"                {x} = {absent[i]}_current(session_, {i})" for i, x in xs.items()),
         f"            out_ = run_({', '.join(xs.values())})",
         "        except _errors:  # not cached, or the general path explains the error",
         "            pass",
         "        else:",
         "            if dtype_ is None:",
-        f"                return _wrap(out_, {everything})",
-        "            if _active:",
-        f"                return _wrap_recorded(kind_, out_, dtype_, {everything})",
-        _WRAP.format(kind="kind_", dtype="dtype_", ctx=f"{first}._ctx"),
+        f"                return _wrap(out_, {everything}, call_)",
+        _WRAP_RECORDED.format(sources=everything, nodes=nodes, **made),
+        _WRAP.format(**made),
     ]
 
 
@@ -224,7 +246,7 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
         "    if out is None and not kwargs and not _interpreters and _context() is _default:",
         "        try:",
         f"            key = {_key(op, names, ['None'])}",
-        "            run_, dtype_ = _calls[key]",
+        "            run_, dtype_, _ = _calls[key]",
         "            out_ = run_()",
         "        except _errors:",
         "            pass",
@@ -235,6 +257,8 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
 
 def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
+    made = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
+    nodes = "*[a._node or _mark(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     lines = [f"def call({', '.join(parameters)}):", "    key = None"]
@@ -249,24 +273,24 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "                raise TypeError",
             "            dtype_ = args[0]._dtype",
             f"            key = {_key(op, names, ['len(args)', 'dtype_'])}",
-            "            run_, made_dtype_ = _calls[key]",
+            "            run_, made_dtype_, call_ = _calls[key]",
+            "            session_ = _state.session if _active else None",
             "            tensors_ = []",
             "            for array_ in args:",
             "                if _type(array_) is not kind_ or array_._dtype is not dtype_:",
             "                    raise TypeError",
             "                x_ = array_._data",
             "                if _active or x_ is None:",
-            "                    x_ = _current(array_)",
+            "                    x_ = _current(session_, array_)",
             "                tensors_.append(x_)",
             "            out_ = run_(*tensors_)",
             "        except _errors:",
             "            pass",
             "        else:",
             "            if made_dtype_ is None:",
-            "                return _wrap(out_, args)",
-            "            if _active:",
-            "                return _wrap_recorded(kind_, out_, made_dtype_, args)",
-            _WRAP.format(kind="kind_", dtype="made_dtype_", ctx="args[0]._ctx"),
+            "                return _wrap(out_, args, call_)",
+            _WRAP_RECORDED.format(sources="args", nodes=nodes, **made),
+            _WRAP.format(**made),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
     return "\n".join(lines)
@@ -275,10 +299,13 @@ def _variadic_source(op: Op, names: _Names) -> str:
 # -- the general path -------------------------------------------------------------------------
 
 
-def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any]) -> list[NDArray]:
+def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Call) -> list[NDArray]:
     """Return the arrays of several results."""
     cls = type(sources[0])
-    return [wrap_recorded(cls, each, each.dtype, sources) for each in tensors]
+    made = [wrap_recorded(cls, each, each.dtype, sources) for each in tensors]
+    if interpreters.active:
+        note(made, call, sources)
+    return made
 
 
 def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
@@ -389,7 +416,7 @@ def _remember(
             dtypes = {a._dtype for a in inputs if a is not None}
             fast = op.fast_kernel(dtypes.pop() if len(dtypes) == 1 else None, attrs)
         bound = _bind(op, attrs) if fast is None else fast
-        calls[key] = bound, None if isinstance(made, list) else made._dtype
+        calls[key] = bound, None if isinstance(made, list) else made._dtype, Call(op, attrs)
     except TypeError:  # a list is among the attributes: no key
         return
 

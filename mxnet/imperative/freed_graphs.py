@@ -72,7 +72,7 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
 def _become_constant(array: NDArray) -> Tensor:
     if array._data is None:
         array._data = array._tracked.detach()
-    array._tracked = None
+    array._tracked = array._node = None
     return array._data
 
 

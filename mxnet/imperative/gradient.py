@@ -11,8 +11,9 @@ from torch import Tensor
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
 from .direct_nodes import run_chain
-from .freed_graphs import note
-from .handle import CONSTANT, plain, wrap, wrap_plain
+from .freed_graphs import is_constant_now, note
+from .handle import plain, wrap, wrap_plain
+from .history import Constant, Leaf, node_of
 from .integers import cut, make_leaf
 from .state import BackwardRun, IntegerSession, state
 
@@ -36,7 +37,7 @@ _STRIDED = torch.strided
 LEAST_COPIED = 64  # elements; fewer take little memory from activations
 
 
-class Gradient:
+class Gradient(Leaf):
     """Where backward puts an array's gradient, and how."""
 
     __slots__ = ("array", "fresh", "is_direct", "owned", "req", "sparse", "stored_in")
@@ -179,12 +180,14 @@ def attach(
             target = wrap_plain(type(array), _zeros_like(data), array._ctx)
     if req == "null":
         array._tracked, array._grad = None, Gradient(target, req, owned)
+        array._node = None
         return
     if not data.dtype.is_floating_point:
         integer_record = IntegerGradient(target, req, owned)
         leaf = make_leaf(data)
         leaf.register_post_accumulate_grad_hook(integer_record.receive)
         array._tracked, array._session, array._grad = leaf, IntegerSession(None), integer_record
+        array._node = integer_record
         return
     record = Gradient(target, req, owned)
     # `.data`, not `.detach()`: the leaf has its own count of writes. A step between two backward
@@ -192,6 +195,7 @@ def attach(
     leaf = data.data.requires_grad_()
     leaf.register_post_accumulate_grad_hook(record.receive)
     array._tracked, array._session, array._grad = leaf, None, record
+    array._node = record
 
 
 _small_ones: dict[tuple, Tensor] = {}
@@ -229,6 +233,15 @@ def graph_member(array: NDArray) -> Tensor | None:
     return tracked if tracked is not None else getattr(array, "_ghost", None)
 
 
+def recorded_node(array: NDArray) -> Any:
+    """Return the node of a recorded array (see `history`), None of one that is in no graph."""
+    if type(array._grad) is Constant:
+        return array._grad.node
+    if graph_member(array) is None or is_constant_now(array, None):
+        return None
+    return node_of(array)
+
+
 def _starts(
     heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None
 ) -> tuple[list[Tensor], list[NDArray | None]]:
@@ -243,7 +256,7 @@ def _starts(
     for head, grad in zip(heads, head_grads, strict=True):
         tensor = graph_member(head)
         if tensor is None:
-            if head._grad is CONSTANT:
+            if type(head._grad) is Constant:
                 continue
             raise MXNetError(NOT_RECORDED)
         tensors.append(tensor)

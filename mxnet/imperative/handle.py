@@ -16,6 +16,7 @@ from torch import Tensor
 from ..error import MXNetError
 from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
 from .freed_graphs import reuse_across_sessions
+from .history import Constant
 from .state import Session, state
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ class SparseOperand(MXNetError):
 class Handle:
     """Slots of an array; kept apart from its many methods."""
 
-    __slots__ = ("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_session", "_tracked")
+    __slots__ = (
+        *("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_node", "_session", "_tracked"),
+    )
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
     _tracked: Tensor | None  # requires grad
@@ -41,6 +44,7 @@ class Handle:
     _dtype: torch.dtype | None  # of both; asking a tensor for it takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
+    _node: Any  # what made it, or stands for it, in a recording; see `history`
 
     # Whether one element has shape (), comparisons are bool, and so on: true of `mx.np.ndarray`.
     is_numpy: ClassVar[bool] = False
@@ -70,7 +74,11 @@ def forget_writes(array: Any) -> None:
 
 def current(array: Any) -> Tensor:
     """Return the tensor that operators take now: tracked while recording, else plain."""
-    session = state.session
+    return current_in(state.session, array)
+
+
+def current_in(session: Session | None, array: Any) -> Tensor:
+    """Return the tensor that operators take in a session; without one they do not record."""
     if session is not None:
         tracked = array._tracked
         if tracked is not None:
@@ -99,17 +107,8 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
         array._data, array._tracked = tensor, None
     array._dtype = tensor.dtype
     array._ctx = ctx
-    array._grad = None
+    array._grad = array._node = None
     return array
-
-
-class Constant:
-    """Stands where a gradient record would: recorded, but nothing flows back from it."""
-
-    array, req, fresh = None, "null", False
-
-
-CONSTANT = Constant()
 
 
 def wrap_recorded(
@@ -119,7 +118,10 @@ def wrap_recorded(
     sources: Sequence[Any],
     session: Session | None = None,
 ) -> NDArray:
-    """Return a new array around what an operator made of `sources` while some thread records."""
+    """Return a new array around what an operator made of `sources` while some thread records.
+
+    A recorded one has no node yet: the caller knows what to give it.
+    """
     array = new_object(cls)
     array._dtype = dtype
     array._ctx = sources[0]._ctx
@@ -128,7 +130,7 @@ def wrap_recorded(
         array._data, array._tracked = None, tensor
         array._session = session or state.session or Session()
     else:
-        array._data, array._tracked = tensor, None
+        array._data, array._tracked, array._node = tensor, None, None
         note_constant(array, sources)
     return array
 
@@ -140,8 +142,10 @@ def note_constant(made: Any, inputs: Sequence[Any]) -> None:
     """
     if made._tracked is None and state.recording:
         for source in inputs:
-            if source is not None and (source._tracked is not None or source._grad is CONSTANT):
-                made._grad = CONSTANT
+            if source is not None and (
+                source._tracked is not None or type(source._grad) is Constant
+            ):
+                made._grad = Constant(state.session)
                 if OutputLayers.recorded and made._dtype in DIFFERENTIABLE:
                     _keep_path(made, inputs)
                 return
@@ -159,8 +163,8 @@ def _keep_path(made: Any, inputs: Sequence[Any]) -> None:
 def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
     """Return a new array around a tensor that is known to be outside any graph."""
     array = new_object(cls)
-    array._data, array._tracked, array._ctx, array._grad = tensor, None, ctx, None
-    array._dtype = tensor.dtype
+    array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
+    array._tracked = array._grad = array._node = None
     return array
 
 

@@ -18,6 +18,7 @@ from ..ops.families import known_numbers
 from ..ops.interpreters import active
 from .freed_graphs import IntegerInGraph, reuse_across_sessions
 from .handle import new_object, wrap_recorded, writable
+from .history import Call, mark, note
 from .state import state
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Overload(NamedTuple):
     number_first : whether a number is the first operand of its kernels.
     dtypes : those on which the kernels are right.
     made_dtype : of the result; None for that of the operands.
+    op, number_op : of two arrays, and of an array and a number.
     """
 
     general: Callable[[Any, Any], Any]
@@ -49,7 +51,9 @@ class Overload(NamedTuple):
     plain_number_kernel: Callable
     number_first: bool
     dtypes: frozenset[torch.dtype]
-    made_dtype: torch.dtype | None = None
+    made_dtype: torch.dtype | None
+    op: Op
+    number_op: Op
 
 
 def differentiable_kernel(op: Op) -> Callable | None:
@@ -60,7 +64,8 @@ def differentiable_kernel(op: Op) -> Callable | None:
 def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -> Callable:
     """Return the method for ``array <operator> other``; `reverse` takes no array for `other`."""
     general, kernel, number_kernel, plain_kernel, plain_number_kernel = rule[:5]
-    number_first, dtypes, made_dtype = rule[5:]
+    number_first, dtypes, made_dtype = rule[5:8]
+    call, number_call = Call(rule.op), Call(rule.number_op)
 
     def recorded(self: NDArray, other: Any) -> NDArray:
         """Do the same while some thread records or an interpreter is active."""
@@ -85,18 +90,32 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
                 if dtype is not other._dtype or y is None or kernel is None:
                     return general(self, other)
                 out = kernel(x, y)
-                sources = self, other
             elif kind is int or (kind is float and other):
                 value = known_numbers[dtype].get(other)
                 if value is None or number_kernel is None:
                     return general(self, other)
                 out = number_kernel(value, x) if number_first else number_kernel(x, value)
-                sources = (self,)
             else:
                 return general(self, other)
         except (IntegerInGraph, *KERNEL_ERRORS):
             return general(self, other)
-        return wrap_recorded(cls, out, made_dtype or dtype, sources, session)
+        if not out.requires_grad:
+            sources, number = ((self, other), ()) if kind is cls else ((self,), (other,))
+            made = wrap_recorded(cls, out, made_dtype or dtype, sources)
+            if made._grad is not None or made._tracked is not None:
+                note(made, number_call if number else call, sources, *number)
+            return made
+        made = new_object(cls)
+        made._data = made._grad = None
+        made._tracked = out
+        made._session = session
+        made._dtype = made_dtype or dtype
+        made._ctx = self._ctx
+        if kind is cls:
+            made._node = (call, self._node or mark(self), other._node or mark(other))
+        else:
+            made._node = (number_call, self._node or mark(self), other)
+        return made
 
     def overload(self: NDArray, other: Any) -> NDArray:
         if active:
@@ -124,7 +143,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         array._tracked = None
         array._dtype = made_dtype or dtype
         array._ctx = self._ctx
-        array._grad = None
+        array._grad = array._node = None
         return array
 
     return overload

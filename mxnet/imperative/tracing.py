@@ -1,200 +1,152 @@
-"""Keeps which operators made a recorded result, so that it can be shown as a graph.
-
-Torch's graph has no names of operators, and keeping them with every result would slow all
-recording down, by a tenth for small arrays; so this is an interpreter, active only for whoever
-asks for it. Indexing, `reshape` and copies are read from torch's graph itself.
-"""
+"""Shows what made a recorded array as a graph, for `autograd.get_symbol`."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from typing import Any
 
 from ..error import MXNetError
+from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..ops.attributes import to_string
-from ..ops.declare import Op, OpContext
-from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
+from ..ops.declare import Op
+from ..ops.numpy.shaping.reshaping import reshape as numpy_reshape
 from ..ops.tensor.creation import copyto
+from ..ops.tensor.selection.indexing import gather_nd
 from ..ops.tensor.selection.slicing import slice_
 from ..ops.tensor.shaping.shape_changing import reshape
+from .history import (
+    Call,
+    Copying,
+    Gathering,
+    GraphRun,
+    Indexing,
+    Mark,
+    Reshaping,
+    Result,
+    inputs_of,
+)
 
-__all__ = ["OperatorTrace", "traced_entry"]
-
-_KEY = "mxnet"  # in the metadata of torch's nodes
-
-
-class _Call(NamedTuple):
-    """One call of an operator; the results of a call share it."""
-
-    op: Op
-    inputs: list[Any]  # see `_source`
-    attrs: dict[str, Any]
-
-
-class OperatorTrace(Interpreter):
-    """Notes each operator with the results that it makes."""
-
-    def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Run an operator, and note it with its results if they are recorded."""
-        sources = [_source(t) for t in tensors]  # now: an operator may write over its input
-        result = proceed(tensors, attrs)
-        call = _Call(op, sources, _given(attrs))
-        for index, tensor in enumerate((result,) if isinstance(result, Tensor) else result):
-            if tensor.grad_fn is not None:
-                edge = get_gradient_edge(tensor)
-                edge.node.metadata.setdefault(_KEY, {})[edge.output_nr] = (call, index)
-        return result
+__all__ = ["traced_entry"]
 
 
-def _source(tensor: Tensor | None) -> Any:
-    """Return what identifies an input: its place in torch's graph, or the constant itself."""
-    if tensor is None or not tensor.requires_grad:
-        return tensor
-    return get_gradient_edge(tensor)
+def traced_entry(node: Any) -> Entry:
+    """Return the graph of a recorded array from its node; see `history`.
 
-
-def _given(attrs: Attrs) -> dict[str, Any]:
-    return {k: v for k, v in attrs.items() if not isinstance(v, OpContext)}
-
-
-def traced_entry(tensor: Tensor) -> Entry:
-    """Return the graph of a recorded tensor; its leaves and constants are variables.
-
-    Leaves are called ``var0``, ``var1`` and so on, constants ``null0``, results ``node_0``.
+    Arrays with gradients become the variables ``var0``, ``var1`` and so on, other arrays
+    ``null0``, results of operators ``node_0``.
     """
-    builder = _Builder()
-    return builder.entry_of(_source(tensor))
+    builder, waiting = _Builder(), [node]
+    while waiting:  # no recursion: recordings are deeper than Python's stack
+        missing = [n for n in inputs_of(waiting[-1]) if id(n) not in builder.made]
+        if missing:
+            waiting += reversed(missing)
+        else:
+            builder.make(waiting.pop())
+    return builder.made[id(node)][0]
 
 
 class _Builder:
-    """Makes nodes of a graph from noted calls."""
+    """Makes graphs of recorded steps."""
 
     def __init__(self) -> None:
-        self._variables: dict[Any, Node] = {}
-        self._nodes: dict[int, Node] = {}  # by the identity of calls
-        self._leaves = self._constants = 0
+        self.made: dict[int, list[Entry]] = {}  # the results of steps, by the identity of nodes
+        self._leaves = self._constants = self._nodes = 0
 
-    def entry_of(self, source: Any) -> Entry:
-        """Return what stands for an input or a result."""
-        waiting = [source]
-        while waiting:  # no recursion: graphs are deeper than Python's stack
-            call = _call_of(waiting[-1])
-            missing = [] if call is None else self._missing(call[0])
-            if missing:
-                waiting += missing
-                continue
-            self._made(waiting.pop())
-        return self._made(source)
+    def make(self, node: Any) -> None:
+        """Add what stands for a node whose inputs are there."""
+        if id(node) in self.made:
+            return
+        if type(node) is not tuple:
+            self.made[id(node)] = [Entry(self._variable(node))]
+            return
+        inputs = [self.made[id(n)] for n in inputs_of(node)]
+        if isinstance(node[0], Result):
+            self.made[id(node)] = [inputs[0][node[2]]]
+            return
+        self.made[id(node)] = self._results(node, [found[0] for found in inputs])
 
-    def _missing(self, call: _Call) -> list:
-        """Return the inputs whose own calls have no nodes yet."""
-        if id(call) in self._nodes:
-            return []
-        found = []
-        for source in call.inputs:
-            made_by = _call_of(source)
-            if made_by is not None and id(made_by[0]) not in self._nodes:
-                found.append(source)
-        return found
+    def _variable(self, node: Any) -> Node:
+        if type(node) is Mark:
+            name, self._constants = f"null{self._constants}", self._constants + 1
+        else:
+            name, self._leaves = f"var{self._leaves}", self._leaves + 1
+        return Node(None, name)
 
-    def _made(self, source: Any) -> Entry:
-        noted = _call_of(source)
-        if noted is None:
-            return Entry(self._variable(source), 0)
-        call, index = noted
-        node = self._nodes.get(id(call))
-        if node is None:
-            entries = [self._made(s) for s in call.inputs if s is not None]
-            attrs = {k: to_string(v) for k, v in call.attrs.items()}
-            if call.op.count is not None and call.op.count not in attrs:
-                attrs[call.op.count] = str(len(entries))
-            node = Node(call.op, f"node_{len(self._nodes)}", attrs, entries)
-            self._nodes[id(call)] = node
-        return Entry(node, index)
-
-    def _variable(self, source: Any) -> Node:
-        is_leaf = isinstance(source, GradientEdge)
-        key = (source.node, source.output_nr) if is_leaf else id(source)
-        node = self._variables.get(key)
-        if node is None:
-            if is_leaf:
-                name, self._leaves = f"var{self._leaves}", self._leaves + 1
-            else:
-                name, self._constants = f"null{self._constants}", self._constants + 1
-            node = self._variables[key] = Node(None, name)
-        return node
-
-
-class _Result(NamedTuple):
-    """One result of a call that torch's graph does not show by itself."""
-
-    call: _Call
-    index: int = 0
-
-
-def _call_of(source: Any) -> tuple[_Call, int] | None:
-    """Return the call that made something and which of its results it is; None of variables."""
-    if type(source) is _Result:
-        return source
-    if not isinstance(source, GradientEdge):
-        return None
-    noted = source.node.metadata.get(_KEY)
-    if noted is not None and source.output_nr in noted:
-        return noted[source.output_nr]
-    if source.node.name() == "torch::autograd::AccumulateGrad":
-        return None
-    read = _STEPS.get(source.node.name())
-    if read is None:
+    def _results(self, node: tuple, inputs: list[Entry]) -> list[Entry]:
+        step = node[0]
+        if isinstance(step, Call):
+            numbers = [n for n in node[1:] if type(n) in (int, float)]
+            return self._called(step, inputs, numbers)
+        if isinstance(step, GraphRun):
+            return self._run(step.graph, inputs)
+        if isinstance(step, Indexing):
+            return self._part(inputs, *node[2:])
+        if isinstance(step, Reshaping):
+            return self._reshaped(inputs, node[2])
+        if isinstance(step, Copying):
+            return self._add(copyto, {}, inputs)
+        if isinstance(step, Gathering):
+            return self._add(gather_nd, {}, inputs)
         raise MXNetError(
-            "autograd.get_symbol: the operators of this computation were not kept. Record it "
-            "inside mx.autograd.trace_operators(), as in `with mx.autograd.trace_operators(), "
-            "mx.autograd.record(): ...`, or set MXNET_AUTOGRAD_TRACE=1 before importing mxnet. "
-            "Lists of indices (use mx.nd.take or mx.nd.gather_nd) and autograd.Function cannot be "
-            f"shown (torch: {source.node.name()})."
+            "autograd.get_symbol: a part of this computation is no operator: an autograd.Function, "
+            "a gradient of autograd.grad(create_graph=True), or lists beside other indices (use "
+            "mx.nd.take or mx.nd.gather_nd)."
         )
-    made = _Result(read(source.node, GradientEdge(*source.node.next_functions[0])))
-    source.node.metadata[_KEY] = {source.output_nr: made}  # the same one next time
-    return made
+
+    def _add(self, op: Op, attrs: dict[str, Any], inputs: list[Entry]) -> list[Entry]:
+        text = {k: to_string(v) for k, v in attrs.items()}
+        if op.count is not None and op.count not in text:
+            text[op.count] = str(len(inputs))
+        node = Node(op, self._name(), text, inputs)
+        return [Entry(node, i) for i in range(node.signature.total)]
+
+    def _name(self) -> str:
+        self._nodes += 1
+        return f"node_{self._nodes - 1}"
+
+    def _called(self, call: Call, inputs: list[Entry], numbers: list[float]) -> list[Entry]:
+        attrs = dict(call.attrs)
+        for number in numbers:
+            attrs |= call.op.parse({"scalar": number})
+        return self._add(call.op, attrs, inputs)
+
+    def _run(self, graph: Graph, inputs: list[Entry]) -> list[Entry]:
+        made = dict(zip(graph.variables, inputs, strict=True))
+        copies: dict[Node, Node] = {}
+
+        def entry(old: Entry) -> Entry:
+            if old.node in made:
+                return made[old.node]._replace(version=old.version)
+            return old._replace(node=copies[old.node])
+
+        for node in graph.nodes:
+            if not node.is_variable:
+                copies[node] = copy = node.copy([entry(e) for e in node.inputs])
+                copy.name = self._name()
+        return [entry(head) for head in graph.heads]
+
+    def _reshaped(self, inputs: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
+        if not shape:
+            return self._add(numpy_reshape, {"newshape": ()}, inputs)
+        return self._add(reshape, {"shape": tuple(shape)}, inputs)
+
+    def _part(self, inputs: list[Entry], key: Any, shape: tuple[int, ...]) -> list[Entry]:
+        items = key if type(key) is tuple else (key,)
+        parts = [i if type(i) is slice else _one(i) for i in items if i is not None]
+        if any(part != slice(None) for part in parts):
+            attrs = {"begin": tuple(p.start for p in parts), "end": tuple(p.stop for p in parts)}
+            if any(p.step is not None for p in parts):
+                attrs["step"] = tuple(p.step for p in parts)
+            inputs = self._add(slice_, attrs, inputs)
+        if all(type(item) is slice for item in items):
+            return inputs
+        return self._reshaped(inputs, shape)
 
 
-# -- views and copies, from torch's graph -----------------------------------------------------
+def _one(index: int) -> slice:
+    """Return the part of size 1 at an index; -1 is the last.
 
-
-def _reshaped(node: Any, source: Any) -> _Call:
-    return _Call(reshape, [source], {"shape": tuple(node._input_metadata[0].shape)})
-
-
-def _copied(node: Any, source: Any) -> _Call:
-    return _Call(copyto, [source], {})
-
-
-def _sliced(node: Any, source: Any) -> _Call:
-    sizes = node._saved_self_sym_sizes
-    axis = node._saved_dim % len(sizes)
-    step = node._saved_step
-    begin, end, step = slice(node._saved_start, node._saved_end, step).indices(sizes[axis])
-    before = (None,) * axis
-    attrs = {"begin": (*before, begin), "end": (*before, end)}
-    return _Call(slice_, [source], attrs if step == 1 else {**attrs, "step": (*before, step)})
-
-
-def _selected(node: Any, source: Any) -> _Call:
-    sizes = node._saved_self_sym_sizes
-    axis = node._saved_dim % len(sizes)
-    begin, before = node._saved_index % sizes[axis], (None,) * axis
-    part = _Call(slice_, [source], {"begin": (*before, begin), "end": (*before, begin + 1)})
-    return _reshaped(node, _Result(part))
-
-
-_STEPS = {
-    "CloneBackward0": _copied,
-    "SelectBackward0": _selected,
-    "SliceBackward0": _sliced,
-    "SqueezeBackward1": _reshaped,
-    "UnsafeViewBackward0": _reshaped,
-    "UnsqueezeBackward0": _reshaped,
-    "ViewBackward0": _reshaped,
-}
+    >>> _one(2), _one(-1)
+    (slice(2, 3, None), slice(-1, None, None))
+    """
+    return slice(index, None if index == -1 else index + 1)

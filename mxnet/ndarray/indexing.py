@@ -16,6 +16,7 @@ from torch import Tensor
 from .. import dtypes
 from ..error import InvalidValue
 from ..imperative.handle import Handle, plain
+from ..imperative.history import GATHERING, INDEXING, UNKNOWN, Mark, node_of
 
 
 def index_error(index: int, axis: int, size: int) -> IndexError:
@@ -94,6 +95,25 @@ def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
         return tensor[index : index + 1]
     part = tensor[index]
     return part if part.is_contiguous() else part.contiguous()
+
+
+def node_of_part(array: Any, key: Any, shape: tuple) -> tuple:
+    """Return what a recording keeps of a read: the key, unless there are lists in it."""
+    items = _without_ellipsis(key if isinstance(key, tuple) else (key,), len(array.shape))
+    numbers = [int(i) if _is_number(i) else i for i in items]
+    if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
+        return (INDEXING, node_of(array), tuple(numbers), shape)
+    if all(isinstance(i, list | np.ndarray | Handle) and not _is_mask(i) for i in items):
+        return (GATHERING, node_of(array), Mark())
+    return UNKNOWN
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | np.integer) and not isinstance(item, bool)
+
+
+def _is_mask(item: Any) -> bool:
+    return (np.asarray(item) if isinstance(item, list) else item).dtype == np.bool_
 
 
 def write(tensor: Tensor, key: Any, value: Any) -> None:
@@ -185,7 +205,7 @@ def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
             if flip:
                 backward.append(len(made))
             made.append(item)
-        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
+        elif _is_number(item):
             index = int(item)
             if not -size <= index < size:
                 raise index_error(index, axis, size)

@@ -24,6 +24,7 @@ from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_plain, writable
+from ..imperative.history import COPYING, INDEXING, RESHAPING, Call, mark, note
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..ops.interpreters import active
@@ -94,9 +95,11 @@ class NDArray(NDArrayMethods):
     def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
         if handle is None:  # empty, until __setstate__ fills it
             self._data = self._tracked = self._dtype = self._grad = self._ctx = None
+            self._node = None
             return
         tensor = handle if isinstance(handle, Tensor) else plain(handle)
-        self._data, self._tracked, self._grad = tensor.detach(), None, None
+        self._data = tensor.detach()
+        self._tracked = self._grad = self._node = None
         self._dtype = tensor.dtype
         self._ctx = None if isinstance(handle, Tensor) else handle._ctx
 
@@ -297,9 +300,13 @@ class NDArray(NDArrayMethods):
             try:
                 tensor = current(self)
             except IntegerInGraph:
-                return derive(self, lambda t: t.to(device, copy=True))
-            made = tensor.clone() if tensor.device == device else tensor.to(device)
-            return wrap(type(self), made, stored_context(other))
+                made = derive(self, lambda t: t.to(device, copy=True))
+                note(made, COPYING, (self,))
+                return made
+            copied = tensor.clone() if tensor.device == device else tensor.to(device)
+            made = wrap(type(self), copied, stored_context(other))
+            note(made, COPYING, (self,))
+            return made
         raise TypeError(f"copyto does not support type {type(other)}")
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -330,6 +337,7 @@ class NDArray(NDArrayMethods):
         array._data, array._tracked = self._data, self._tracked
         array._session = getattr(self, "_session", None)
         array._dtype, array._ctx, array._grad = self._dtype, self._ctx, self._grad
+        array._node = self._node
         return array
 
     def tostype(self, stype: str) -> NDArray:
@@ -368,7 +376,10 @@ class NDArray(NDArrayMethods):
             try:  # torch knows -1, refuses other codes, and parses numbers faster than a tuple
                 data = self._data
                 if active or data is None:
-                    return wrap(type(self), current(self).reshape(*sizes), self._ctx)
+                    array = wrap(type(self), current(self).reshape(*sizes), self._ctx)
+                    if array._tracked is not None:
+                        array._node = (RESHAPING, self._node or mark(self), sizes)
+                    return array
                 data = data.view(*sizes)  # what is not contiguous goes on below
             except IntegerInGraph:
                 return self._view(lambda t: t.reshape(sizes))
@@ -380,7 +391,7 @@ class NDArray(NDArrayMethods):
                 array._tracked = None
                 array._dtype = self._dtype
                 array._ctx = self._ctx
-                array._grad = None
+                array._grad = array._node = None
                 return array
         reverse = kwargs.pop("reverse", False)
         if not shape:
@@ -398,11 +409,13 @@ class NDArray(NDArrayMethods):
         return self._view(lambda t: t.reshape(wanted))
 
     def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
-        """Return what a function of torch makes of the array, as a part of its graph."""
+        """Return the array in another shape that a function of torch makes, in its graph."""
         try:
-            return wrap(type(self), function(current(self)), self._ctx)
+            made = wrap(type(self), function(current(self)), self._ctx)
         except IntegerInGraph:
-            return derive(self, function)
+            made = derive(self, function)
+        note(made, RESHAPING, (self,), made.shape)
+        return made
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with a new axis of size 1.
@@ -540,13 +553,16 @@ class NDArray(NDArrayMethods):
         if not part.is_contiguous():
             part = part.contiguous()
         if active:
-            return wrap(type(self), part, self._ctx)
+            array = wrap(type(self), part, self._ctx)
+            if array._tracked is not None:
+                array._node = (INDEXING, self._node or mark(self), key, part.shape)
+            return array
         array = new_object(type(self))
         array._data = part
         array._tracked = None
         array._dtype = self._dtype
         array._ctx = self._ctx
-        array._grad = None
+        array._grad = array._node = None
         return array
 
     def _read(self, key: Any) -> NDArray:
@@ -559,10 +575,12 @@ class NDArray(NDArrayMethods):
             return self
         keeps_scalar = self.is_numpy or is_np_shape()
         try:
-            part = indexing.read(current(self), key, keeps_scalar)
+            made = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
         except IntegerInGraph:
-            return derive(self, lambda t: indexing.read(t, key, keeps_scalar))
-        return wrap(type(self), part, self._ctx)
+            made = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
+        if made._tracked is not None:
+            made._node = indexing.node_of_part(self, key, made.shape)
+        return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
         data, kind = self._data, type(value)
@@ -611,6 +629,8 @@ class NDArray(NDArrayMethods):
         made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
         place.copy_(plain(made))
         self._tracked, self._session = made._tracked, made._session
+        step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
+        note(self, step, (value,))
         return True
 
     @staticmethod

@@ -75,7 +75,7 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
     if operation.returns_bool:
         kernels = [k and _compare_and_cast(k) for k in kernels]
         plain = [_compare_in_dtype(k) for k in plain]
-    rule = Overload(general, *kernels, *plain, scalar.swapped, overloads.NUMBERS)
+    rule = Overload(general, *kernels, *plain, scalar.swapped, overloads.NUMBERS, None, op, scalar)
     return overloads.binary_overload(cls, rule, reverse)
 
 

@@ -13,6 +13,7 @@ from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach
 from ..imperative.handle import Handle, current, plain, wrap, writable
 from ..imperative.integers import derive
+from ..ndarray.indexing import node_of_part
 from ..ndarray.ndarray import NDArray
 from . import indexing
 
@@ -192,10 +193,12 @@ class ndarray(NDArray):
 
     def _read(self, key: Any) -> ndarray:
         try:
-            part = indexing.read(current(self), key)
+            made = wrap(type(self), indexing.read(current(self), key), self._ctx)
         except IntegerInGraph:
-            return derive(self, lambda t: indexing.read(t, key))
-        return wrap(type(self), part, self._ctx)
+            made = derive(self, lambda t: indexing.read(t, key))
+        if made._tracked is not None:
+            made._node = node_of_part(self, key, made.shape)
+        return made
 
     def _write(self, key: Any, value: Any) -> None:
         place = writable(self)

@@ -66,7 +66,7 @@ class ParameterArrays:
         """Attach new gradients to arrays and return them."""
         if self._grad_req == "null":
             for array in arrays:
-                array._tracked = array._grad = None
+                array._tracked = array._grad = array._node = None
             return None
         for array in arrays:
             attach(array, self._grad_req, stype=self._grad_stype)

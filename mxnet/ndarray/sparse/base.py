@@ -77,7 +77,7 @@ class BaseSparseNDArray(NDArray):
             )
         self._set(handle._shape, *handle._parts())
         self._data = self._tracked = self._dtype = self._grad = self._ghost = None
-        self._session = None
+        self._session = self._node = None
         self._ctx = handle._ctx
 
     # -- parts --------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class BaseSparseNDArray(NDArray):
             kind = stype or self.stype
             target = zeros(kind, self._shape, ctx=self.context, dtype=self.dtype)
         record = Gradient(target, check_req(req), owned)
-        self._ghost, self._grad = None, record
+        self._ghost, self._grad, self._node = None, record, None
         if req == "null":
             return
         if not self._values.dtype.is_floating_point:
@@ -289,7 +289,7 @@ class BaseSparseNDArray(NDArray):
             )
         leaf = self._values.new_zeros(()).expand(self._shape).requires_grad_()
         leaf.register_post_accumulate_grad_hook(record.receive)
-        self._ghost = leaf
+        self._ghost, self._node = leaf, record
 
     def detach(self) -> BaseSparseNDArray:
         """Return the same parts outside the recorded graph."""
@@ -335,7 +335,7 @@ def make(
     array = new_object(cls)
     array._set(shape, *parts)
     array._data = array._tracked = array._dtype = array._grad = array._ghost = None
-    array._session = None
+    array._session = array._node = None
     array._ctx = ctx
     return array
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from ...error import MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.freed_graphs import IntegerInGraph
-from ...imperative.handle import CONSTANT, current, plain, wrap
+from ...imperative.handle import current, plain, wrap
+from ...imperative.history import Constant
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
@@ -125,7 +126,7 @@ def _note_constants(results: list[NDArray]) -> None:
     """Remember that results without a gradient were made from members of a graph."""
     for array in results:
         if not in_graph(array):
-            array._grad = CONSTANT
+            array._grad = Constant(state.session)
 
 
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:

@@ -74,6 +74,8 @@ def binary_overload(
         number_first=scalar.swapped,
         dtypes=dtypes,
         made_dtype=torch.bool if compares else None,
+        op=op,
+        number_op=scalar,
     )
     return overloads.binary_overload(cls, rule, reverse)
 
