@@ -5,6 +5,7 @@ They start the gradient themselves: what comes from above is ignored. Labels get
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Literal
@@ -126,7 +127,7 @@ def softmax_output(
         return torch.softmax(data, 1)
     if preserve_shape or data.ndim == 2:
         return torch.softmax(data, -1)
-    return torch.softmax(data.flatten(1), 1).reshape(data.shape)
+    return torch.softmax(data.reshape(len(data), -1), 1).reshape(data.shape)
 
 
 def _by_class(
@@ -188,12 +189,26 @@ def softmax_output_gradient(
 # -- regression -----------------------------------------------------------------------------------
 
 
-def _regression_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def _check_regression_label(name: str, data: Shape, label: Shape) -> None:
+    """Labels may be reshaped, but each sample keeps its own."""
+    if data == label or UNKNOWN in data or UNKNOWN in label:
+        return
+    if data[:1] != label[:1] or math.prod(data) != math.prod(label):
+        raise ShapeError(
+            f"Shape inconsistent in {name}, Provided={list(label)}, "
+            f"inferred shape={list(data)} for the label."
+        )
+
+
+def _regression_shapes(name: str, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     (data,), outs = same(ins[:1], outs, attrs)
     label = ins[1]
-    if label is None and data is not None:
+    if data is None:
+        return [data, label], outs
+    if label is None:
         # One output a sample: the label is a plain vector.
         label = data[:1] if len(data) == 2 and data[1] == 1 else data
+    _check_regression_label(name, data, label)
     return [data, label], outs
 
 
@@ -203,17 +218,15 @@ def _regression(
     """Declare an output layer whose gradient is ``slope(out, label) * grad_scale / width``."""
 
     def function(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> Tensor:
-        if label.shape != data.shape and label.numel() != data.numel():
-            raise ShapeError(
-                f"Shape inconsistent in {name}, Provided={list(label.shape)}, "
-                f"inferred shape={list(data.shape)} for the label."
-            )
+        if label.shape != data.shape:
+            _check_regression_label(name, tuple(data.shape), tuple(label.shape))
         return predict(data)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}\n\n    >>> {example}\n    "
     facts = {"precision": "full", "loss": True, "scales_loss": True}
-    made = op(name, f"_sparse_{name}", shape=_regression_shapes, **facts)(function)
+    shapes = functools.partial(_regression_shapes, name)
+    made = op(name, f"_sparse_{name}", shape=shapes, **facts)(function)
 
     @made.gradient
     def rule(
@@ -266,9 +279,20 @@ _regression(
 def _svm_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     (data,), outs = same(ins[:1], outs, attrs)
     label = ins[1]
-    if label is None and data is not None:
+    if data is None:
+        return [data, label], outs
+    if label is None:
         label = data[:-1]
+    _check_svm_label(data, label)
     return [data, label], outs
+
+
+def _check_svm_label(data: Shape, label: Shape) -> None:
+    if not _agree(label, data[:-1]):
+        raise ShapeError(
+            f"Shape inconsistent in SVMOutput, Provided = {list(label)}, "
+            f"inferred shape={list(data[:-1])} for the label."
+        )
 
 
 @op("SVMOutput", shape=_svm_shapes, precision="full", loss=True, gradients_by_input=True)
@@ -299,10 +323,7 @@ def svm_output(
     array([[2., 1.]], dtype=float32)
     """
     if label.shape != data.shape[:-1]:
-        raise ShapeError(
-            f"Shape inconsistent in SVMOutput, Provided = {list(label.shape)}, "
-            f"inferred shape={list(data.shape[:-1])} for the label."
-        )
+        _check_svm_label(tuple(data.shape), tuple(label.shape))
     return data.clone()
 
 

@@ -82,3 +82,48 @@ def test_sparseness_pulls_the_mean_to_its_target() -> None:
     np.testing.assert_allclose(moving, mean, rtol=1e-6)
     np.testing.assert_allclose(x.grad[0], 1 + 0.5 * (-0.2 / mean + 0.8 / (1 - mean)), rtol=1e-5)
     np.testing.assert_array_equal(x.grad[0], x.grad[1])
+
+
+REGRESSIONS = ("LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput")
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+@pytest.mark.parametrize(
+    ("data", "label", "fits"),
+    [
+        ((4, 2), (4, 2), True),
+        ((4, 1), (4,), True),
+        ((4,), (4, 1), True),
+        ((4, 2, 3), (4, 6), True),
+        ((4, 2), (4,), False),
+        ((4, 2), (8,), False),
+        ((4, 2, 3), (4, 3), False),
+    ],
+)
+def test_labels_of_regressions_are_checked_before_they_run(name, data, label, fits):
+    layer = getattr(mx.sym, name)(mx.sym.var("data"), mx.sym.var("label"))
+    if fits:
+        assert layer.infer_shape(data=data, label=label)[1] == [data]
+        assert getattr(mx.nd, name)(mx.nd.ones(data), mx.nd.ones(label)).shape == data
+        return
+    with pytest.raises(mx.MXNetError, match=f"Shape inconsistent in {name}"):
+        layer.infer_shape(data=data, label=label)
+    with pytest.raises(mx.MXNetError, match=f"Shape inconsistent in {name}"):
+        getattr(mx.nd, name)(mx.nd.ones(data), mx.nd.ones(label))
+
+
+@pytest.mark.parametrize(("data", "label"), [((4, 2), (4, 2)), ((4,), (4,)), ((4, 2, 3), (4,))])
+def test_labels_of_support_vectors_are_checked_before_they_run(data, label):
+    layer = mx.sym.SVMOutput(mx.sym.var("data"), mx.sym.var("label"))
+    with pytest.raises(mx.MXNetError, match="Shape inconsistent in SVMOutput"):
+        layer.infer_shape(data=data, label=label)
+
+
+def test_softmax_output_of_a_vector_has_one_class_a_sample():
+    x = mx.nd.array([1, 2, 3])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.SoftmaxOutput(x, mx.nd.array([0, 1, 2]))
+    y.backward()
+    assert y.asnumpy().tolist() == [1, 1, 1]
+    assert x.grad.asnumpy().tolist() == [1, 0, -1]
