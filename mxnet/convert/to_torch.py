@@ -350,7 +350,7 @@ class TorchWriter:
 
     def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
         """Return the weights of a recurrent layer, unpacked into arrays of their own."""
-        from ..ops.nn.sequences.recurrent import GATES, _unpack
+        from ..ops.nn.sequences.recurrent import GATES, unpack_parameters
 
         packed = self.model.constant(call.node.inputs[1])
         if packed is None or call.shapes is None:
@@ -358,7 +358,7 @@ class TorchWriter:
         a = call.attrs
         directions = 2 if a["bidirectional"] else 1
         sizes = (call.shapes[0][-1], a["state_size"], a["num_layers"], directions)
-        weights = _unpack(packed, *sizes, GATES[a["mode"]], None)
+        weights = unpack_parameters(packed, *sizes, GATES[a["mode"]], None)
         made = []
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         for i, tensor in enumerate(weights):

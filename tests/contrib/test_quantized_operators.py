@@ -99,3 +99,41 @@ def test_8_bit_numbers_pass_quantize_v2_as_they_are(dtype, options, wanted):
     made, low, high = mx.nd.contrib.quantize_v2(x, **options)
     assert made.asnumpy().tolist() == [1, 2, 3]
     assert (np.dtype(made.dtype).name, low.asscalar(), high.asscalar()) == wanted
+
+
+def lstm(layers, mode="lstm"):
+    """Return inputs and attributes of a stacked, bidirectional 8-bit LSTM."""
+    rng, size, states = np.random.RandomState(0), 6, (2 * layers, 2, 6)
+    attrs = {"state_size": size, "num_layers": layers, "bidirectional": True, "mode": mode}
+    x = rng.uniform(-1, 1, (4, 2, 8))
+    x[0, 0, :2] = -1, 1  # hidden states are on the scale of the data
+    shapes, _, _ = mx.sym.RNN(mx.sym.var("data"), **{**attrs, "mode": "lstm"}).infer_shape(
+        data=x.shape
+    )
+    given = (x, *(rng.uniform(-0.5, 0.5, s) for s in (shapes[1], states, states)))
+    return [mx.nd.array(v) for v in given], {**attrs, "state_outputs": True}
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_8_bit_lstm_is_near_the_float_one(layers):
+    (x, *rest), attrs = lstm(layers)
+    data, scale, shift = mx.nd.contrib.quantize_asym(x)
+    found = mx.nd.contrib.quantized_rnn(data, *rest, scale, shift, **attrs)
+    for a, b in zip(found, mx.nd.RNN(x, *rest, **attrs), strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=0.03)
+
+
+def test_8_bit_rnn_of_a_file_runs_and_other_cells_are_refused():
+    (x, *rest), attrs = lstm(1)
+    node = mx.sym.contrib.quantized_rnn(
+        *mx.sym.contrib.quantize_asym(mx.sym.var("data"))[:1],
+        *(mx.sym.var(n) for n in ("w", "h", "c", "scale", "shift")), **attrs,
+    )  # fmt: skip
+    text = node.tojson().replace('"mode": "lstm"', '"mode": "lstm", "quantized": "true"')
+    loaded = mx.sym.load_json(text)
+    scale, shift = mx.nd.contrib.quantize_asym(x)[1:]
+    given = dict(zip(loaded.list_arguments(), (x, *rest, scale, shift), strict=True))
+    assert loaded.eval(**given)[0].shape == (4, 2, 12)
+    (x, *rest), attrs = lstm(1, "gru")
+    with pytest.raises(mx.MXNetError, match="only supports LSTM"):
+        mx.nd.contrib.quantized_rnn(x.astype("uint8"), *rest, scale, shift, **attrs)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...ops.nn.sequences.recurrent import _unpack
+from ...ops.nn.sequences.recurrent import unpack_parameters
 from ..builder import Builder, Call, onnx_dtype
 from ..library import load_onnx
 from ..table import row
@@ -134,7 +134,7 @@ def _stepped_lstm(g: Builder, call: Call, x: str, *states: str) -> list[str]:
         )
     directions, layers = 1 + a["bidirectional"], a["num_layers"]
     sizes = (call.shape[-1], a["state_size"], layers, directions, 4, a["projection_size"])
-    weights = _unpack(torch.from_numpy(packed), *sizes)
+    weights = unpack_parameters(torch.from_numpy(packed), *sizes)
     each, cells = len(weights) // (layers * directions), layers * directions
     firsts = [g.split(s, [1] * cells, 0) if cells > 1 else [s] for s in states[:2]]
     lasts: list[list[str]] = [[], []]

@@ -1,6 +1,6 @@
 """Operators on 8-bit integers: conversions and layers; `ops/fused` has their fast kernels."""
 
-from . import calibration, conversions, elementwise, joining, layers, normalization
+from . import calibration, conversions, elementwise, joining, layers, normalization, recurrent
 
 __all__ = [
     "calibration",
@@ -9,4 +9,5 @@ __all__ = [
     "joining",
     "layers",
     "normalization",
+    "recurrent",
 ]

@@ -148,3 +148,31 @@ for counts, edges in (HISTOGRAM, TAILS):
         num_quantized_bins=each(255, 127),
         grad=False,
     )
+
+
+def _lstm_parameters(features: int, size: int, directions: int) -> np.ndarray:
+    """Return weights of one layer; every other one is 0, so that MXNet's sums cannot overflow."""
+    rng = np.random.RandomState(size + directions)
+    matrices = [rng.uniform(-0.5, 0.5, (4 * size, n)) for n in (features, size) * directions]
+    for matrix in matrices:
+        matrix[:, 1::2] = 0
+    biases = rng.uniform(-0.5, 0.5, 8 * size * directions)
+    return np.concatenate([*(m.ravel() for m in matrices), biases]).astype("float32")
+
+
+for directions in (1, 2):
+    sample(
+        "_contrib_quantized_rnn",
+        integers(0, 256, 3, 2, 8, dtype="uint8"),
+        _lstm_parameters(8, 6, directions),
+        uniform(-1.5, 1.5, directions, 2, 6),
+        uniform(-1, 1, directions, 2, 6),
+        [127.5],
+        [126.3],
+        state_size=6,
+        num_layers=1,
+        bidirectional=directions == 2,
+        state_outputs=each(False, True),
+        mode="lstm",
+        grad=False,
+    )

@@ -115,7 +115,9 @@ def rnn(
     directions = 2 if bidirectional else 1
     sizes = (data.shape[-1], state_size, num_layers, directions, GATES[mode], projection_size)
     # A prepared graph that has the arrays before they are packed gives them as a list.
-    weights = _unpack(parameters, *sizes) if isinstance(parameters, Tensor) else parameters
+    weights = (
+        unpack_parameters(parameters, *sizes) if isinstance(parameters, Tensor) else parameters
+    )
     clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
     # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
     stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
@@ -162,7 +164,7 @@ def _layer_sizes(
     return matrices, [gates * state] * (2 * layers * directions)
 
 
-def _unpack(parameters: Tensor, *sizes: Any) -> list[Tensor]:
+def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
     """Return views of the packed vector in the order of torch's kernels."""
     matrices, biases = _layer_sizes(*sizes)
     pieces = [rows * columns for rows, columns in matrices] + biases

@@ -1,0 +1,178 @@
+"""The 8-bit LSTM: unsigned data and hidden states on one scale, weights of one scale a row."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ...error import MXNetError, ShapeError
+from ..attributes import Count
+from ..declare import op
+from ..nn.sequences.recurrent import rnn_inputs, rnn_outputs, unpack_parameters
+from ..shapes import Shape
+from .conversions import _check_dtype
+
+NAME = "_contrib_quantized_rnn"
+GATES, STEPS, LARGEST = 4, 127.0, 255.0
+
+
+def _output_names(attrs: dict) -> tuple[str, ...]:
+    states = ("state_output", "statecell_ouput")  # spelled as in MXNet's files
+    return ("output", *(states if attrs["state_outputs"] else ()))
+
+
+@op(NAME, types="uint8 float32 -> float32", outputs=_output_names)
+def quantized_rnn(
+    data: Tensor,
+    parameters: Tensor,
+    state: Tensor,
+    state_cell: Tensor,
+    data_scale: Tensor,
+    data_shift: Tensor,
+    *,
+    state_size: Count,
+    num_layers: Count,
+    bidirectional: bool = False,
+    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
+    p: float = 0.0,
+    state_outputs: bool = False,
+    projection_size: int | None = None,
+    lstm_state_clip_min: float | None = None,
+    lstm_state_clip_max: float | None = None,
+    lstm_state_clip_nan: bool = False,
+    use_sequence_length: bool = False,
+    quantized: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
+    """Run LSTM layers over 8-bit sequences; results are float32.
+
+    Hidden states are rounded to the scale of the data between steps and layers, so data should
+    cover -1 to 1. Weights are float32 and are rounded to 8 bits, each row by its largest number in
+    both directions.
+
+    Parameters
+    ----------
+    data
+        Unsigned sequences of shape ``(time, batch, features)``, as `quantize_asym` makes them.
+    parameters
+        All weights, then all biases, as one float32 vector in the order of `RNN`.
+    state, state_cell
+        Initial hidden and cell states of shape ``(layers * directions, batch, state_size)``.
+    data_scale, data_shift
+        What `quantize_asym` returned: data is ``x * data_scale + data_shift``.
+    state_size
+        Number of features of the hidden state.
+    num_layers
+        Number of stacked layers.
+    bidirectional
+        Whether a second direction reads the sequence backwards.
+    mode
+        Must be ``'lstm'``.
+    p
+        Not used: there is no dropout in prediction.
+    state_outputs
+        Whether the last states are outputs too.
+    projection_size, use_sequence_length, lstm_state_clip_min, lstm_state_clip_max
+        Not supported, as in MXNet.
+    lstm_state_clip_nan
+        Not used.
+    quantized
+        Not used; MXNet's files have it.
+
+    >>> x, low, high = mx.nd.contrib.quantize_asym(mx.nd.array([[[-1, 1]]]))
+    >>> w, h = mx.nd.ones(4 * (2 + 1 + 2)), mx.nd.zeros((1, 1, 1))
+    >>> mx.nd.contrib.quantized_rnn(x, w, h, h, low, high, state_size=1, num_layers=1,
+    ...                             mode="lstm").asnumpy().round(2)
+    array([[[0.61]]], dtype=float32)
+    """
+    _check(data, mode, projection_size, use_sequence_length, lstm_state_clip_min)
+    directions = 2 if bidirectional else 1
+    weights = unpack_parameters(
+        parameters, data.shape[-1], state_size, num_layers, directions, GATES, None
+    )
+    scale = _Scale(data_scale, data_shift)
+    real, cells = scale.real(data.float()), []
+    for layer in range(num_layers):
+        first, found = layer * directions, []
+        rows = _rounded_rows([weights[4 * k : 4 * k + 2] for k in range(first, first + directions)])
+        for direction in range(directions):
+            k = first + direction
+            x = real.flip(0) if direction else real
+            bias = weights[4 * k + 2] + weights[4 * k + 3]
+            out, c = _layer(x, rows[direction], bias, state[k], state_cell[k], scale)
+            cells.append((out[-1], c))
+            found.append(out.flip(0) if direction else out)
+        real = torch.cat(found, -1)
+    if not state_outputs:
+        return real
+    last, cell = zip(*cells, strict=True)
+    return real, torch.stack(last), torch.stack(cell)
+
+
+class _Scale:
+    """How data and hidden states are kept: ``x * scale + shift`` in 0 to 255."""
+
+    def __init__(self, scale: Tensor, shift: Tensor) -> None:
+        self._scale, self._shift = scale.reshape(()), shift.reshape(())
+
+    def real(self, steps: Tensor) -> Tensor:
+        return (steps - self._shift) / self._scale
+
+    def rounded(self, real: Tensor) -> Tensor:
+        steps = (real * self._scale + self._shift).round_().clamp_(0, LARGEST)
+        return self.real(steps)
+
+
+def _rounded_rows(matrices: list[list[Tensor]]) -> list[Tensor]:
+    """Return the weights of each direction side by side, rounded to 8 bits of the same step."""
+    joined = [torch.cat(pair, 1) for pair in matrices]
+    largest = torch.cat(joined, 1).abs().amax(1, keepdim=True)
+    step = torch.where(largest > 0, largest / STEPS, 1.0)
+    return [(rows / step).round_() * step for rows in joined]
+
+
+def _layer(
+    x: Tensor, rows: Tensor, bias: Tensor, h: Tensor, c: Tensor, scale: _Scale
+) -> tuple[Tensor, Tensor]:
+    """Return the rounded hidden states of all steps, and the last cell state."""
+    w_input, w_hidden = rows.split([x.shape[-1], h.shape[-1]], 1)
+    gates, outs = torch.nn.functional.linear(x, w_input, bias), []
+    h = scale.rounded(h)
+    for gate in gates:
+        i, f, g, o = (gate + h @ w_hidden.t()).chunk(GATES, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = scale.rounded(o.sigmoid() * c.tanh())
+        outs.append(h)
+    return torch.stack(outs), c
+
+
+def _check(
+    data: Tensor, mode: str, projection: int | None, has_lengths: bool, clip: float | None
+) -> None:
+    _check_dtype(NAME, data, torch.uint8)
+    if mode != "lstm":
+        raise MXNetError(
+            f"{NAME}: Quantized recurrent neural network only supports LSTM operator, got {mode!r}."
+        )
+    if projection is not None or has_lengths or clip is not None:
+        raise MXNetError(f"{NAME}: projections, clipping and sequence lengths are not supported.")
+    if data.ndim != 3 or not len(data):
+        raise ShapeError(
+            f"{NAME}: Input data should be 3D (sequence, batch, features) and have a step, but its "
+            f"shape is {tuple(data.shape)}."
+        )
+
+
+@quantized_rnn.infer_inputs
+def quantized_rnn_inputs(*shapes: Shape | None, **attrs: object) -> dict[str, Shape]:
+    """All parameters in one vector; states, and two numbers of the scale."""
+    found = rnn_inputs(*shapes, **attrs)
+    found.pop("sequence_length", None)
+    return {**found, "data_scale": (1,), "data_shift": (1,)}
+
+
+@quantized_rnn.infer_outputs
+def quantized_rnn_outputs(*shapes: Shape | None, **attrs: object) -> list[Shape] | None:
+    """Both directions side by side; then the last states."""
+    return rnn_outputs(*shapes, **attrs)
