@@ -537,7 +537,7 @@ class Block:
         """Print a table of layers, their outputs and parameters, for these inputs.
 
         Multiply-adds and memory of the whole follow; `mx.viz.print_costs` has them by layer.
-        Unlike in MXNet the block may be hybridized.
+        The block must not be hybridized.
 
         Parameters
         ----------

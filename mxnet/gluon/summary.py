@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import to_torch
 from ..ndarray import NDArray
+from .parameter import ParameterError
 
 if TYPE_CHECKING:
     from .block import Block
@@ -31,13 +32,14 @@ def summarize(block: Block, inputs: tuple) -> None:
     lines = [_Line("Input", _shapes(inputs))]
     seen: set[int] = set()
     handles: list[Any] = []
-    hybridized: list[Any] = []
     sizes = {"parameters": 0, "outputs": 0}
 
     def watch(layer: Block) -> None:
-        if getattr(layer, "_active", False):
-            hybridized.append(layer)
-            layer._active = False  # type: ignore[attr-defined]  # layers of a graph are not called
+        if getattr(layer, "_active", False):  # layers of a graph are not called
+            raise ParameterError(
+                f'"{layer.name}" must not be hybridized to print summary: call '
+                "hybridize(False) before it, or use mx.viz.print_costs."
+            )
         if not isinstance(layer, Sequential | HybridSequential):
             handles.append(layer.register_forward_hook(note))
 
@@ -65,8 +67,6 @@ def summarize(block: Block, inputs: tuple) -> None:
             block(*inputs)
         sys.stdout.write(_table(lines) + _costs(counter.get_total_flops() // 2, **sizes))
     finally:
-        for layer in hybridized:
-            layer._active = True
         for handle in handles:
             handle.detach()
 

@@ -11,6 +11,7 @@ from ..base import mx_real_t
 from ..context import Context
 from ..error import MXNetError
 from ..ndarray import NDArray
+from ..ndarray.ndarray import _STORAGE_TYPE_ID_TO_STR
 from ..symbol import Symbol
 from ..util import is_np_array
 from .hybrid import HybridBlock
@@ -64,6 +65,7 @@ class SymbolBlock(HybridBlock):
                 )
         out = symbol.Group(found, type(found[0]))
         names = {v.name for v in variables}
+        _refuse_sparse(out, names)
         self._declare(out, names)
         self._cached_graph = variables, out
         skip = len(_common_prefix(list(self._params.keys())))
@@ -215,6 +217,17 @@ class SymbolBlock(HybridBlock):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_cached_graph": self._cached_graph}
+
+
+def _refuse_sparse(out: Symbol, inputs: set[str]) -> None:
+    """Raise an error if a parameter is to be sparse: a graph alone cannot pull its rows."""
+    for node in out._graph.nodes:
+        stype = node.extra.get("__storage_type__", "0") if node.op is None else "0"
+        if stype != "0" and node.name not in inputs:
+            raise ParameterError(
+                f"SymbolBlock doesn't support Parameter {node.name!r} because its storage type is "
+                f"{_STORAGE_TYPE_ID_TO_STR[int(stype)]!r}."
+            )
 
 
 def _as_group(inputs: Any) -> list:

@@ -386,6 +386,8 @@ class Trainer:
             pulled = [(i, p.list_data()) for i, p in self._trained() if p._stype == "default"]
             if pulled:
                 self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])
+            if not ignore_stale_grad:
+                self._refuse_unused()
             return
         for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=False):
             records = [w._grad for w in weights]
@@ -416,6 +418,13 @@ class Trainer:
         ]
         self._plan = (Generation.number, plan)
         return plan
+
+    def _refuse_unused(self) -> None:
+        """Raise what `_stale` returns for a parameter that backward has never reached."""
+        for index, parameter in self._trained():
+            for weight in parameter._data or ():
+                if not weight._fresh_grad:
+                    raise self._stale(index, weight)
 
     def _stale(self, index: int, weight: NDArray) -> UserWarning:
         return UserWarning(
@@ -500,6 +509,9 @@ def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
         return False
     if not env.get("MXNET_UPDATE_ON_KVSTORE"):
         return False
+    sparse = {p._stype for p in params} == {"default"} and {p._grad_stype for p in params}
+    if sparse and sparse != {"default"} and not kvs.is_distributed(store.type):
+        return False  # each device updates the rows that it used
     if store.type != "local":
         return True
     return all(p._data is None or p._data[0].size <= LARGE_WEIGHT for p in params)

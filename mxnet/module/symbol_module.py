@@ -69,6 +69,12 @@ class SymbolModule(BaseModule):
         self._data_shapes: list[DataDesc] | None = None
         self._label_shapes: list[DataDesc] | None = None
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Megabytes of the executors' results, as `Executor.debug_str` tells them."""
+        found = self._exec_group.execs if self._exec_group is not None else []
+        return sum(int(exe.debug_str().split("\n")[-3].split()[1]) for exe in found)
+
     # -- names and shapes ---------------------------------------------------------------------
 
     @property

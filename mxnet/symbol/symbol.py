@@ -249,8 +249,9 @@ class Symbol(SymbolMethods):
         if args:
             raise MXNetError("General composition only support kwargs: net(data=symbol).")
         candidates = self.list_inputs()
+        fixed = len(self._heads) == 1 and self._heads[0].node.op is None  # a variable by itself
         for key, value in kwargs.items():
-            if key not in candidates or self._heads[0].node.op is None:
+            if key not in candidates or fixed:
                 known = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(candidates))
                 raise MXNetError(
                     f"Symbol.ComposeKeyword argument name {key} not found.\n"

@@ -411,7 +411,8 @@ def compare_optimizer(
 ) -> None:
     """Raise AssertionError unless two optimizers make the same step from the same place.
 
-    With several tensors `shape` is a list of shapes, and both are updated in one call.
+    If `shape` is a list of shapes, the first optimizer updates one array after the other, the
+    second all of them in one call.
 
     Parameters
     ----------
@@ -420,7 +421,7 @@ def compare_optimizer(
     opt2
         The second optimizer.
     shape
-        Shape of the array.
+        Shape of the array, or a list of shapes.
     dtype
         Data type of the array.
     w_stype
@@ -444,8 +445,8 @@ def compare_optimizer(
         raise AssertionError(f"ntensors is {ntensors}, but {len(shapes)} shapes were given")
     weights = [_random_array(s, w_stype, dtype) for s in shapes]
     grads = [_random_array(s, g_stype, dtype) for s in shapes]
-    results = [_one_step(opt, weights, grads) for opt in (opt1, opt2)]
-    (weights1, states1), (weights2, states2) = results
+    weights1, states1 = _one_step(opt1, weights, grads, together=False)
+    weights2, states2 = _one_step(opt2, weights, grads, together=isinstance(shape, list))
     if compare_states:
         compare_ndarray_tuple(tuple(states1), tuple(states2), rtol=rtol, atol=atol)
     compare_ndarray_tuple(tuple(weights1), tuple(weights2), rtol=rtol, atol=atol)
@@ -456,13 +457,16 @@ def _random_array(shape: tuple[int, ...], stype: str, dtype: Any) -> NDArray:
     return dense if stype == "default" else dense.tostype(stype)
 
 
-def _one_step(opt: Any, weights: list[NDArray], grads: list[NDArray]) -> tuple[list, list]:
+def _one_step(
+    opt: Any, weights: list[NDArray], grads: list[NDArray], together: bool
+) -> tuple[list, list]:
     weights, grads = [w.copy() for w in weights], [g.copy() for g in grads]
     states = [opt.create_state_multi_precision(i, w) for i, w in enumerate(weights)]
-    if len(weights) == 1:
-        opt.update_multi_precision(0, weights[0], grads[0], states[0])
-    else:
+    if together:
         opt.update_multi_precision(list(range(len(weights))), weights, grads, states)
+    else:
+        for i, (weight, grad, state) in enumerate(zip(weights, grads, states, strict=True)):
+            opt.update_multi_precision(i, weight, grad, state)
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return weights, states

@@ -242,3 +242,35 @@ def test_other_interpreters_see_a_watched_run_too():
     with Count() as count:
         exe.forward()
     assert count.calls == 2 and names(rows) == ["add_output", "exp_output"]
+
+
+def test_gradients_that_were_not_asked_for_are_rows_of_zeros():
+    fc = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc")
+    out = sym.LinearRegressionOutput(fc, name="out")
+    rows = {}
+    wanted = {"data": "null", "out_label": "null", "fc_weight": "write", "fc_bias": "write"}
+    exe = out.simple_bind(mx.cpu(), grad_req=wanted, data=(3, 4))
+    exe.set_monitor_callback(lambda name, value: rows.update({name: value}))
+    for array in exe.arg_arrays:
+        array[:] = 1
+    exe.forward(is_train=True)
+    exe.backward()
+    assert list(rows)[2:] == [
+        *("out_backward_output0", "out_backward_output1"),
+        *("fc_backward_output0", "fc_backward_output1", "fc_backward_output2"),
+    ]
+    assert rows["fc_backward_output0"].shape == (3, 4)
+    assert not rows["fc_backward_output0"].asnumpy().any()
+    assert rows["fc_backward_output1"].asnumpy().all()
+
+
+def test_gradients_computed_apart_have_no_such_rows():
+    a, b = sym.Variable("a"), sym.Variable("b")
+    out = sym.batch_dot(a, b, name="dot") + sym.reshape_like(b, a, name="like")
+    exe = out.simple_bind(mx.cpu(), grad_req={"a": "null", "b": "write"}, a=(1, 2, 2), b=(1, 2, 2))
+    rows = []
+    exe.set_monitor_callback(lambda name, value: rows.append(name))
+    exe.forward(is_train=True)
+    exe.backward([nd.ones((1, 2, 2))])
+    found = {r for r in rows if "backward" in r}
+    assert found == {"dot_backward_rhs_output", "like_backward_output"}

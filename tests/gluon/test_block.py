@@ -95,22 +95,22 @@ def test_hooks_are_scopes_too():
     assert calls == [(5, 2)]
 
 
-def test_summary_of_a_hybridized_block_is_that_of_the_eager_one(capsys):
+def test_summary_refuses_hybridized_blocks_and_leaves_no_hooks(capsys):
     net = ready()
-    net.summary(mx.nd.ones((5, 3)))
-    eager = capsys.readouterr().out
     net.hybridize()
-    net.summary(mx.nd.ones((5, 3)))
-    assert capsys.readouterr().out == eager
-    assert net.second._active
+    with pytest.raises(AssertionError, match="must not be hybridized to print summary"):
+        net.summary(mx.nd.ones((5, 3)))
+    assert capsys.readouterr().out == ""
     assert not net.second._forward_hooks
+    net.hybridize(False)
+    net.summary(mx.nd.ones((5, 3)))
+    assert "Unique parameters in model" in capsys.readouterr().out
 
 
 def test_summary_ends_with_work_and_memory(capsys):
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3, in_channels=2, use_bias=False), nn.Dense(5, in_units=144))
     net.initialize()
-    net.hybridize()
     net.summary(mx.nd.ones((1, 2, 8, 8)))
     products = 6 * 6 * 4 * (2 * 3 * 3) + 144 * 5
     memory = "3.2 kB of parameters, 596 B of layers' outputs"  # 797 and 149 numbers

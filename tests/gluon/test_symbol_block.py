@@ -150,3 +150,19 @@ def test_a_wrong_number_of_symbols_is_an_assertion():
     net = gluon.SymbolBlock(data + side, [data, side])
     with pytest.raises(AssertionError, match="but 1 were given"):
         net(mx.sym.var("x"))
+
+
+def test_the_input_itself_may_be_an_output():
+    net = gluon.nn.Dense(2, in_units=3, prefix="fc_")
+    data = mx.sym.var("data")
+    all_results = gluon.SymbolBlock(net(data).get_internals(), data, params=net.collect_params())
+    found = all_results(mx.sym.var("image"))
+    assert [s.name for s in found] == ["image", "fc_weight", "fc_bias", "fc_fwd"]
+
+
+def test_sparse_parameters_are_refused():
+    data, weight = mx.sym.var("data"), mx.sym.var("weight", stype="row_sparse")
+    out = mx.sym.dot(data, weight)
+    with pytest.raises(AssertionError, match="'weight' because its storage type is 'row_sparse'"):
+        gluon.SymbolBlock(out, data)
+    assert list(gluon.SymbolBlock(out, [data, weight]).collect_params()) == []

@@ -372,3 +372,25 @@ def test_a_users_store_takes_no_sparse_gradients():
     trainer = sgd(net, kvstore=RecordingStore(True))
     with pytest.raises(ValueError, match="for multi-device training with sparse gradients"):
         trainer.step(1, ignore_stale_grad=True)
+
+
+def test_a_store_that_updates_reports_parameters_never_reached():
+    net, spare = dense(TWO), gluon.Parameter("spare", shape=(2,))
+    spare.initialize(ctx=list(TWO))
+    params = [*net.collect_params().values(), spare]
+    trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.5})
+    backward(net, TWO)
+    with pytest.raises(UserWarning, match="`spare` on context cpu"):
+        trainer.step(2)
+    assert trainer._update_on_kvstore
+    trainer.step(2, ignore_stale_grad=True)
+
+
+@pytest.mark.parametrize("kvstore", ["local", "device"])
+def test_sparse_gradients_of_dense_weights_are_used_by_each_device(kvstore):
+    net = nn.Embedding(4, 2, sparse_grad=True)
+    net.initialize(ctx=list(TWO))
+    for asked, expected in ((None, False), (True, True)):
+        trainer = sgd(net, kvstore=kvstore, update_on_kvstore=asked)
+        trainer._init_kvstore()
+        assert trainer._update_on_kvstore is expected

@@ -63,6 +63,14 @@ def test_buckets_take_turns_in_the_same_memory():
     assert max(used) == used[0]
 
 
+def test_modules_tell_the_memory_of_their_results():
+    wide = mx.sym.broadcast_axis(mx.sym.var("data"), axis=0, size=512)
+    mod = mx.mod.Module(mx.sym.sum(wide), label_names=[])
+    assert mod._total_exec_bytes == 0
+    mod.bind([("data", (1, 2048))], for_training=False)
+    assert mod._total_exec_bytes == 4
+
+
 def test_outputs_that_are_held_survive_the_next_bucket():
     mod = bucketing()
     mod.forward(batch(4), is_train=False)

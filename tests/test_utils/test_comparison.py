@@ -136,6 +136,18 @@ class Descent:
             w -= self.rate * g
 
 
+class OneByOne(Descent):
+    def update_multi_precision(self, index, weight, grad, state):
+        assert isinstance(index, int)
+        super().update_multi_precision(index, weight, grad, state)
+
+
+def test_of_a_list_of_shapes_only_the_second_optimizer_gets_all_at_once():
+    t.compare_optimizer(OneByOne(0.1), Descent(0.1), [(3, 4), (2,)], "float32", ntensors=2)
+    with pytest.raises(AssertionError):
+        t.compare_optimizer(Descent(0.1), OneByOne(0.1), [(3, 4)], "float32")
+
+
 def test_optimizers():
     t.compare_optimizer(Descent(0.1), Descent(0.1), (3, 4), "float32")
     t.compare_optimizer(Descent(0.1), Descent(0.1), [(3, 4), (2,)], "float64", ntensors=2)

@@ -42,6 +42,13 @@ def gradient_rows(node: Node) -> list[str | None]:
     return rows
 
 
+def has_joint_gradient(node: Node) -> bool:
+    """Return whether MXNet computes the gradients of all inputs in one operator."""
+    op = _op(node)
+    names = op.facts.gradient_names
+    return op is not add_n and (names is None or None in names)
+
+
 def _gradient_names(node: Node, op: Op, places: list[int]) -> list[str | None]:
     if op.facts.gradient_names is not None:
         return list(op.facts.gradient_names)

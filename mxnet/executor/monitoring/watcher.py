@@ -16,7 +16,7 @@ from ...graph.graph import Graph
 from ...graph.node import Entry, Node
 from ...ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 from ..differentiation import needs_head_gradient
-from .names import gradient_rows, hidden_rows, input_rows
+from .names import gradient_rows, has_joint_gradient, hidden_rows, input_rows
 
 Show = Callable[[str, Tensor], None]
 
@@ -27,6 +27,7 @@ class Watcher(Interpreter):
     def __init__(self, show: Show, inputs_too: bool, silent: bool = False) -> None:
         self._show, self._inputs_too, self._silent = show, inputs_too, silent
         self._views: dict[tuple[Node, int], Tensor] = {}
+        self._unwanted: dict[Node, list[tuple[int, Tensor]]] = {}
 
     def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
         """Run a node with its hidden outputs switched on, and show what goes in and comes out."""
@@ -52,13 +53,16 @@ class Watcher(Interpreter):
         """Give a node its own view of each input whose gradient is asked for."""
         if not torch.is_grad_enabled():
             return tensors
-        views, place = list(tensors), 0
+        views, place, unwanted = list(tensors), 0, []
         for i, tensor in enumerate(tensors):
             if tensor is None:
                 continue
             if isinstance(tensor, Tensor) and tensor.requires_grad:
                 views[i] = self._views[node, place] = tensor.view_as(tensor)
+            elif isinstance(tensor, Tensor):
+                unwanted.append((place, tensor))
             place += 1
+        self._unwanted[node] = unwanted
         return views
 
     @property
@@ -83,7 +87,14 @@ class Watcher(Interpreter):
         for (node, i), grad in grads.items():
             if grad is None and node in reached:  # such as a label's
                 grads[node, i] = torch.zeros_like(self._views[node, i])
-        for name, value in _Backward(graph, grads, head_grads).rows(starts):
+        # MXNet also shows the memory of gradients that an operator was not asked for.
+        unwanted = {
+            (node, i): torch.zeros_like(tensor)
+            for node in reached
+            if has_joint_gradient(node)
+            for i, tensor in self._unwanted[node]
+        }
+        for name, value in _Backward(graph, grads, head_grads, unwanted).rows(starts):
             self._show(name, value)
 
 
@@ -95,8 +106,9 @@ class _Backward:
         graph: Graph,
         grads: Mapping[tuple[Node, int], Tensor | None],
         head_grads: Mapping[int, Tensor],
+        unwanted: Mapping[tuple[Node, int], Tensor],
     ) -> None:
-        self._grads, self._head_grads = grads, head_grads
+        self._grads, self._head_grads = {**grads, **unwanted}, head_grads
         self._sources: dict[tuple[Node, int], list[tuple]] = {}
         self._shown: dict[Node, list[int]] = {}
         for number in head_grads:
@@ -109,6 +121,8 @@ class _Backward:
                     if (node, i) in grads:
                         self._shown.setdefault(node, []).append(i)
                         self._sources.setdefault(_key(entry), []).append(("node", node, i))
+                    elif (node, i) in unwanted:
+                        self._shown.setdefault(node, []).append(i)
 
     def rows(self, starts: Sequence[Node]) -> Iterator[tuple[str, Tensor]]:
         """Return names and values."""

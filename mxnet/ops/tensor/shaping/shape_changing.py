@@ -297,7 +297,13 @@ def _like_shape(
 
 
 @may_share
-@op("reshape_like", "_npx_reshape_like", types="T L -> T", method=True)
+@op(
+    "reshape_like",
+    "_npx_reshape_like",
+    types="T L -> T",
+    method=True,
+    gradient_names=("output",),
+)
 def reshape_like(
     lhs: Tensor,
     rhs: Tensor,
