@@ -178,6 +178,13 @@ class Builder:
             made = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
         return made if isinstance(made, list) else [made]
 
+    def resize(self, x: str, *, scales: str = "", sizes: str = "", **options: Any) -> str:
+        """Resize by factors, or to sizes."""
+        # Before opset 13 an input that is not used is an empty array, afterwards it has no name.
+        none = "" if self.opset >= 13 else self.array(np.zeros(0, dtype=np.float32))
+        target = [scales] if scales else [none, sizes]
+        return self.Resize(x, none, *target, **options)
+
     # -- common steps -----------------------------------------------------------------------
 
     def cast(self, x: str, source: torch.dtype | None, target: torch.dtype) -> str:

@@ -19,7 +19,7 @@ from ..imperative.handle import plain
 from ..libinfo import __version__
 from ..shape_mode import is_np_shape
 from ..symbol import Symbol
-from .builder import UNKNOWN, Builder, Shape, onnx_dtype
+from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype
 from .inference import Facts, infer_facts, probe_sizes
 from .kernel_types import cast_to_kernel_types
 from .library import load_onnx
@@ -209,6 +209,7 @@ def build_model(
     dynamic = shapes if dynamic_shapes is None else _shapes_by_name(inputs, dynamic_shapes)
     types = _types_by_name(inputs, in_types)
     facts = _facts(graph, tensors, shapes, dynamic, types)
+    _check_types(facts, opset)
     g = Builder(opset)
     g.taken.update(n.name for n in graph.variables)
     translator = Translator(tensors, next(iter(types.values()), torch.float32))
@@ -303,6 +304,13 @@ def _facts(
         exact = {name: probe_sizes(s, None, 0) for name, s in shapes.items()}
         return infer_facts(graph, {**known, **exact}, None, kinds, default)
     return infer_facts(graph, probe(0), probe(2), kinds, default)
+
+
+def _check_types(facts: Facts, opset: int) -> None:
+    if opset < 13 and any(torch.bfloat16 in types for types in facts.dtypes.values()):
+        raise UnsupportedExport(
+            f"ONNX export: bfloat16 needs opset_version=13, the model is written for {opset}."
+        )
 
 
 def _outputs(

@@ -67,14 +67,28 @@ def _one(g: Builder, x: str) -> str:
 @row("_onnx_reshape")
 def reshape(g: Builder, call: Call, x: str, shape: str) -> str:
     """Reshape to computed sizes."""
-    options = {"allowzero": 1} if call.attrs["allowzero"] else {}
-    return g.Reshape(x, g.cast(shape, call.dtypes[1], INT64), **options)
+    wanted = g.cast(shape, call.dtypes[1], INT64)
+    if not call.attrs["allowzero"]:
+        return g.Reshape(x, wanted)
+    if g.opset >= 14:
+        return g.Reshape(x, wanted, allowzero=1)
+    sizes = call.constant(1)
+    # There a size of 0 copies the one in its place.
+    fits = sizes is not None and all(
+        n or (i < call.ndim and call.shape[i] == 0) for i, n in enumerate(sizes)
+    )
+    if not fits:
+        raise call.unsupported("with allowzero needs opset_version=14 or newer.")
+    return g.Reshape(x, wanted)
 
 
 @row("_onnx_range")
 def arange(g: Builder, call: Call, *ends: str) -> str:
     """Numbers at equal distances."""
-    return g.Range(*(_one(g, e) for e in ends))
+    made = call.out_dtypes[0]
+    kind = torch.float32 if made is torch.float16 else made  # ONNX has no such range
+    ends = tuple(g.cast(e, d, kind) for e, d in zip(ends, call.dtypes, strict=True))
+    return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, made)
 
 
 @row("_onnx_constant_of_shape")
@@ -233,8 +247,9 @@ def resize(g: Builder, call: Call, x: str, target: str) -> str:
         options["nearest_mode"] = a["rounding"]
     if a["mode"] == "cubic":
         options["cubic_coeff_a"] = a["cubic_coeff_a"]
-    inputs = (target,) if is_scale else ("", g.cast(target, call.dtypes[1], INT64))
-    return g.Resize(x, "", *inputs, **options)
+    if is_scale:
+        return g.resize(x, scales=target, **options)
+    return g.resize(x, sizes=g.cast(target, call.dtypes[1], INT64), **options)
 
 
 @row("_onnx_dft", since=17)

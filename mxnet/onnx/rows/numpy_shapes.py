@@ -245,5 +245,6 @@ def constant(g: Builder, call: Call) -> str:
 @row("_npx_nonzero")
 def nonzero(g: Builder, call: Call, x: str) -> str:
     """The places of elements other than 0, one in each row."""
+    x = x if call.ndim else g.reshape(x, [1])  # a number counts as one row
     found = g.NonZero(g.cast(x, call.dtype, torch.bool))
     return g.cast(g.Transpose(found, perm=[1, 0]), INT64, call.out_dtypes[0])

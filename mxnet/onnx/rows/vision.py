@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from ..builder import INT64, UNKNOWN, Builder, Call
+from ..builder import INT64, UNKNOWN, Builder, Call, numpy_dtype
 from ..table import row
 
 
@@ -17,7 +17,7 @@ def resize_to(g: Builder, x: str, sizes: str, rank: int, mode: str, corners: str
     options = {"mode": mode, "coordinate_transformation_mode": corners}
     if mode == "nearest":
         options["nearest_mode"] = "floor"
-    return g.Resize(x, "", "", g.Concat(front, sizes, axis=0), **options)
+    return g.resize(x, sizes=g.Concat(front, sizes, axis=0), **options)
 
 
 @row("UpSampling")
@@ -57,10 +57,9 @@ def _repeat_whole_pixels(g: Builder, x: str, factor: int) -> str:
 
 def _repeat_pixels(g: Builder, x: str, factor: int) -> str:
     scales = g.array(np.array([1, 1, factor, factor], dtype=np.float32))
-    return g.Resize(
+    return g.resize(
         x,
-        "",
-        scales,
+        scales=scales,
         mode="nearest",
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
@@ -173,8 +172,9 @@ def spatial_transformer(g: Builder, call: Call, x: str, loc: str) -> str:
 @row("_image_normalize")
 def image_normalize(g: Builder, call: Call, x: str) -> str:
     """Subtract the mean and divide by the deviation of each channel."""
-    mean, std = (np.array(call.attrs[k], np.float32).reshape(-1, 1, 1) for k in ("mean", "std"))
-    return g.Div(g.Sub(x, g.array(mean)), g.array(std))
+    dtype, kind = call.out_dtypes[0], numpy_dtype(call.out_dtypes[0])
+    mean, std = (np.array(call.attrs[k], kind).reshape(-1, 1, 1) for k in ("mean", "std"))
+    return g.Div(g.Sub(g.cast(x, call.dtype, dtype), g.array(mean)), g.array(std))
 
 
 @row("_image_to_tensor")

@@ -1,0 +1,123 @@
+"""Models are valid ONNX at every opset that they are written for."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import mxnet as mx
+from mxnet.onnx.builder import UnsupportedExport
+from mxnet.onnx.export import build_model
+from mxnet.onnx.table import rows
+from mxnet.ops import registry
+from mxnet.symbol.codegen import make_function
+from tests.grammar.calling import arrays_of
+from tests.grammar.conftest import sampled
+from tests.grammar.sampling import Row
+from tests.onnx.running import run
+
+PARAMETERS = {"RNN": {"in1"}}
+
+
+def _samples() -> list[tuple[bool, Row]]:
+    """Return the middle one of the rows of each operator that is exported."""
+    found: dict[tuple[str, bool], list[Row]] = {}
+    for (family, name), samples in sampled().items():
+        op = registry.get(name).name
+        if op in rows():
+            found.setdefault((op, family.startswith("numpy_")), []).extend(samples)
+    return [(is_np, each[len(each) // 2]) for (_, is_np), each in found.items()]
+
+
+def _error(row: Row, opset: int) -> str | None:
+    op = registry.get(row.op)
+    named = {f"in{i}": a for i, a in enumerate(arrays_of(row))}
+    symbol = make_function(op, row.op)(*map(mx.sym.var, named), name="it", **row.attrs)
+    params = {n: named[n] for n in PARAMETERS.get(op.name, ())}
+    free = {n: a for n, a in named.items() if n in symbol.list_inputs() and n not in params}
+    shapes = {n: a.shape for n, a in free.items()}
+    types = {n: a.dtype for n, a in free.items()}
+    try:
+        onnx.checker.check_model(
+            build_model(symbol, params, shapes, types, opset=opset), full_check=True
+        )
+    except UnsupportedExport:
+        return None
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return f"{row.op} at opset {opset}: {error}"
+    return None
+
+
+@pytest.mark.parametrize("opset", [12, 13, 15, 18, 21])
+def test_rows_use_what_their_opset_has(opset: int) -> None:
+    """Inputs, attributes and types are those of the opset that the file names."""
+    failed = []
+    for is_np, row in _samples():
+        with mx.util.np_shape(is_np):
+            failed.append(_error(row, opset))
+    assert [f for f in failed if f] == []
+
+
+def _checked(symbol: mx.sym.Symbol, opset: int, **inputs: np.ndarray) -> list[np.ndarray]:
+    shapes = {n: a.shape for n, a in inputs.items()}
+    types = {n: a.dtype for n, a in inputs.items()}
+    model = build_model(symbol, {}, shapes, types, opset=opset)
+    onnx.checker.check_model(model, full_check=True)
+    return run(model, inputs)
+
+
+@pytest.mark.parametrize("opset", [12, 13, 14])
+def test_resized_pictures(opset: int) -> None:
+    """Before opset 13 all inputs of Resize must be there."""
+    x = np.arange(4, dtype="float32").reshape(1, 1, 2, 2)
+    data = mx.sym.var("data")
+    for symbol in (
+        mx.sym.UpSampling(data, scale=2, sample_type="nearest"),
+        mx.sym.contrib.BilinearResize2D(data, height=3, width=5),
+    ):
+        wanted = symbol.eval(data=mx.nd.array(x))[0].asnumpy()
+        np.testing.assert_allclose(_checked(symbol, opset, data=x)[0], wanted, rtol=1e-5)
+
+
+def _reshaped(sizes: list[int], opset: int) -> onnx.ModelProto:
+    data, to = mx.sym.var("data"), mx.nd.array(sizes, dtype="int64")
+    symbol = mx.sym._internal._onnx_reshape(data, mx.sym.var("to"), allowzero=True)
+    with mx.util.np_shape(True):
+        model = build_model(symbol, {"to": to}, {"data": (0, 3)}, opset=opset)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+@pytest.mark.parametrize("opset", [12, 13, 14])
+def test_zeros_in_shapes(opset: int) -> None:
+    """The attribute allowzero came with opset 14; before it a 0 copied the size in its place."""
+    feed = {"data": np.zeros((0, 3), "float32")}
+    assert run(_reshaped([0, 1, 3], opset), feed)[0].shape == (0, 1, 3)
+    if opset < 14:
+        with pytest.raises(UnsupportedExport, match="allowzero needs opset_version=14"):
+            _reshaped([3, 0], opset)
+    else:
+        assert run(_reshaped([3, 0], opset), feed)[0].shape == (3, 0)
+
+
+@pytest.mark.parametrize("opset", [12, 18])
+def test_ranges_of_half_precision(opset: int) -> None:
+    ends = [np.array([v], "float16") for v in (0, 3, 0.5)]
+    names = ("start", "stop", "step")
+    symbol = mx.sym._internal._onnx_range(*map(mx.sym.var, names))
+    (found,) = _checked(symbol, opset, **dict(zip(names, ends, strict=True)))
+    assert found.dtype == np.float16 and found.tolist() == np.arange(0, 3, 0.5).tolist()
+
+
+def test_pictures_of_double_precision_are_normalized() -> None:
+    symbol = mx.sym.image.normalize(mx.sym.var("data"), mean=(1.0,), std=(2.0,))
+    x = np.ones((3, 2, 2), "float16") * 5
+    (found,) = _checked(symbol, 13, data=x)
+    assert found.dtype == np.float16 and (found == 2).all()
+
+
+def test_bfloat16_needs_opset_13() -> None:
+    symbol = mx.sym.cast(mx.sym.var("data"), dtype="bfloat16")
+    with pytest.raises(UnsupportedExport, match="bfloat16 needs opset_version=13"):
+        build_model(symbol, {}, [(2,)], opset=12)
