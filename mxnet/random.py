@@ -2,7 +2,8 @@
 
 One stream serves a device: torch's default generator. Operators draw from that of their device;
 shuffles and choices on the host (iterators, samplers, initializers) take theirs from the CPU's by
-`host_rng`. So one call of `seed` repeats everything.
+`host_rng`. So one call of `seed` repeats everything. Programs that seed NumPy or Python's `random`
+count on the orders that MXNet drew from there: `host_order` gives them these.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "exponential",
     "gamma",
     "generalized_negative_binomial",
+    "host_order",
     "host_rng",
     "multinomial",
     "negative_binomial",
@@ -92,3 +94,28 @@ def host_rng() -> np.random.Generator:
     """
     words = torch.randint(0, 2**32, (4,), device="cpu")
     return np.random.Generator(np.random.PCG64(words.tolist()))
+
+
+def host_order(count: int) -> np.ndarray:
+    """Return the numbers below `count` in random order, for a shuffle on the host.
+
+    If the program called `numpy.random.seed`, NumPy shuffles, as it always does in MXNet: the
+    order is the one that MXNet has. Otherwise `mx.random.seed` makes the orders repeat.
+
+    Parameters
+    ----------
+    count : int
+        How many numbers.
+
+    >>> np.random.seed(0)
+    >>> mx.random.host_order(6)
+    array([5, 2, 1, 3, 0, 4])
+    """
+    if numpy_is_seeded():
+        return np.random.permutation(count)  # noqa: NPY002 (the stream that the program seeded)
+    return host_rng().permutation(count)
+
+
+def numpy_is_seeded() -> bool:
+    """Return whether the program called `numpy.random.seed`: before, there is a seed sequence."""
+    return getattr(np.random.mtrand.get_bit_generator(), "seed_seq", None) is None

@@ -25,7 +25,8 @@ def data_order(data: Any) -> Any:
     if any(x.stype != "default" for _, x in (*data.data, *data.label)):
         return None
     rolled = [data._cache_data, data._cache_label]  # what came over from the last epoch
-    return {"idx": data.idx.copy(), "cursor": data.cursor, "rolled": rolled}
+    order = {"idx": data._rows.copy(), "shuffled": data.idx.copy()}
+    return {**order, "cursor": data.cursor, "rolled": rolled}
 
 
 def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
@@ -34,14 +35,15 @@ def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
         data.load_state_dict(order["own"])
         return
     wanted = order["idx"]
-    if not isinstance(data, NDArrayIter) or sorted(wanted) != sorted(data.idx):
+    if not isinstance(data, NDArrayIter) or sorted(wanted) != sorted(data._rows):
         raise MXNetError("train_data has another number of samples than the training state.")
-    places = np.argsort(data.idx)[wanted]
+    places = np.argsort(data._rows)[wanted]
     if (places != np.arange(len(places))).any():
         index = torch.from_numpy(places)
         for named in (data.data, data.label):
             named[:] = [(name, _reordered(x, index)) for name, x in named]
-        data.idx = wanted.copy()
+        data._rows = wanted.copy()
+    data.idx = order.get("shuffled", wanted).copy()
     data.cursor = order["cursor"]
     data._cache_data, data._cache_label = order["rolled"]
 

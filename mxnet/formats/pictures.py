@@ -6,10 +6,12 @@ Pixels are uint8 NumPy arrays (height, width, channels). OpenCV is an optional d
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
@@ -54,6 +56,20 @@ def limit_threads(count: int) -> None:
     """Let OpenCV use at most so many threads in this process, whether it is loaded or not yet."""
     os.environ["OPENCV_FOR_THREADS_NUM"] = str(count)
     if "cv2" in sys.modules:
+        opencv().setNumThreads(count)
+
+
+@contextlib.contextmanager
+def resting_threads() -> Iterator[None]:
+    """End OpenCV's threads while processes are forked: a child would wait for them forever."""
+    if "cv2" not in sys.modules:
+        yield
+        return
+    count = opencv().getNumThreads()
+    opencv().setNumThreads(1)
+    try:
+        yield
+    finally:
         opencv().setNumThreads(count)
 
 

@@ -1,17 +1,20 @@
 """Draws of the augmenters: all come from the CPU's stream, so that `mx.random.seed` repeats them.
 
+If the program seeded NumPy, they come from there and from Python's `random`, as in MXNet.
+
 Single numbers are drawn from torch's generator itself: to make a generator of NumPy for each takes
 ten times as long.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from ..random import host_rng
+from ..random import host_rng, numpy_is_seeded
 
 
 class _Stream:
@@ -35,12 +38,34 @@ class _Stream:
         return host_rng().normal(mean, deviation, count)
 
 
-_stream = _Stream()
+class _SeededStreams:
+    """The streams that MXNet draws from: Python's, and NumPy's for several numbers at once."""
+
+    random = staticmethod(random.random)
+
+    def uniform(self, low: float, high: float, count: int | None = None) -> float | np.ndarray:
+        if count is None:
+            return random.uniform(low, high)
+        return np.random.uniform(low, high, count)  # noqa: NPY002 (the stream that was seeded)
+
+    def integers(self, low: int, high: int, *, endpoint: bool) -> int:
+        return random.randint(low, high - (not endpoint))
+
+    def permutation(self, count: int) -> np.ndarray:
+        numbers = list(range(count))
+        random.shuffle(numbers)
+        return np.asarray(numbers)
+
+    def normal(self, mean: float, deviation: float, count: int) -> np.ndarray:
+        return np.random.normal(mean, deviation, count)  # noqa: NPY002
 
 
-def generator() -> _Stream:
+_stream, _seeded_streams = _Stream(), _SeededStreams()
+
+
+def generator() -> _Stream | _SeededStreams:
     """Return what the functions below draw from."""
-    return _stream
+    return _seeded_streams if numpy_is_seeded() else _stream
 
 
 def fraction() -> float:

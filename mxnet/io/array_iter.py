@@ -12,7 +12,7 @@ from torch import Tensor
 from ..error import InvalidType, InvalidValue, MXNetError, ShapeError
 from ..imperative.handle import Handle, plain, wrap_plain
 from ..ndarray import NDArray, array
-from ..random import host_rng
+from ..random import host_order
 from .batches import DataBatch, DataDesc, DataIter
 
 __all__ = ["NDArrayIter"]
@@ -80,6 +80,7 @@ class NDArrayIter(DataIter):
                 "`discard`."
             )
         self.idx = np.arange(self.num_data)
+        self._rows = self.idx  # where each sample was at first
         self.shuffle = shuffle
         self.last_batch_handle = last_batch_handle
         self.num_source = len(self.data) + len(self.label)
@@ -168,9 +169,9 @@ class NDArrayIter(DataIter):
         self._cache_data = self._cache_label = None
 
     def _shuffle(self) -> None:
-        order = host_rng().permutation(self.num_data)
-        self.idx = self.idx[order]
-        places = torch.from_numpy(order)
+        self.idx = self.idx[host_order(self.num_data)]
+        self._rows = self._rows[self.idx]  # MXNet, too, shuffles what is shuffled by all of `idx`
+        places = torch.from_numpy(self.idx)
         self.data = [(name, _reordered(x, self._axis(x), places)) for name, x in self.data]
         self.label = [(name, _reordered(x, self._axis(x), places)) for name, x in self.label]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -123,7 +122,7 @@ class Optimizer:
         self.lr = learning_rate
         if lr_scheduler is not None and learning_rate is not None:
             if lr_scheduler.base_lr != learning_rate:
-                logging.getLogger().info(
+                print(  # noqa: T201 (MXNet prints this)
                     "learning rate from ``lr_scheduler`` has been overwritten by "
                     "``learning_rate`` in optimizer."
                 )

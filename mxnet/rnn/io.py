@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-import logging
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ndarray
 from ..io import DataBatch, DataDesc, DataIter
-from ..random import host_rng
+from ..random import host_order, numpy_is_seeded
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 
@@ -138,10 +138,8 @@ class BucketSentenceIter(DataIter):
             row = np.full((self.buckets[place],), self.invalid_label, dtype=self.dtype)
             row[: len(sentence)] = sentence
             by_bucket[place].append(row)
-        if left_out:
-            logging.getLogger().warning(
-                "discarded %d sentences longer than the largest bucket.", left_out
-            )
+        discarded = f"discarded {left_out} sentences longer than the largest bucket."
+        print(f"WARNING: {discarded}")  # noqa: T201 (as MXNet does, also for 0 sentences)
         return [
             np.asarray(rows, dtype=self.dtype).reshape(-1, length)
             for rows, length in zip(by_bucket, self.buckets, strict=True)
@@ -154,9 +152,11 @@ class BucketSentenceIter(DataIter):
     def reset(self) -> None:
         """Begin a new epoch: shuffle the batches, and the sentences within each bucket."""
         self.curr_idx = 0
-        rng = host_rng()
-        self.idx = [self.idx[i] for i in rng.permutation(len(self.idx))]
-        self._reorder([rng.permutation(len(rows)) for rows in self.data])
+        if numpy_is_seeded():
+            random.shuffle(self.idx)  # MXNet takes this order from Python, the others from NumPy
+        else:
+            self.idx = [self.idx[i] for i in host_order(len(self.idx))]
+        self._reorder([host_order(len(rows)) for rows in self.data])
 
     def _reorder(self, places: Sequence[np.ndarray]) -> None:
         self.data = [rows[order] for rows, order in zip(self.data, places, strict=True)]

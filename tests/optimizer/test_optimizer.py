@@ -465,3 +465,13 @@ def test_lbsgd_reads_its_rate_before_it_counts_an_update():
     )
     wanted = [0.95, 0.855, 0.7195, 0.5725, 0.4153, 0.2613]
     np.testing.assert_allclose(_steps(optimizer, 6), wanted, atol=1e-4)
+
+
+def test_a_rate_beside_a_schedule_is_announced_as_in_mxnet(capsys):
+    mx.optimizer.SGD(learning_rate=0.01, lr_scheduler=mx.lr_scheduler.FactorScheduler(2))
+    assert capsys.readouterr().out == ""
+    mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2))
+    assert capsys.readouterr().out == (
+        "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in "
+        "optimizer.\n"
+    )

@@ -48,9 +48,11 @@ def test_unknown_words():
     assert encode_sentences([["a", "z"]], vocab={"a": 1}, unknown_token="<u>")[0] == [[1, 0]]
 
 
-def test_buckets_hold_sentences_and_labels_are_the_next_words(caplog):
+def test_buckets_hold_sentences_and_labels_are_the_next_words(capsys):
     data = BucketSentenceIter(LINES, 2, buckets=[5, 3], invalid_label=0)
-    assert "discarded 1 sentences longer than the largest bucket." in caplog.text
+    assert capsys.readouterr().out == (
+        "WARNING: discarded 1 sentences longer than the largest bucket.\n"
+    )
     assert (data.buckets, data.default_bucket_key, data.major_axis) == ([3, 5], 5, 0)
     assert data.provide_data == [("data", (2, 5))]
     seen = []

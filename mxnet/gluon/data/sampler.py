@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...random import host_rng
+from ...random import host_order
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -57,7 +57,7 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     """Give the indices below ``length`` in a new random order each time.
 
-    `mx.random.seed` makes the orders repeat.
+    `mx.random.seed` makes the orders repeat, and so does `numpy.random.seed`, as in MXNet.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class RandomSampler(Sampler):
         self._length = length
 
     def __iter__(self) -> Iterator[int]:
-        return iter(host_rng().permutation(self._length).tolist())
+        return iter(host_order(self._length).tolist())
 
     def __len__(self) -> int:
         return self._length

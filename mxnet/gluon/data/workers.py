@@ -31,7 +31,7 @@ from torch.utils.data._utils import signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ...error import MXNetError
-from ...formats.pictures import limit_threads
+from ...formats.pictures import limit_threads, resting_threads
 from ...util import set_np
 from . import batchify
 from .packing import Packed, pack, unpack
@@ -166,7 +166,8 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
 
     def __init__(self, loader: ProcessCrew) -> None:
         self._owner = loader.owner
-        super().__init__(loader)
+        with resting_threads():
+            super().__init__(loader)
         self._heed_signals(False)
 
     def _heed_signals(self, wish: bool) -> None:
@@ -294,9 +295,9 @@ def _as_it_is(answer: Any) -> Any:
 def _begin(switches: Switches, number: int) -> None:
     """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     set_np(*switches)
     limit_threads(1)  # torch does so itself
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:

@@ -342,6 +342,16 @@ def random_repeats():
     assert first != [batch.asnumpy().tolist() for _ in range(2) for batch in loader]
 
 
+def opencv_has_threads():
+    """Workers start though the program itself had OpenCV compute with several threads."""
+    import cv2
+
+    cv2.setNumThreads(2)
+    cv2.GaussianBlur(np.zeros((2000, 2000, 3), "uint8"), (5, 5), 0)
+    assert sum(len(batch) for batch in DataLoader(Numbers(8), 4, num_workers=2)) == 8
+    assert cv2.getNumThreads() == 2
+
+
 class Drawn(Dataset):
     def __init__(self, data):
         self.data = data

@@ -30,6 +30,7 @@ ALL = [
     "arrays_and_structures",
     "lambdas_are_sent",
     "unsendable_data",
+    "opencv_has_threads",
 ]
 ANEW = [
     "all_arrive",
