@@ -110,7 +110,7 @@ def copyMakeBorder(
     right: int,
     type: int = 0,
     value: float = 0.0,
-    values: tuple[float, ...] = (),
+    values: float | tuple[float, ...] = (),
     out: NDArray | None = None,
 ) -> NDArray:
     """Add a border around an image.
@@ -135,7 +135,7 @@ def copyMakeBorder(
     value
         Color of all channels.
     values
-        Color of each channel.
+        Color of each channel; of the first one, if it is a number.
     out
         Array that receives the result.
 
@@ -145,7 +145,8 @@ def copyMakeBorder(
     if type not in range(5):
         raise MXNetError(f"Unknown border type {type}: it is 0 to 4.")
     pixels = pixels_of(src)
-    filling = list(values) if values else [value] * 3  # a fourth channel stays 0
+    given = [values] if isinstance(values, int | float) else list(values)
+    filling = given or [value] * 3  # a fourth channel stays 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
     made = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
     result = array_of(made[:, :, None] if made.ndim == 2 else made, src)

@@ -193,6 +193,11 @@ def test_one_border_value_leaves_a_fourth_channel_empty():
     assert made.asnumpy().tolist() == [[[9, 9, 9, 0], [1, 1, 1, 1]]]
 
 
+def test_a_single_border_value_colors_the_first_channel():
+    made = mx.image.copyMakeBorder(mx.nd.ones((1, 1, 3), dtype="uint8"), 0, 0, 1, 0, values=9)
+    assert made.asnumpy().tolist() == [[[9, 0, 0], [1, 1, 1]]]
+
+
 def test_unknown_keywords_of_a_crop_fail_as_in_mxnet():
     with pytest.raises(AssertionError, match="unexpected keyword"):
         mx.image.RandomSizedCropAug((5, 4), 1.0, (1, 1), most=3)

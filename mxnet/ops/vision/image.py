@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 import torch
@@ -161,18 +162,27 @@ def crop(data: Tensor, *, x: int, y: int, width: int, height: int) -> Tensor:
     >>> mx.nd.image.crop(image, x=1, y=0, width=2, height=1).asnumpy().ravel()
     array([1., 2.], dtype=float32)
     """
-    if x < 0 or y < 0 or x + width > data.shape[-2] or y + height > data.shape[-3]:
-        raise ShapeError(
-            f"_image_crop: the rectangle x={x}, y={y}, width={width}, height={height} should not "
-            f"be greater than the input, {list(data.shape)}."
-        )
+    _check_rectangle(data.shape, x, y, width, height)
     return data[..., y : y + height, x : x + width, :].contiguous()
 
 
 @crop.infer_outputs
-def crop_shape(data: Shape | None, *, width: int, height: int, **_: int) -> Shape | None:
+def crop_shape(data: Shape | None, *, x: int, y: int, width: int, height: int) -> Shape | None:
     """The rectangle's size."""
-    return None if data is None else (*data[:-3], height, width, data[-1])
+    if data is None:
+        return None
+    _check_rectangle(data, x, y, width, height)
+    return (*data[:-3], height, width, data[-1])
+
+
+def _check_rectangle(shape: Sequence[int], x: int, y: int, width: int, height: int) -> None:
+    """Refuse a rectangle that is empty or not inside the image, as far as its size is known."""
+    rows, columns = (math.inf if n < 0 else n for n in shape[-3:-1])
+    if min(width, height) < 1 or min(x, y) < 0 or x + width > columns or y + height > rows:
+        raise ShapeError(
+            f"_image_crop: the rectangle x={x}, y={y}, width={width}, height={height} must not be "
+            f"empty and should not be greater than the input, {list(shape)}."
+        )
 
 
 def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:

@@ -42,6 +42,7 @@ def test_one_channel_has_no_color_to_change() -> None:
     ("call", "text"),
     [
         (lambda x: mx.nd.image.crop(x, x=2, y=0, width=2, height=1), "should not be greater"),
+        (lambda x: mx.nd.image.crop(x, x=0, y=0, width=0, height=1), "must not be empty"),
         (lambda x: mx.nd.image.resize(x, size=(2, 2), interp=9), "unknown interpolation"),
         (lambda x: mx.nd.image.random_brightness(x, -1, 1), "min_factor"),
         (lambda x: mx.nd.image.normalize(x, mean=(1, 2)), "Invalid mean"),
@@ -51,6 +52,13 @@ def test_one_channel_has_no_color_to_change() -> None:
 def test_errors_say_what_is_needed(call, text: str) -> None:
     with pytest.raises(MXNetError, match=text):
         call(mx.nd.ones((3, 3, 3)))
+
+
+def test_a_crop_beyond_the_image_is_refused_when_shapes_are_inferred() -> None:
+    cropped = mx.sym.image.crop(mx.sym.var("x"), x=2, y=0, width=2, height=1)
+    assert cropped.infer_shape(x=(3, 4, 3))[1] == [(1, 2, 3)]
+    with pytest.raises(MXNetError, match="should not be greater"):
+        cropped.infer_shape(x=(3, 3, 3))
 
 
 @pytest.mark.parametrize("shape", [(7, 9, 3), (2, 7, 9, 3), (4, 5, 5)])
