@@ -54,6 +54,7 @@ class Row(NamedTuple):
 
 
 _rows: dict[str, Row] = {}
+_refused: dict[str, str] = {}
 
 
 def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable[[Emit], Emit]:
@@ -67,6 +68,17 @@ def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable
         return emit
 
     return register
+
+
+def refuse(*names: str, why: str) -> None:
+    """Say why operators are not exported, and what to do instead."""
+    _refused.update(dict.fromkeys(names, why))
+
+
+def why_refused(name: str) -> str:
+    """Return why an operator without a row is not exported."""
+    usual = "has no ONNX row. mx.onnx.get_operator_support() lists those that have."
+    return _refused.get(name, usual)
 
 
 @cache

@@ -12,7 +12,7 @@ from ..error import MXNetError
 from ..graph import Entry, Graph, Node, interpret
 from .builder import Builder, Call, Shape, UnsupportedExport, operator_of
 from .inference import Facts, infer_facts
-from .table import Row, rows
+from .table import Row, rows, why_refused
 
 __all__ = ["Translator", "ignored_variables", "row_of"]
 
@@ -23,8 +23,7 @@ def row_of(node: Node, opset: int) -> Row:
     found = rows().get(name)
     if found is None:
         raise UnsupportedExport(
-            f"ONNX export: operator {name} (node {node.name!r}) has no ONNX row. "
-            "mx.onnx.get_operator_support() lists those that have."
+            f"ONNX export: operator {name} (node {node.name!r}) {why_refused(name)}"
         )
     if opset < found.since:
         raise UnsupportedExport(

@@ -347,3 +347,29 @@ def test_the_exporter_is_at_the_places_of_older_versions() -> None:
     assert sorted(MXNetGraph.convert_weights_to_numpy(params)) == ["fc_bias", "fc_weight"]
     assert export_model is mx.onnx.export_model
     assert "Conv" in convert_map
+
+
+REFUSED = {
+    "CTCLoss": (lambda a, b: mx.sym.CTCLoss(a, b), "loss of training"),
+    "_contrib_DeformablePSROIPooling": (
+        lambda a, b: mx.sym.contrib.DeformablePSROIPooling(
+            a, b, spatial_scale=1, output_dim=2, group_size=2, pooled_size=2, no_trans=True
+        ),
+        "has no ONNX form",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operators_that_are_not_exported_say_why(name):
+    build, why = REFUSED[name]
+    with pytest.raises(NotImplementedError, match=f"operator {name} .*{why}"):
+        build_model(build(mx.sym.var("a"), mx.sym.var("b")), {}, [(4, 2, 5), (2, 3)])
+
+
+def test_correlation_needs_the_size_of_pictures():
+    flow = mx.sym.Correlation(mx.sym.var("a"), mx.sym.var("b"), pad_size=1)
+    shapes = {"a": (1, 2, 4, 4), "b": (1, 2, 4, 4)}
+    build_model(flow, {}, shapes)
+    with pytest.raises(NotImplementedError, match="height and width"):
+        build_model(flow, {}, shapes, dynamic_shapes=dict.fromkeys("ab", (1, 2, None, None)))

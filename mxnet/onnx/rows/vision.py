@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import torch
 
 from ..builder import INT64, UNKNOWN, Builder, Call, numpy_dtype
-from ..table import row
+from ..table import refuse, row
 
 
 def resize_to(g: Builder, x: str, sizes: str, rank: int, mode: str, corners: str) -> str:
@@ -184,3 +185,39 @@ def image_to_tensor(g: Builder, call: Call, x: str) -> str:
     scaled = g.Div(number, g.scalar(255, torch.float32))
     perm = [2, 0, 1] if call.ndim == 3 else [0, 3, 1, 2]
     return g.Transpose(scaled, perm=perm)
+
+
+@row("Correlation")
+def correlation(g: Builder, call: Call, first: str, second: str) -> str:
+    """Compare patches at all displacements: one product for each of them."""
+    a, sizes = call.attrs, (*call.shape[2:], *call.out_shapes[0][2:])
+    if UNKNOWN in sizes:
+        raise call.unsupported("needs height and width as numbers.")
+    kernel, reach, stride = a["kernel_size"], a["max_displacement"], a["stride1"]
+    around = [0, 0, a["pad_size"], a["pad_size"]]
+    padded = [g.pad(x, around, around) if a["pad_size"] else x for x in (first, second)]
+    tall, broad = ((n - 1) * stride + kernel for n in sizes[2:])
+    step = stride if kernel == 1 else 1
+
+    def window(x: str, down: int, right: int) -> str:
+        top, left = reach + down, reach + right
+        return g.slice(x, [top, left], [top + tall, left + broad], [2, 3], [step, step])
+
+    here, found = window(padded[0], 0, 0), []
+    radius = reach // a["stride2"]
+    moves = [a["stride2"] * i for i in range(-radius, radius + 1)]
+    for down, right in itertools.product(moves, moves):
+        there = window(padded[1], down, right)
+        match = g.Mul(here, there) if a["is_multiply"] else g.Abs(g.Sub(here, there))
+        found.append(g.reduce("ReduceMean", match, [1]))
+    out = found[0] if len(found) == 1 else g.Concat(*found, axis=1)
+    if kernel == 1:
+        return out
+    return g.AveragePool(out, kernel_shape=[kernel, kernel], strides=[stride, stride])
+
+
+refuse("CTCLoss", why="is a loss of training: export the network without it, by its output.")
+refuse(
+    "_contrib_DeformablePSROIPooling",
+    why="has no ONNX form: ONNX's RoiAlign neither moves its bins nor reads channels by position.",
+)
