@@ -28,6 +28,15 @@ class _Scopes(threading.local):
     def __init__(self) -> None:
         self.stack: list[Context] = []
 
+    @property
+    def value(self) -> Context:
+        """The context in force; setting it changes it until the innermost ``with`` ends."""
+        return self.stack[-1] if self.stack else CPU_0
+
+    @value.setter
+    def value(self, ctx: Context) -> None:
+        self.stack[-1:] = [ctx]
+
 
 _scopes = _Scopes()
 
@@ -49,6 +58,7 @@ class Context:
 
     __slots__ = ("device_id", "device_typeid")
 
+    _default_ctx: ClassVar[_Scopes] = _scopes
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type: ClassVar[dict[str, int]] = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
 

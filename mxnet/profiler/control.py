@@ -217,6 +217,10 @@ def dumps(
             f"Invalid value provided for sort_by: {sort_by}. "
             "Support: 'total', 'avg', 'min', 'max', 'count'"
         )
+    if ascending not in (False, True):
+        raise AssertionError(
+            f"Invalid value provided for ascending: {ascending}. Support: False, True"
+        )
     if recording.running:  # bring in what is under way
         _stop()
         _start()

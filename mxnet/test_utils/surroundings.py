@@ -24,7 +24,7 @@ def default_context() -> Context:
 
 
 def set_default_context(ctx: Context) -> None:
-    """Make a context the one in force wherever no ``with`` says otherwise, in this thread.
+    """Make a context the one in force, in this thread; inside ``with``, until that ends.
 
     Parameters
     ----------
@@ -33,12 +33,7 @@ def set_default_context(ctx: Context) -> None:
 
     >>> mx.test_utils.set_default_context(mx.cpu(0))
     """
-    scopes = context._scopes
-    if getattr(scopes, "has_default", False):
-        scopes.stack[0] = ctx
-    else:
-        scopes.stack.insert(0, ctx)
-        scopes.has_default = True
+    Context._default_ctx.value = ctx
 
 
 def list_gpus() -> range:

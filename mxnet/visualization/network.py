@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -52,6 +53,7 @@ def plot_network(
     True
     """
     shown = picture(symbol, shape, dtype, hide_weights)
+    _warn_of_repeated_names(symbol)
     drawing = _drawing_class()(name=title, format=save_format)
     drawing.picture = shown
     style = {
@@ -69,6 +71,17 @@ def plot_network(
         label = {"label": arrow.label} if arrow.label else {}
         drawing.edge(arrow.target, arrow.source, dir="back", arrowtail="open", **label)
     return drawing
+
+
+def _warn_of_repeated_names(symbol: Symbol) -> None:
+    counts = Counter(node.name for node in symbol._graph.nodes)
+    repeated = sorted(name for name, count in counts.items() if count > 1)
+    if repeated:
+        warnings.warn(
+            "There are multiple variables with the same name in your graph: they are drawn with "
+            f"numbers. Repeated names: {','.join(repeated)}",
+            stacklevel=3,
+        )
 
 
 @cache

@@ -277,5 +277,7 @@ def test_mistakes_are_told():
         profiler.dumps(format="xml")
     with pytest.raises(AssertionError, match="sort_by"):
         profiler.dumps(sort_by="name")
+    with pytest.raises(AssertionError, match="ascending"):
+        profiler.dumps(ascending="total")
     with pytest.raises(MXNetError, match="Invalid Input"):
         profiler.Domain("d").new_marker("m").mark("world")

@@ -153,8 +153,8 @@ def test_default_context():
         assert t.default_context() == mx.current_context() == mx.nd.ones((1,)).context == mx.cpu(1)
         with mx.cpu(2):
             t.set_default_context(mx.cpu(3))
-            assert mx.current_context() == mx.cpu(2)
-        assert mx.current_context() == mx.cpu(3)
+            assert mx.current_context() == mx.Context._default_ctx.value == mx.cpu(3)
+        assert mx.current_context() == mx.cpu(1)
     finally:
         t.set_default_context(mx.cpu(0))
     assert list(t.list_gpus()) == list(range(mx.context.num_gpus()))

@@ -94,3 +94,9 @@ def test_layout_keeps_boxes_apart_and_arrows_down():
 def test_only_symbols_are_drawn():
     with pytest.raises(TypeError, match="must be a Symbol"):
         mx.viz.plot_network(3)
+
+
+def test_repeated_names_are_reported():
+    net = mx.sym.relu(mx.sym.relu(mx.sym.Variable("data"), name="twice"), name="twice")
+    with pytest.warns(UserWarning, match=r"multiple variables with the same name.*: twice$"):
+        mx.viz.plot_network(net)
