@@ -149,7 +149,7 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
 def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:
     """Return a function that runs in a scope, or a class all of whose methods do."""
     if inspect.isclass(func):
-        for key, value in list(vars(func).items()):
+        for key, value in _members(func).items():
             wrapped = _decorated_member(value, name, scope)
             if wrapped is not None:
                 setattr(func, key, wrapped)
@@ -165,6 +165,23 @@ def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:
             return func(*args, **kwargs)
 
     return within
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """Return what a class defines, and the public methods and properties that it inherits.
+
+    Those make arrays too, such as `initialize`. Attributes are set and looked up without.
+    """
+    inherited = {
+        key: value
+        for base in reversed(cls.__mro__[1:-1])
+        for key, value in vars(base).items()
+        if inspect.isfunction(value) or isinstance(value, property)
+        if key.startswith("__") or not key.startswith("_")
+    }
+    for key in ("__getattr__", "__getattribute__", "__setattr__", "__delattr__"):
+        inherited.pop(key, None)
+    return {**inherited, **vars(cls)}
 
 
 def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:

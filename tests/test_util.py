@@ -135,6 +135,31 @@ def test_decorated_classes():
     assert Thing.by_class() == (3, both) and Thing.number == 3
 
 
+def test_inherited_methods_are_decorated_too():
+    @util.use_np
+    class Product(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.w = self.params.get("w", shape=(2, 3))
+
+        def hybrid_forward(self, F, x, w):
+            return F.np.dot(x, w)
+
+    net = Product()
+    net.initialize()  # outside of any scope
+    assert type(net(mx.np.ones((4, 2)))) is type(net.w.data()) is mx.np.ndarray
+    assert not util.is_np_array()
+    assert mx.gluon.HybridBlock.initialize is not Product.initialize
+
+    @util.use_np
+    class Slow(mx.optimizer.SGD):
+        pass
+
+    weight = mx.np.ones(2)
+    Slow(learning_rate=0.5).update_multi_precision([0], [weight], [mx.np.ones(2)], [None])
+    assert weight.tolist() == [0.5, 0.5]
+
+
 @pytest.mark.parametrize("name", ["use_np_shape", "use_np_array", "use_np"])
 def test_only_callables_are_decorated(name):
     with pytest.raises(TypeError, match="can only decorate classes and callable objects"):

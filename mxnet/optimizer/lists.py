@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from inspect import unwrap
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -78,7 +79,7 @@ class ListOptimizer(Optimizer):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
-        if type(self).update is not ListOptimizer.update:  # a user's own, for one parameter
+        if unwrap(type(self).update) is not ListOptimizer.update:  # a user's own, for one parameter
             super().update_multi_precision(index, weight, grad, state)
             return
         self._update(index, weight, grad, state, bool(self.multi_precision))
