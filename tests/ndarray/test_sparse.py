@@ -245,3 +245,31 @@ def test_operators_that_map_two_zeros_to_zero_keep_the_storage_type(name, wanted
     made = getattr(mx.nd._internal, name)(lhs, rhs)
     assert made.stype == stype
     np.testing.assert_allclose(made.asnumpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("row", [3, 5, -4])
+def test_a_csr_array_has_no_rows_beyond_its_last(row):
+    x = mx.nd.ones((3, 4)).tostype("csr")
+    with pytest.raises(IndexError, match=f"3 rows has no row {row}"):
+        x[row]
+    assert x[-3].shape == (1, 4)
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_results_are_not_written_into_sparse_arrays_of_another_type(stype):
+    target = mx.nd.ones((3, 4), dtype="float16").tostype(stype)
+    for x in (mx.nd.ones((3, 4)), mx.nd.ones((3, 4)).tostype(stype)):
+        with pytest.raises(mx.MXNetError, match="expected float32, got float16"):
+            mx.nd.square(x, out=target)
+    assert target.dtype == np.float16
+
+
+def test_retain_keeps_nothing_of_an_array_without_rows():
+    kept = mx.nd.sparse.retain(mx.nd.sparse.zeros("row_sparse", (3, 4)), mx.nd.array([0, 1]))
+    assert kept.indices.shape == (0,)
+
+
+@pytest.mark.parametrize("key", [0, [0, 1], None, slice(0, 1)])
+def test_row_sparse_arrays_refuse_keys_with_a_value_error(key):
+    with pytest.raises(ValueError, match=r"only supports \[:\]"):
+        mx.nd.ones((3, 4)).tostype("row_sparse")[key]

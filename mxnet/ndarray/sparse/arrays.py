@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ...error import MXNetError
+from ...error import InvalidValue, OutOfRange
 from ...formats.parameters import params_file
 from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
@@ -87,6 +87,8 @@ class CSRNDArray(BaseSparseNDArray):
             raise ValueError("Multi-dimension indexing is not supported")
         if isinstance(key, int):
             begin = key + self._shape[0] if key < 0 else key
+            if not 0 <= begin < self._shape[0]:
+                raise OutOfRange(f"A csr array of {self._shape[0]} rows has no row {key}.")
             key = slice(begin, begin + 1)
         if not isinstance(key, slice):
             raise ValueError(f"A csr array takes a row number or a slice of rows, not {key!r}.")
@@ -165,7 +167,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         if isinstance(key, tuple):
             raise ValueError("Multi-dimension indexing is not supported")
         if not isinstance(key, slice) or key != _FULL:
-            raise MXNetError("RowSparseNDArray only supports [:] for __getitem__")
+            raise InvalidValue(f"RowSparseNDArray only supports [:] for __getitem__, not {key!r}")
         return self
 
     def _fill(self, value: float) -> None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...error import MXNetError, ShapeError
+from ... import dtypes
+from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import current, plain, wrap
@@ -196,11 +197,7 @@ def _write(name: str, out: Any, made: Any) -> Any:
 
 def write_one(name: str, target: NDArray, result: NDArray) -> None:
     """Write one result into an array that the user gave."""
-    if target.shape != result.shape:
-        raise ShapeError(
-            f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="
-            f"{list(result.shape)}, in operator {name} with out=."
-        )
+    _check_target(name, target, result.shape, result.dtype)
     if type(target) is type(result) and isinstance(target, BaseSparseNDArray):
         target._set(result._shape, *result._parts())
         target._ghost = result._ghost
@@ -213,13 +210,23 @@ def write_one(name: str, target: NDArray, result: NDArray) -> None:
         assign(name, target, current(result))
 
 
-def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
-    """Write a dense operator's result into a sparse array, and say so."""
-    if target.shape != tuple(tensor.shape):
+def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse to write a result into an array of another shape or type."""
+    if target.shape != shape:
         raise ShapeError(
             f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="
-            f"{list(tensor.shape)}, in operator {name} with out=."
+            f"{list(shape)}, in operator {name} with out=."
         )
+    if target.dtype != dtype:
+        raise DTypeError(
+            f"Incompatible attr in node {name} at 0-th output: expected "
+            f"{dtypes.to_name(dtype)}, got {dtypes.to_name(target.dtype)}."
+        )
+
+
+def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
+    """Write a dense operator's result into a sparse array, and say so."""
+    _check_target(name, target, tuple(tensor.shape), dtypes.to_numpy(tensor.dtype))
     tell_operator(name, ["default"], [target.stype], {})
     target._take_dense(tensor)
 

@@ -40,13 +40,16 @@ def converted(call: Call) -> NDArray:
 
 @kernel(retain)
 def retained(call: Call) -> RowSparseNDArray:
-    """Keep the given rows of a row_sparse array; those not stored are kept as zeros."""
+    """Keep the given rows of a row_sparse array; those not stored are kept as zeros.
+
+    Of an array without stored rows nothing is kept.
+    """
     data, indices = call.inputs
     if call.stypes != (ROWS, DENSE):
         raise MXNetError(
             f"_sparse_retain takes a row_sparse and a dense array, got {' and '.join(call.stypes)}."
         )
-    wanted = plain(indices).long().reshape(-1)
+    wanted = plain(indices).long().reshape(-1)[: None if len(data._indices) else 0]
     values = layout.rows_at(data._values, data._indices, wanted)
     return make(RowSparseNDArray, data._shape, values, wanted, ctx=data._ctx)
 
