@@ -19,6 +19,16 @@ def test_one_element_is_formatted_as_a_number():
         f"{nd.ones((2,)):.3f}"
 
 
+def test_numbers_of_one_element_are_scalars_of_numpy():
+    one = nd.array([4.0]).asnumpy()
+    for number in (one.sum(), one.mean(), one.max(), np.sum(one), one.dot(one), np.median(one)):
+        assert type(number) is np.float32
+        assert hash(number) == hash(float(number))
+    assert type(one.argmax()) is np.int64
+    assert float(np.sqrt(one)) == float(one / 2) == 2.0
+    assert repr(0.5 * one) == "array([2.], dtype=float32)"
+
+
 def test_products_of_matrices():
     a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     np.testing.assert_allclose((nd.array(a) @ nd.array(b)).asnumpy(), a @ b)

@@ -392,10 +392,13 @@ class TestCheckpoints:
         assert "model-best.params" in files(tmp_path)
         assert handler.best == estimator.train_metrics[1].get()[1]
 
-    def test_graph_needs_a_hybrid_network(self, tmp_path, capsys):
-        handler = CheckpointHandler(str(tmp_path))
+    def test_graph_needs_a_hybrid_network(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        handler = CheckpointHandler(".")
         ready(gluon.nn.Sequential).fit(loader(), epochs=1, event_handlers=handler)
-        assert "Model architecture(symbol file) is not saved" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "Model architecture(symbol file) is not saved" in said
+        assert "save model architecture as ./model-symbol.json." in said
         assert "model-symbol.json" not in files(tmp_path)
 
     @pytest.mark.parametrize("unit", ["epochs", "batches"])

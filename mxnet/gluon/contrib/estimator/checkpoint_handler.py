@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from pathlib import Path
@@ -126,7 +127,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     # -- saving -------------------------------------------------------------------------------
 
     def _path(self, name: str) -> str:
-        return str(Path(self.model_dir) / name)
+        return os.path.join(self.model_dir, name)  # noqa: PTH118 (Path drops the "./" of messages)
 
     def _save_symbol(self, estimator: Any) -> None:
         path = self._path(self.model_prefix + "-symbol.json")
