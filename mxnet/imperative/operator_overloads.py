@@ -66,6 +66,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
     general, kernel, number_kernel, plain_kernel, plain_number_kernel = rule[:5]
     number_first, dtypes, made_dtype = rule[5:8]
     call, number_call = Call(rule.op), Call(rule.number_op)
+    other_class = None if reverse else cls
 
     def recorded(self: NDArray, other: Any) -> NDArray:
         """Do the same while some thread records or an interpreter is active."""
@@ -81,7 +82,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
             kind = type(other)
             if dtype not in dtypes or x is None:
                 return general(self, other)
-            if kind is cls and not reverse:
+            if kind is other_class:
                 y = other._tracked
                 if y is None:
                     y = other._data
@@ -120,24 +121,25 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
     def overload(self: NDArray, other: Any) -> NDArray:
         if active:
             return recorded(self, other)
-        x, dtype, kind = self._data, self._dtype, type(other)
-        if x is None or dtype not in dtypes:
-            return general(self, other)
-        try:
-            if kind is cls and not reverse:
-                y = other._data
-                if dtype is not other._dtype or y is None:
-                    return general(self, other)
-                out = plain_kernel(x, y)
-            elif kind is int or (kind is float and other):  # -0.0 would find the number 0
-                y = known_numbers[dtype].get(other)
-                if y is None:
-                    return general(self, other)
-                out = plain_number_kernel(y, x) if number_first else plain_number_kernel(x, y)
-            else:
+        x, dtype = self._data, self._dtype
+        if type(other) is other_class:
+            y = other._data
+            if dtype is not other._dtype or x is None or y is None or dtype not in dtypes:
                 return general(self, other)
-        except KERNEL_ERRORS:
-            return general(self, other)  # which explains what does not fit
+            try:
+                out = plain_kernel(x, y)
+            except KERNEL_ERRORS:
+                return general(self, other)  # which explains what does not fit
+        else:
+            kind = type(other)
+            if x is None or not (kind is int or (kind is float and other)):
+                return general(self, other)  # -0.0 would find the number 0
+            if dtype not in dtypes or (y := known_numbers[dtype].get(other)) is None:
+                return general(self, other)
+            try:
+                out = plain_number_kernel(y, x) if number_first else plain_number_kernel(x, y)
+            except KERNEL_ERRORS:
+                return general(self, other)
         array = new_object(cls)
         array._data = out
         array._tracked = None

@@ -539,7 +539,11 @@ class NDArray(NDArrayMethods):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> NDArray:
-        if type(key) is not int and not is_basic(key):
+        kind = type(key)
+        if kind is slice:
+            if key.start is None and key.stop is None:
+                return self._read(key)  # x[:] is the array itself
+        elif kind is not int and not is_basic(key):
             return self._read(key)
         data = self._data
         try:
@@ -548,7 +552,7 @@ class NDArray(NDArrayMethods):
             part = data[key]
         except (IndexError, TypeError, ValueError, MXNetError):  # torch has no negative steps
             return self._read(key)
-        if not part.ndim and not self.is_numpy:
+        if kind is not slice and not part.ndim and not self.is_numpy:
             return self._read(key)
         if not part.is_contiguous():
             part = part.contiguous()
