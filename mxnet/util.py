@@ -24,10 +24,16 @@ from .shape_mode import is_np_shape  # noqa: F401 (the switch's other half)
 Thing = TypeVar("Thing", bound=Callable)
 
 
+class _Innermost(threading.local):
+    """The innermost scope of each thread; every block asks for it."""
+
+    value: Any = None
+
+
 class _NumpyArrayScope:
     """Scope in which blocks make arrays of `mx.np`, or classic ones; each thread has its own."""
 
-    _current: ClassVar[Any] = threading.local()  # its attribute `value` is the innermost scope
+    _current: ClassVar[Any] = _Innermost()
 
     def __init__(self, is_np_array: bool) -> None:
         self._old_scope: Any = None
@@ -35,7 +41,7 @@ class _NumpyArrayScope:
 
     def __enter__(self) -> _NumpyArrayScope:
         current = _NumpyArrayScope._current
-        self._old_scope = getattr(current, "value", None) or _NumpyArrayScope(False)
+        self._old_scope = current.value or _NumpyArrayScope(False)
         current.value = self
         return self
 
@@ -52,7 +58,7 @@ def is_np_array() -> bool:
     >>> is_np_array()
     False
     """
-    scope = getattr(_NumpyArrayScope._current, "value", None)
+    scope = _NumpyArrayScope._current.value
     return scope is not None and scope._is_np_array
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +35,7 @@ from .program import Program
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
+_requires_grad = attrgetter("requires_grad")
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
 MOST_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
 
@@ -106,7 +108,8 @@ class CachedOp:
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
         integers: tuple[int, ...] = ()  # inputs that are integers with gradients
-        if not state.recording:
+        session, training = state.session, state.training
+        if session is None:
             feed = [plain(a) if a._data is None else a._data for a in args]
         else:
             try:
@@ -115,24 +118,27 @@ class CachedOp:
                 feed = [_member(a) for a in args]
                 integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
         if feed:
-            device, ctx = tensor_of(feed[0]).device, args[0]._ctx
+            first = feed[0]
+            device = (first if type(first) is Tensor else tensor_of(first)).device
+            ctx = args[0]._ctx
         else:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
         program = self._program(device, feed, integers)
         if self._hook is not None:
             made = program.run(feed, self._hook)
-        elif state.training and state.recording and not integers:
+        elif training and session is not None and not integers:
             made = program.record(feed, args)
         else:
             made = program.run(feed)
-        if self._divided and state.recording:
+        if session is not None and self._divided:
             made = together(made)
         cls = type(args[0]) if args else NDArray
         outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
-        if state.recording:
+        if session is not None:
             for output in outputs:
-                note_constant(output, args)
+                if output._tracked is None:
+                    note_constant(output, args)
             note(outputs, self._run, args)
         return outputs
 
@@ -157,7 +163,7 @@ class CachedOp:
         """Return what is asked besides results: a look at every node, or gradients."""
         if self._hook is not None:
             return "watched"
-        if state.recording and not state.training and any(t.requires_grad for t in feed):
+        if not state.training and state.recording and any(t.requires_grad for t in feed):
             return "tracked"
         return ""
 
@@ -229,7 +235,7 @@ class Prepared(Program):
     def record(self, feed: Sequence[Tensor], args: Sequence[NDArray]) -> list[Tensor]:
         """Return the heads' values as members of the recorded graph; `args` hold the tensors."""
         direct = self._direct
-        if direct is None or interpreters.graphs or not any(t.requires_grad for t in feed):
+        if direct is None or interpreters.graphs or True not in map(_requires_grad, feed):
             if self._function is not None and not self._is_known:
                 self._find_direct_gradients()
             return self.run(feed)

@@ -151,7 +151,7 @@ class GraphBlock(Block):
             )
         ctx = flat[0].context
         held = self._held
-        if held and held[0] == Generation.number and held[1] == ctx:
+        if held and held[0] == Generation.number and (held[1] is ctx or held[1] == ctx):
             arrays = held[2]
         else:
             arrays = self._gather(ctx, args)

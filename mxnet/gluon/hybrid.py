@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import autograd, ndarray, symbol
+from ..context import Context, current_context
 from ..error import MXNetError, did_you_mean
 from ..executor import Compiled
 from ..executor.backends import backend_names
@@ -270,32 +271,35 @@ class HybridBlock(GraphBlock):
         args
             The inputs.
         """
-        if isinstance(x, NDArray) and not args:
-            contexts = (x.context,)
-        elif are_arrays(x, *args):
-            contexts = tuple(dict.fromkeys([x.context, *[a.context for a in args]]))
-        else:
+        found = (x, *args)
+        if not are_arrays(*found):
             found = self._arrays_or_symbols(x, *args)
             if isinstance(found[0], Symbol):
                 return self._trace((x, *args))
-            contexts = tuple(dict.fromkeys(item.context for item in found))
-        ctx = contexts[0]
+        ctx = found[0].context
         if self._active:
-            if len(contexts) > 1:
-                raise ValueError(
-                    "Find multiple contexts in the input, After hybridized, the HybridBlock only "
-                    f"supports one input context. '{self.name}' got {list(contexts)}: move the "
-                    "arrays with as_in_context()."
-                )
+            for other in found[1:]:
+                if (place := other.context) is not ctx and place != ctx:
+                    raise ValueError(
+                        "Find multiple contexts in the input, After hybridized, the HybridBlock "
+                        f"only supports one input context. '{self.name}' got {[ctx, place]}: move "
+                        "the arrays with as_in_context()."
+                    )
             return self._call_cached_op(x, *args)
+        if ctx is current_context():  # nearly always; entering it would change nothing
+            return self._run_eagerly(ctx, x, *args)
         with ctx:
-            try:
-                params = {name: p.data(ctx) for name, p in self._reg_params.items()}
-            except DeferredInitializationError:
-                with FIRST_CALL:
-                    self._initialize((x, *args), self._reg_params.values())
-                params = {name: p.data(ctx) for name, p in self._reg_params.items()}
-            return self.hybrid_forward(ndarray, x, *args, **params)
+            return self._run_eagerly(ctx, x, *args)
+
+    def _run_eagerly(self, ctx: Context, x: Any, *args: Any) -> Any:
+        registered = self._reg_params
+        try:
+            params = {name: registered[name].data(ctx) for name in registered}
+        except DeferredInitializationError:
+            with FIRST_CALL:
+                self._initialize((x, *args), registered.values())
+            params = {name: p.data(ctx) for name, p in registered.items()}
+        return self.hybrid_forward(ndarray, x, *args, **params)
 
     def _arrays_or_symbols(self, *args: Any) -> list[Any]:
         """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..ndarray import NDArray, _internal
+from ..ops import interpreters
 from ..ops.documentation import inherits_parameters
 from .block import HybridBlock
 
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 numeric_types = (float, int, np.generic)
+_likelihood_loss = _internal._likelihood_loss
 
 
 def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any = None) -> Any:
@@ -209,12 +212,31 @@ class SoftmaxCrossEntropyLoss(Loss):
         """Compute the loss."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
+        if sample_weight is None and self._is_of_rows(pred, label):
+            return _likelihood_loss(pred, label)
         if self._sparse_label:
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
             label = _reshape_like(F, label, pred)
             loss = -F.sum(pred * label, axis=self._axis, keepdims=True)
         return self._finish(F, loss, sample_weight)
+
+    def _is_of_rows(self, pred: Any, label: Any) -> bool:
+        """Return whether the loss is one number for each row of a matrix.
+
+        Then an eager call takes the kernel that graphs take (`graph/passes/fuse_likelihood.py`),
+        unless operators are being watched.
+        """
+        if type(pred) is not NDArray or type(label) is not NDArray or interpreters.eager:
+            return False
+        plain = self._sparse_label and self._weight is None and self._batch_axis == 0
+        shape = pred.shape
+        return (
+            plain
+            and len(shape) == 2
+            and self._axis in (-1, 1)
+            and label.shape in (shape[:1], (shape[0], 1))
+        )
 
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss

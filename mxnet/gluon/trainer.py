@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from .. import env
@@ -19,6 +20,8 @@ from ..visualization.notebook import facts_html
 from .parameter import Generation, Parameter, ParameterDict, ParameterError
 
 __all__ = ["Trainer"]
+
+_record, _is_fresh = attrgetter("_grad"), attrgetter("fresh")
 
 
 class Trainer:
@@ -390,9 +393,9 @@ class Trainer:
                 self._refuse_unused()
             return
         for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=False):
-            records = [w._grad for w in weights]
-            stale = [k for k, r in enumerate(records) if not r.fresh]
-            if stale:
+            records = list(map(_record, weights))
+            if not all(map(_is_fresh, records)):
+                stale = [k for k, r in enumerate(records) if not r.fresh]
                 if not ignore_stale_grad:
                     raise self._stale(indices[stale[0]], weights[stale[0]])
                 skipped = set(stale)

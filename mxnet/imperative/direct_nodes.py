@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Differentiable", "record_run", "run_chain"]
 
 _version = Tensor._version.__get__  # type: ignore[attr-defined]
+# Torch's calls go past its autograd then: it would ask of every tensor whether it wants a gradient.
+_below_autograd = torch._C._AutoDispatchBelowAutograd
 _FREED = "Trying to backward through a recorded graph a second time."
 _CHANGED = "An input has been modified by an inplace operation."
 
@@ -77,7 +79,9 @@ class _Node(torch.autograd.Function):
             return None, None, *ctx.graph.recorded_gradients(grad, feed, ctx.wanted)
         run = state.backward_run
         stored = ctx.leaves if run is not None and run.stores else ()
-        return None, None, *_gradients(ctx, grad, [s for s in stored if _is_alone(*s)], run)
+        alone = [s for s in stored if len(s[2]._post_accumulate_grad_hooks) == 1]
+        with _below_autograd():
+            return None, None, *_gradients(ctx, grad, alone, run)
 
 
 # Past what `Function.apply` does for functorch, whose transforms never come here.
@@ -101,11 +105,6 @@ def _find_targets(ctx: Any, args: Sequence[NDArray], feed: Sequence[Tensor]) -> 
     ctx.is_chain = not below or (len(below) == 1 and ctx.below is not None)
 
 
-def _is_alone(place: int, record: Gradient, leaf: Tensor) -> bool:
-    """Return whether nothing but the record watches what a leaf gets."""
-    return len(leaf._post_accumulate_grad_hooks) == 1  # type: ignore[attr-defined]
-
-
 def _saved(ctx: Any) -> Sequence[Tensor]:
     if ctx.is_freed:
         raise RuntimeError(_FREED)
@@ -122,16 +121,22 @@ def _gradients(
     into: list[Tensor | None] = [None] * len(ctx.wanted)
     taken = set(map(id, saved))  # an input is not written while it is read
     for i, record, _ in stored:
-        place = record.place(run)
-        if id(place) not in taken:  # an array may be two inputs
-            taken.add(id(place))
+        if record.req == "add" or record.stored_in is run:
+            continue  # this gradient is added to what is there
+        place = record.array._data
+        if place is not None and place.is_contiguous() and id(place) not in taken:
+            taken.add(id(place))  # an array may be two inputs
             into[i] = place
     found = ctx.graph.gradients(grad, saved, ctx.wanted, into)
     for i, record, _ in stored:
         gradient = found[i]
-        if gradient is not None:
+        if gradient is None:
+            continue
+        if gradient is into[i]:  # it was computed into its place
+            record.fresh, record.stored_in = True, run
+        else:
             record.store(gradient, run)
-            found[i] = None
+        found[i] = None
     if run is not None and not run.retains:
         ctx.saved, ctx.is_freed = (), True
     return found
@@ -143,18 +148,14 @@ def run_chain(node: Any, grad: Tensor, run: BackwardRun) -> bool:
     while not nodes or node is not None:
         if not getattr(node, "is_chain", False):
             return False
-        for leaf in node.leaves:
-            if not _is_alone(*leaf):
+        for _, _, leaf in node.leaves:
+            if len(leaf._post_accumulate_grad_hooks) != 1:  # others watch what it gets
                 return False
         nodes.append(node)
         node = node.below
-    enabled = torch.is_grad_enabled()
-    torch._C._set_grad_enabled(False)
-    try:
+    with _below_autograd():
         for node in nodes:
             found = _gradients(node, grad, node.leaves, run)
             if node.below is None or (grad := found[node.below_at]) is None:
                 break
-    finally:
-        torch._C._set_grad_enabled(enabled)
     return True

@@ -35,6 +35,7 @@ NOT_RECORDED = (
 
 _STRIDED = torch.strided
 LEAST_COPIED = 64  # elements; fewer take little memory from activations
+MOST_TAKEN = 1 << 23  # bytes of torch's buffers that may stay as gradients, in one backward
 
 
 class Gradient(Leaf):
@@ -63,42 +64,43 @@ class Gradient(Leaf):
             found = found.to_dense()
         elif found._is_zerotensor():
             found = _written_zeros(found)
-        if self.stored_in is not None and self.stored_in is state.backward_run:
+        run = state.backward_run
+        if run is not None and self.stored_in is run:
             plain(target).add_(found)  # the rest of a sum
-        elif self.owned and self.req == "write" and not _is_better_copied(found):
+        elif self.owned and self.req == "write" and not _is_better_copied(found, run):
             target._data = found  # our own array: torch's buffer becomes its memory
         elif self.req == "add":
             plain(target).add_(found)
         else:
             plain(target).copy_(found)
 
-    def place(self, run: BackwardRun | None) -> Tensor | None:
-        """Return the memory that a gradient may be computed into, None if it is to be added."""
-        if self.req == "add" or self.stored_in is run:
-            return None
-        place = plain(self.array)
-        return place if place.is_contiguous() else None
-
     def store(self, found: Tensor, run: BackwardRun | None) -> None:
-        """Take a gradient, or a part of it, in a backward; `found` may be in its place already."""
+        """Take a gradient, or a part of it, in a backward."""
         self.fresh = True
         target = plain(self.array)
         if self.req == "add" or self.stored_in is run:
             target.add_(found)
-        elif found is not target:
+        else:
             target.copy_(found)
         self.stored_in = run
 
 
-def _is_better_copied(gradient: Tensor) -> bool:
-    """Return whether a large gradient goes to the memory of the last one instead.
+def _is_better_copied(gradient: Tensor, run: BackwardRun | None) -> bool:
+    """Return whether a gradient goes to the memory of the last one instead.
 
-    Torch's buffer lies where activations were. Kept until the next step, it would leave gaps too
-    small for the next activations: the process of 200 dense layers would need twice the memory.
+    Torch's buffer lies where activations were. Kept until the next step, it leaves a gap too small
+    for the next activations: if all were kept, the process of 200 dense layers would need twice
+    the memory. Those of small networks are kept, where the copies take a tenth of the time.
     """
-    if gradient.numel() < LEAST_COPIED or gradient.requires_grad:
+    size = gradient.numel()
+    if size < LEAST_COPIED or gradient.requires_grad:
         return False
-    return gradient.is_cpu and KEEPS_FREED_MEMORY
+    if not (gradient.is_cpu and KEEPS_FREED_MEMORY):
+        return False
+    if run is None:
+        return True
+    run.taken += size * gradient.itemsize
+    return run.taken > MOST_TAKEN
 
 
 def _written_zeros(gradient: Tensor) -> Tensor:

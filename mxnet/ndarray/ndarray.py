@@ -143,7 +143,11 @@ class NDArray(NDArrayMethods):
     @property
     def context(self) -> Context:
         """The device that the array lives on."""
-        return self._ctx or context_of(_either(self))
+        ctx = self._ctx
+        if ctx is not None:
+            return ctx
+        data = self._data
+        return context_of(self._tracked if data is None else data)
 
     ctx = context
 

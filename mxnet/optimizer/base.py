@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..registry import RegistryError
 
 Index = int | str
 Class = TypeVar("Class", bound=type)
+_MULTIPLIERS = {name: attrgetter(name) for name in ("lr_mult", "wd_mult")}
 HALF_TYPES = (np.float16, dtypes.bfloat16)  # with a 32-bit copy in mixed precision
 
 
@@ -357,7 +359,8 @@ class Optimizer:
             return [value] * len(indices)
         if parameters:  # Gluon passes all of them
             try:
-                return [value * getattr(parameters[index], which) for index in indices]
+                own = map(_MULTIPLIERS[which], map(parameters.__getitem__, indices))
+                return [value * factor for factor in own]
             except KeyError:
                 pass
         found = []

@@ -265,7 +265,10 @@ def _tensors(arrays: Sequence[NDArray]) -> list[Tensor]:
 
 
 def _are_dense(arrays: Sequence[NDArray]) -> bool:
-    return all(kind.stype is _DENSE for kind in set(map(type, arrays)))
+    for kind in set(map(type, arrays)):  # noqa: SIM110 (a generator takes longer)
+        if kind.stype is not _DENSE:
+            return False
+    return True
 
 
 def _kinds(state: Any) -> Sequence[Any]:

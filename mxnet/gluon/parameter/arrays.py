@@ -110,7 +110,7 @@ class ParameterArrays:
                 return arrays[0]
             ctx = current_context()
         for array, place in zip(arrays, self._ctx_list, strict=True):
-            if place == ctx:
+            if place is ctx or place == ctx:
                 return array
         for array, place in zip(arrays, self._ctx_list, strict=True):
             if isinstance(ctx, Context) and _is_same_host(place, ctx):

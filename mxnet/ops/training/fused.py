@@ -31,11 +31,12 @@ def fuse_sgd_(
     momentum: float = 0.0,
 ) -> bool:
     """Do ``m = mu m + gain (g + wd w)``;  ``w -= lr m``; without `moms`, ``m`` is not kept."""
-    if _is_small(weights) or (moms is None and not wd and isinstance(weights, Tensor)):
-        return False  # a few operations cost less
+    if isinstance(weights, Tensor):
+        if _is_small(weights) or (moms is None and not wd):
+            return False  # a few operations cost less
+        weights, grads = as_list(weights), as_list(grads)
     if moms is not None and not momentum:  # the kernel would leave the moments alone
         return False
-    weights, grads = as_list(weights), as_list(grads)
     states = () if moms is None else (as_list(moms),)
     if weights[0].dtype not in _SGD_DTYPES or not _can_fuse(weights, *states):
         return False
@@ -100,9 +101,9 @@ def _infinite_step(device: torch.device) -> Tensor:
     return torch.tensor(float("inf"), device=device)
 
 
-def _is_small(weights: TensorList | Tensor) -> bool:
-    """Return whether these are one tensor, and so small that preparing the kernel costs more."""
-    return isinstance(weights, Tensor) and weights.numel() < 4096
+def _is_small(weights: Tensor) -> bool:
+    """Return whether one tensor is so small that preparing the kernel costs more."""
+    return weights.numel() < 4096
 
 
 def _is_dense(tensor: Tensor) -> bool:
@@ -113,7 +114,7 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def _can_fuse(weights: TensorList, *states: TensorList) -> bool:
     """Return whether each weight is dense in memory and its states have the same strides."""
-    if weights.is_contiguous() and all(state.is_contiguous() for state in states):
+    if all(map(TensorList.is_contiguous, (weights, *states))):
         return True
     return all(
         _is_dense(weight) and all(state.stride() == weight.stride() for state in own)
