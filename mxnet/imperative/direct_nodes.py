@@ -17,7 +17,6 @@ from .state import BackwardRun, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
-    from .gradient import Gradient
 
 __all__ = ["Differentiable", "record_run", "run_chain"]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import mxnet as mx
+from mxnet.ops.interpreters import Interpreter
 from tests.gluon.layer_answers import cases, check_answer, check_description, name_of
 
 CASES = cases("loss")
@@ -18,3 +21,45 @@ def test_outputs_and_gradients_are_those_of_mxnet(case, hybridize):
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_printed_form_parameters_and_graph_are_those_of_mxnet(case):
     check_description(case)
+
+
+class Watch(Interpreter):
+    """Notes the operators of eager calls."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def run(self, op, tensors, attrs, proceed):
+        self.names.append(op.name)
+        return proceed(tensors, attrs)
+
+
+def entropy_and_gradients(labels: mx.nd.NDArray) -> list[np.ndarray]:
+    """Return the loss of fixed scores, and its first and second gradient."""
+    pred = mx.nd.array(np.linspace(-2, 3, 12).reshape(4, 3))
+    pred.attach_grad()
+    with mx.autograd.record():
+        loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()(pred, labels)
+        slope = mx.autograd.grad(loss, pred, create_graph=True)[0]
+        (slope * slope).sum().backward()
+    return [loss.asnumpy(), slope.asnumpy(), pred.grad.asnumpy()]
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1, 2, 1], [[0], [1], [2], [1]], [-1, 1, 7, 2], [0.4, 1.6, 2, 0]]
+)
+def test_eager_entropy_in_one_kernel_is_that_of_its_operators(labels: list) -> None:
+    fused = entropy_and_gradients(mx.nd.array(labels))
+    with Watch() as watch:  # watched operators run one by one
+        watched = entropy_and_gradients(mx.nd.array(labels))
+    assert "pick" in watch.names
+    assert "_likelihood_loss" not in watch.names
+    for one, other in zip(fused, watched, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 2)])
+def test_entropy_of_labels_that_do_not_fit_names_pick(shape: tuple) -> None:
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    with pytest.raises(mx.base.MXNetError, match="pick"):
+        loss(mx.nd.ones((4, 3)), mx.nd.zeros(shape))
