@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,19 @@ def test_entropy_of_labels_that_do_not_fit_names_pick(shape: tuple) -> None:
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     with pytest.raises(mx.base.MXNetError, match="pick"):
         loss(mx.nd.ones((4, 3)), mx.nd.zeros(shape))
+
+
+def test_recorded_entropy_in_one_kernel_shows_its_operators() -> None:
+    pred, label = mx.nd.ones((4, 3)), mx.nd.zeros(4)
+    pred.attach_grad()
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    with mx.autograd.record():
+        fused = mx.autograd.get_symbol(loss(pred, label))
+        with Watch():
+            watched = mx.autograd.get_symbol(loss(pred, label))
+    operators = [
+        [(node["op"], node.get("attrs")) for node in json.loads(shown.tojson())["nodes"]]
+        for shown in (fused, watched)
+    ]
+    assert operators[0] == operators[1]
+    assert "pick" in [name for name, _ in operators[0]]
