@@ -16,6 +16,7 @@ from ..nn.convolutions.convolution import (
     convolution_work,
 )
 from ..shapes import Shapes
+from . import windowed_gradient
 
 LAST = torch.channels_last
 LEAST_RATIO = 2  # of elements in data to elements in the weight
@@ -58,10 +59,14 @@ def convolution_channels_last(
     """
     if data.ndim == 4 and weight.ndim == 4:
         place = (tuple(stride) or (1, 1), tuple(pad) or (0, 0), tuple(dilate) or (1, 1))
-        if num_group == 1 and _is_small_product(data, weight, *place):
+        is_plain = num_group == 1 and weight.shape == (num_filter, data.shape[1], *kernel)
+        if is_plain and _is_small_product(data, weight, *place):
             return _multiply_windows(data, weight, bias, *place)
         if data.numel() >= LEAST_RATIO * weight.numel():
             data, weight = _channels_last(data), weight.contiguous(memory_format=LAST)
+            sizes = _output_sizes(data, weight, *place)
+            if is_plain and windowed_gradient.pays(data, weight, sizes):
+                return windowed_gradient.convolve(data, weight, bias, *place)
         else:
             data = data.contiguous()
     return convolution.function(
@@ -92,7 +97,7 @@ def _is_small_product(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dil
     """
     if weight.numel() < LEAST_MATRIX or weight[0, 0].numel() == 1 or not data.is_cpu:
         return False
-    if data.dtype is not weight.dtype or data.shape[1] != weight.shape[1]:
+    if data.dtype is not weight.dtype:
         return False
     height, width = _output_sizes(data, weight, stride, pad, dilate)
     return height > 0 < width and 0 < len(data) * height * width <= MOST_ROWS
