@@ -96,6 +96,13 @@ class _MallocState(ctypes.Structure):
     ]
 
 
+def malloc_state() -> _MallocState:
+    """Return what glibc says about its memory; AttributeError before glibc 2.33."""
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = _MallocState
+    return libc.mallinfo2()
+
+
 class GapReturning:
     """Returns gaps in memory to the system between training steps, now and then.
 
@@ -118,11 +125,9 @@ class GapReturning:
             return
         self._next = now + self._pause
         with contextlib.suppress(AttributeError):  # a glibc before 2.33
-            libc = ctypes.CDLL(None)
-            libc.mallinfo2.restype = _MallocState
-            free = libc.mallinfo2().fordblks
+            free = malloc_state().fordblks
             if free >= self._least:
-                libc.malloc_trim(0)
+                ctypes.CDLL(None).malloc_trim(0)
                 self._next = now + max(self._pause, free / self._rate)
 
 
