@@ -276,6 +276,7 @@ def set_module(module: str | None) -> Callable[[Thing], Thing]:
 
 # -- arguments that NumPy's universal functions have and MXNet's do not ------------------------
 
+# Accepted at these values only.
 _UFUNC_DEFAULTS = {
     "where": True,
     "casting": "same_kind",
@@ -284,9 +285,7 @@ _UFUNC_DEFAULTS = {
     "subok": True,
 }
 _UFUNC_VALUES = {
-    "where": (True, False),
     "casting": ("no", "equiv", "safe", "same_kind", "unsafe"),
-    "order": ("C", "F", "A", "K"),
     "dtype": ("int8", "uint8", "int32", "int64", "float16", "float32", "float64"),
     "subok": (True, False),
 }
@@ -305,22 +304,47 @@ def np_ufunc_legal_option(key: str, value: Any) -> bool:
     >>> np_ufunc_legal_option("casting", "unsafe"), np_ufunc_legal_option("casting", "fast")
     (True, False)
     """
-    if key == "dtype":
-        value = getattr(value, "__name__", value)
+    if key == "where":
+        return True
+    if key == "order":
+        return isinstance(value, str)
+    if key == "dtype" and isinstance(value, type):
+        value = value.__name__
     return any(value is v or value == v for v in _UFUNC_VALUES.get(key, ()))
+
+
+def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
+    """Refuse keywords that NumPy does not have, and values other than the default.
+
+    Parameters
+    ----------
+    name
+        The function, for the message.
+    given
+        The keywords.
+
+    >>> check_ufunc_keywords("exp", {"where": True})
+    >>> check_ufunc_keywords("exp", {"casting": "fast"})
+    Traceback (most recent call last):
+    TypeError: casting=fast not understood for operator exp
+    """
+    for key, value in given.items():
+        if key not in _UFUNC_DEFAULTS:
+            raise TypeError(f"{key} is an invalid keyword to function {name!r}")
+        default = _UFUNC_DEFAULTS[key]
+        if value is default or value == default:
+            continue
+        if np_ufunc_legal_option(key, value):
+            raise NotImplementedError(
+                f"{key}={value} is not implemented yet for operator {name}; leave it out."
+            )
+        raise TypeError(f"{key}={value} not understood for operator {name}")
 
 
 def _wrap_ufunc(func: Thing) -> Thing:
     @functools.wraps(func)
     def checked(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        for key, value in kwargs.items():
-            if key not in _UFUNC_DEFAULTS:
-                raise TypeError(f"{key} is an invalid keyword to function {func.__name__!r}")
-            default = _UFUNC_DEFAULTS[key]
-            if value is not default and value != default:
-                raise NotImplementedError(
-                    f"{key}={value} is not implemented yet for operator {func.__name__}"
-                )
+        check_ufunc_keywords(func.__name__, kwargs)
         return func(*args, out=out)
 
     return checked

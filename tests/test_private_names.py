@@ -77,3 +77,18 @@ def test_empty_bins_of_a_histogram_get_a_little_of_the_others():
     np.testing.assert_allclose(smooth(np.array([0, 0, 2]), eps=1e-3), [1e-3, 1e-3, 1.998])
     with pytest.raises(ValueError, match="malformed"):
         smooth(np.zeros(2), eps=1e-3)
+
+
+def test_codes_of_storage_types():
+    from mxnet.ndarray.ndarray import (
+        _STORAGE_TYPE_CSR,
+        _STORAGE_TYPE_DEFAULT,
+        _STORAGE_TYPE_ROW_SPARSE,
+        _STORAGE_TYPE_STR_TO_ID,
+        _STORAGE_TYPE_UNDEFINED,
+    )
+
+    names = ("undefined", "default", "row_sparse", "csr")
+    codes = _STORAGE_TYPE_UNDEFINED, _STORAGE_TYPE_DEFAULT
+    codes += _STORAGE_TYPE_ROW_SPARSE, _STORAGE_TYPE_CSR
+    assert dict(zip(names, codes, strict=True)) == _STORAGE_TYPE_STR_TO_ID

@@ -30,7 +30,7 @@ from .differentiation import (
     random_state,
     random_stream,
 )
-from .integers import integer_kernels, tensor_of
+from .integers import as_integers, cast_arguments, integer_kernels, integer_leaf, tensor_of
 from .monitoring.watcher import Watcher
 from .program import Program
 from .reshaping import reshaped
@@ -92,8 +92,10 @@ class Executor:
         self._arg_names = [n.name for n in self._graph.arguments]
         self._aux_names = [n.name for n in self._graph.auxiliary]
         self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(aux)
-        # Integers have no gradients: an array bound for them is left alone.
-        self._reqs = [r if _is_real(a) else "null" for r, a in zip(reqs, args, strict=True)]
+        self._integers = cast_arguments(self._graph, args)
+        # Other integers have no gradients: an array bound for them is left alone.
+        has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
+        self._reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
         self._wanted = [i for i, req in enumerate(self._reqs) if req != "null"]
         self._owns_grads = owns_grads
         stypes = {n: a.stype for n, a in zip(self._arg_names, args, strict=True)}
@@ -271,6 +273,8 @@ class Executor:
             return
         if gradient is not None and gradient.layout is not torch.strided:  # Embedding(sparse_grad)
             gradient = gradient.to_dense()
+        if position in self._integers:
+            gradient = as_integers(gradient, plain(target).dtype)
         if self._reqs[position] == "add":
             if gradient is not None:
                 plain(target).add_(gradient)
@@ -298,7 +302,7 @@ class Executor:
         else:
             writable(target).copy_(plain(source))
 
-    def _tensor_of(self, node: Node, training: bool) -> Tensor:
+    def _tensor_of(self, node: Node, training: bool) -> Tensor | NDArray:
         position = self._bound.get(node)
         if position is None:
             return plain(self.aux_arrays[self._kept[node]])
@@ -310,6 +314,10 @@ class Executor:
             return tensor
         leaf = self._leaves[position]
         if leaf is None or leaf.data_ptr() != tensor.data_ptr():
+            if position in self._integers:
+                member = integer_leaf(tensor)
+                self._leaves[position] = member._tracked
+                return member
             leaf = self._leaves[position] = tensor.detach().requires_grad_()
         return leaf
 
@@ -332,7 +340,10 @@ class Executor:
         return sparse_kernels(self._graph, self._stypes, gradients)
 
     def _integer_kernels(self, training: bool) -> Wrap | None:
-        return integer_kernels(self._graph) if training and self._wanted else None
+        if not (training and self._wanted):
+            return None
+        members = [self._graph.arguments[i] for i in self._wanted if i in self._integers]
+        return integer_kernels(self._graph, members, from_heads=True)
 
     def _program(self, training: bool, tracked: bool) -> Program | BackendProgram:
         """Return the graph made ready; `tracked` if prediction is to be differentiated."""

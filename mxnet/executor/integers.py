@@ -17,30 +17,53 @@ from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..imperative.handle import plain, wrap
-from ..imperative.integers import run
-from ..imperative.state import state
+from ..imperative.integers import cut, make_leaf, run
+from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from .schedule import Wrap
 
-__all__ = ["integer_kernels", "tensor_of"]
+__all__ = ["as_integers", "cast_arguments", "integer_kernels", "integer_leaf", "tensor_of"]
 
 
-def integer_kernels(graph: Graph, members: Collection[Node] = ()) -> Wrap | None:
+def integer_kernels(
+    graph: Graph, members: Collection[Node] = (), from_heads: bool = False
+) -> Wrap | None:
     """Return what chooses kernels for a graph in which gradients flow through integers.
 
-    `members` are variables that hold integers with gradients. Returns None if there are neither
-    such variables nor casts to integers that a cast to floating point follows.
+    `members` are variables that hold integers with gradients; `from_heads` says that gradients
+    may start at outputs of integers. Returns None if there are neither such variables nor casts
+    to integers that a cast to floating point follows, or that are such outputs.
     """
     casts = {n for n in graph.nodes if _cast_dtype(n) is not None}
     entries = {n for n in casts if not _cast_dtype(n).is_floating_point}
     touched = _downstream(graph, {*members, *entries})
-    if not members and not any(n in touched and n not in entries for n in casts):
+    starts = from_heads and any(e.node in entries for e in graph.heads)
+    if not (members or starts or any(n in touched and n not in entries for n in casts)):
         return None
 
     def choose(node: Node, kernel: Callable, entries: Sequence[Entry | None]) -> Callable:
         return _either(node, kernel) if node in touched else kernel
 
     return choose
+
+
+def cast_arguments(graph: Graph, arrays: Sequence[NDArray]) -> set[int]:
+    """Return the places of integer arguments that a cast reads: its gradient is theirs."""
+    read = {e.node for n in graph.nodes if _cast_dtype(n) is not None for e in n.inputs}
+    places = enumerate(zip(graph.arguments, arrays, strict=True))
+    return {i for i, (n, a) in places if n in read and not plain(a).dtype.is_floating_point}
+
+
+def integer_leaf(tensor: Tensor) -> NDArray:
+    """Return an array of integers at which a graph begins."""
+    array = wrap(NDArray, tensor)
+    array._tracked, array._session, array._grad = make_leaf(tensor), IntegerSession(None), None
+    return array
+
+
+def as_integers(gradient: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Return the gradient of an integer argument."""
+    return None if gradient is None else cut(gradient, dtype)
 
 
 def _cast_dtype(node: Node) -> torch.dtype | None:

@@ -147,6 +147,8 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     """
     if isinstance(bins, Handle):
         return F._histogram(a, bins)
+    if not isinstance(bins, int | np.integer):
+        raise InvalidValue(f"bins must be an integer or an NDArray, not {type(bins)}.")
     if range is None:  # MXNet asks NumPy then, and makes float32 of its answer
         counts, edges = np.histogram(a.asnumpy().astype("float64"), bins=bins)
         return array(counts), array(edges)

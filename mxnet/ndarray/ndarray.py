@@ -52,6 +52,9 @@ py_slice = slice
 _DTYPE_NP_TO_MX = {None: -1, **{row.numpy: row.code for row in dtypes.TABLE}}
 _DTYPE_MX_TO_NP = {-1: None, **{row.code: row.numpy for row in dtypes.TABLE}}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
+_STORAGE_TYPE_UNDEFINED, _STORAGE_TYPE_DEFAULT, _STORAGE_TYPE_ROW_SPARSE, _STORAGE_TYPE_CSR = range(
+    -1, 3
+)
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 

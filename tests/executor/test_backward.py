@@ -325,3 +325,31 @@ def test_a_head_gradient_that_reaches_a_variable_is_needed():
     loss = mx.sym.SoftmaxOutput(x, mx.sym.Variable("l"))
     with pytest.raises(mx.MXNetError, match="no out_grad was given for output 0"):
         _gradient_of(mx.sym.Concat(loss, x, dim=1))
+
+
+# -- integers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["int32", "int64", "float16", "float32"])
+@pytest.mark.parametrize("target", ["float32", "int32", "uint8"])
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_gradient_of_a_cast_is_cast_back(source, target, req):
+    cast = sym.Cast(sym.var("x", dtype=source), dtype=target)
+    exe = cast.simple_bind(mx.cpu(), x=(4,), grad_req=req)
+    exe.grad_arrays[0][:] = start = 7 if req == "add" else 0
+    exe.forward(is_train=True, x=nd.array([1, 2, 3, 4], dtype=source))
+    given = np.array([3.7, 2.2, 0, 5]).astype(target)
+    exe.backward(nd.array(given, dtype=target))
+    assert exe.outputs[0].dtype == np.dtype(target)
+    assert exe.grad_arrays[0].dtype == np.dtype(source)
+    np.testing.assert_allclose(exe.grad_arrays[0].asnumpy(), given.astype(source) + start, 1e-3)
+
+
+def test_integers_that_an_operator_reads_beside_a_cast():
+    x = sym.var("x", dtype="int32")
+    total = sym.Cast(x, dtype="float32") * sym.var("y") + sym.Cast(x * 2, dtype="float32")
+    exe = total.simple_bind(mx.cpu(), x=(2,), y=(2,), type_dict={"x": "int32"})
+    exe.forward(is_train=True, x=nd.array([1, 2], dtype="int32"), y=nd.array([3, 4]))
+    exe.backward(nd.ones(2))
+    assert exe.grad_dict["x"].asnumpy().tolist() == [5, 6]
+    assert exe.grad_dict["y"].asnumpy().tolist() == [1, 2]

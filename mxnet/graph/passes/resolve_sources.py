@@ -2,8 +2,8 @@
 
     zeros(shape=(0, 4)) + x      =>      zeros(shape=(2, 4)) + x       for x of shape (2, 4)
 
-MXNet's classic shapes have 0 for an unknown size (NumPy's, under `np_shape`, do not), and `arange`
-may run as far as it is needed.
+MXNet's classic shapes have 0 for an unknown size, those under `np_shape` have -1, and `arange` may
+run as far as it is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def is_open(node: Node) -> bool:
     if typed.get("infer_range"):
         return True
     shape = typed.get("shape", (1,))
-    return not is_np_shape() and (not shape or 0 in shape)
+    if is_np_shape():
+        return bool(shape) and min(shape) < 0
+    return not shape or 0 in shape
 
 
 def open_sources(graph: Graph) -> list[Node]:
@@ -40,7 +42,7 @@ def _resolve(match: Match) -> Node:
         match.graph.infer_shapes()  # what conflicts says so itself
         raise ShapeError(
             f"The shape of {node.name!r} ({node.operator.name}) cannot be inferred from the inputs "
-            f"{dict(match.graph.inputs.shapes)}: give it without zeros."
+            f"{dict(match.graph.inputs.shapes)}: give all its sizes."
         )
     attrs = node.typed
     if "shape" in attrs:

@@ -18,17 +18,10 @@ from ...composites.namespace import OperatorNamespace
 from ...ops import registry
 from ...ops.declare import Op
 from ...ops.documentation import complete
+from ...util import check_ufunc_keywords
 from .glossary import GLOSSARY
 
 NUMBERS = (int, float, bool, onp.generic)
-# NumPy's keywords of universal functions: accepted at their defaults only, as in MXNet 1.9.1.
-UFUNC_DEFAULTS = {
-    "where": True,
-    "casting": "same_kind",
-    "order": "K",
-    "dtype": None,
-    "subok": True,
-}
 
 
 class NumpyNamespace(OperatorNamespace):
@@ -57,18 +50,6 @@ def composites_of(modules: Iterable[ModuleType]) -> dict[str, Callable]:
 
 
 # -- universal functions ------------------------------------------------------------------------
-
-
-def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
-    """Refuse keywords that NumPy does not have, and values other than the default."""
-    for key, value in given.items():
-        if key not in UFUNC_DEFAULTS:
-            raise TypeError(f"{key} is an invalid keyword to function {name!r}")
-        default = UFUNC_DEFAULTS[key]
-        if value is not default and value != default:
-            raise NotImplementedError(
-                f"{key}={value} is not implemented yet for operator {name}; leave it out."
-            )
 
 
 def _refuse(name: str, *operands: Any) -> TypeError:

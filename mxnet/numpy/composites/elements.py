@@ -6,6 +6,8 @@ from numbers import Number
 
 import numpy as onp
 
+from ...util import check_ufunc_keywords
+
 __all__ = [
     "argsort",
     "around",
@@ -60,6 +62,7 @@ def around(F, x, decimals=0, out=None, **kwargs):
     >>> mx.np.around(mx.np.array([1.26]), 1)
     array([1.3])
     """
+    check_ufunc_keywords("around", kwargs)
     if not F.is_array(x):
         return onp.around(x, decimals)
     return F._npi_around(x, decimals=decimals, out=out)
@@ -71,6 +74,7 @@ def round(F, x, decimals=0, out=None, **kwargs):
     >>> mx.np.round(mx.np.array([1.7]))
     array([2.])
     """
+    check_ufunc_keywords("round", kwargs)
     return around(F, x, decimals, out)
 
 
@@ -80,6 +84,7 @@ def round_(F, x, decimals=0, out=None, **kwargs):
     >>> mx.np.round_(mx.np.array([1.7]))
     array([2.])
     """
+    check_ufunc_keywords("round_", kwargs)
     return around(F, x, decimals, out)
 
 
@@ -89,6 +94,7 @@ def fabs(F, x, out=None, **kwargs):
     >>> mx.np.fabs(mx.np.array([-1, 2]))
     array([1., 2.])
     """
+    check_ufunc_keywords("fabs", kwargs)
     if not F.is_array(x):
         return onp.fabs(x)
     return F._npi_abs(x, out=out)
@@ -100,6 +106,7 @@ def bitwise_not(F, x, out=None, **kwargs):
     >>> mx.np.bitwise_not(mx.np.array([0, 1], dtype="int32"))
     array([-1, -2], dtype=int32)
     """
+    check_ufunc_keywords("bitwise_not", kwargs)
     if not F.is_array(x):
         return onp.bitwise_not(x)
     return F._npi_bitwise_not(x, out=out)
@@ -111,6 +118,7 @@ def invert(F, x, out=None, **kwargs):
     >>> mx.np.invert(mx.np.array([0], dtype="int32"))
     array([-1], dtype=int32)
     """
+    check_ufunc_keywords("invert", kwargs)
     return bitwise_not(F, x, out)
 
 
@@ -120,6 +128,7 @@ def nan_to_num(F, x, copy=True, nan=0.0, posinf=None, neginf=None, **kwargs):
     >>> mx.np.nan_to_num(mx.np.array([mx.np.nan, 1.0]), nan=7)
     array([7., 1.])
     """
+    check_ufunc_keywords("nan_to_num", kwargs)
     if not F.is_array(x):
         return onp.nan_to_num(x, copy=copy, nan=nan, posinf=posinf, neginf=neginf)
     attributes = {"copy": copy, "nan": nan, "posinf": posinf, "neginf": neginf}

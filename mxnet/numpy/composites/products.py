@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from numbers import Integral
 
+from ...util import check_ufunc_keywords
+
 __all__ = ["dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot"]
 
 
@@ -23,6 +25,7 @@ def matmul(F, a, b, out=None, **kwargs):
     array([[3., 3.],
            [3., 3.]])
     """
+    check_ufunc_keywords("matmul", kwargs)
     return F._npi_matmul(a, b, out=out)
 
 

@@ -294,6 +294,8 @@ def multinomial(F, n, pvals, size=None, **kwargs):
     >>> int(mx.np.random.multinomial(3, [0.5, 0.5]).sum())
     3
     """
+    if kwargs:
+        raise TypeError(f"multinomial() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if isinstance(size, Integral):
         size = (int(size),)
     if F.is_array(pvals):

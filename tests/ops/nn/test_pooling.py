@@ -34,6 +34,8 @@ def test_same_keeps_the_size_at_stride_one() -> None:
     same = {"kernel": (2,), "pooling_convention": "same"}
     assert mx.nd.Pooling(data, **same).asnumpy().tolist() == [[[5, 5, 4, 4, 3]]]
     assert mx.nd.Pooling(data, stride=(2,), **same).asnumpy().tolist() == [[[5, 4, 3]]]
+    with pytest.raises(mx.MXNetError, match="pads by itself"):
+        mx.nd.Pooling(data, pad=(1,), **same)
 
 
 @pytest.mark.parametrize("convention", ["valid", "full"])

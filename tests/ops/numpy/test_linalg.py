@@ -61,3 +61,15 @@ def test_matrix_norms_by_sums_keep_the_data_type(dtype, ord, wanted):
     made = mx.np.linalg.norm(x, ord=ord, axis=(0, 1))
     assert made.dtype == np.dtype(dtype)
     assert made.item() == wanted
+
+
+@pytest.mark.parametrize(("first", "second"), [("float32", "float64"), ("float64", "float32")])
+def test_equations_are_solved_in_the_common_type(first, second) -> None:
+    a, b = mx.np.array(GENERAL, dtype=first), mx.np.array(np.ones(3), dtype=second)
+    b.attach_grad()
+    for solve in (mx.np.linalg.solve, mx.np.linalg.tensorsolve):
+        with mx.autograd.record():
+            x = solve(a, b)
+        x.backward()
+        assert (x.dtype, b.grad.dtype) == (np.float64, np.dtype(second))
+        np.testing.assert_allclose(x.asnumpy(), np.linalg.solve(GENERAL, np.ones(3)), 1e-5)

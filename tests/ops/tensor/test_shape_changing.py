@@ -114,6 +114,27 @@ def test_scatter_set_writes_a_copy() -> None:
     assert not x.asnumpy().any()
 
 
+def test_gathered_places_get_sums() -> None:
+    """Of `scatter_nd` the last element at a place counts, of the gradient of `gather_nd` all."""
+    for dtype in ("float16", "float32", "float64", "int32", "int64"):
+        x, at = mx.nd.array([2, 3, 1], dtype=dtype), mx.nd.array([[1, 1, 1], [1, 1, 0]])
+        made = mx.nd._internal._backward_gather_nd(x, at, shape=(2, 2))
+        assert made.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(made.asnumpy(), [[0, 0], [1, 5]])
+
+
+def test_indices_of_a_scalar() -> None:
+    with mx.np_shape():
+        made = mx.nd.contrib.index_array(mx.nd.zeros(()))
+        assert (made.shape, made.dtype) == ((0,), np.int64)
+
+
+def test_bins_are_a_number_or_an_array() -> None:
+    for bins in ([1, 2, 3], 2.5, "auto"):
+        with pytest.raises(ValueError, match="bins"):
+            mx.nd.histogram(mx.nd.ones(3), bins=bins)
+
+
 def test_columns_of_other_than_two_axes() -> None:
     """MXNet 1.9.1 fails on one axis; sums of ones count how often a place is covered."""
     line = mx.nd.arange(5).reshape((1, 1, 5))

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ....error import MXNetError, ShapeError
+from ....error import InvalidValue, MXNetError, ShapeError
 from ... import torch_kernels
 from ...attributes import Shape as ShapeAttribute
 from ...declare import op
@@ -243,6 +243,10 @@ def pooling(
         raise ShapeError(
             f"Pooling: pooling_convention='same' takes data of 3 axes (batch, channel, x), got "
             f"{list(data.shape)}."
+        )
+    if pooling_convention == "same" and any(pad):
+        raise InvalidValue(
+            f"Pooling: pooling_convention='same' pads by itself; pad must be 0, but is {pad}."
         )
     last = layout in CHANNELS_LAST
     if last:

@@ -7,6 +7,7 @@ float64. Where it has no gradient, torch's is used.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Literal
 
 import torch
@@ -51,14 +52,23 @@ def _square(name: str, shape: Shape) -> Shape:
     return shape
 
 
+def _numbers(name: str, *tensors: Tensor) -> list[Tensor]:
+    """Return tensors in the floating-point type that fits all of them."""
+    tensors = [_number(name, t) for t in tensors]
+    common = reduce(torch.promote_types, (t.dtype for t in tensors))
+    return [t.to(common) for t in tensors]
+
+
 class DoubleTypes(TypePattern):
-    """Outputs have the input's dtype, float64 for integers."""
+    """Outputs have the inputs' common dtype, float64 for integers."""
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
-        """Infer the outputs by the first input."""
+        """Infer unknown inputs by the first one, and the outputs by all."""
         if ins[0] is None:
             return ins, outs
-        return [t or ins[0] for t in ins], [_to_double(ins[0])] * len(outs)
+        ins = [t or ins[0] for t in ins]
+        common = reduce(torch.promote_types, map(_to_double, ins))
+        return ins, [common] * len(outs)
 
 
 def _square_same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -200,7 +210,7 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
     array([1. , 0.5], dtype=float32)
     """
     solve_shape(tuple(A.shape), tuple(B.shape))
-    A, B = _number("_npi_solve", A), _number("_npi_solve", B)
+    A, B = _numbers("_npi_solve", A, B)
     if B.ndim == A.ndim - 1:
         return torch.linalg.solve(A, B.unsqueeze(-1)).squeeze(-1)
     return torch.linalg.solve(A, B)
@@ -335,7 +345,7 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
     array([1. , 0.5], dtype=float32)
     """
     wanted = tensorsolve_shape(tuple(a.shape), tuple(b.shape), a_axes=a_axes)
-    a, b = _number("_npi_tensorsolve", a), _number("_npi_tensorsolve", b)
+    a, b = _numbers("_npi_tensorsolve", a, b)
     matrix = a.permute(_solved_order(a.ndim, a_axes)).reshape(b.numel(), b.numel())
     return torch.linalg.solve(matrix, b.reshape(-1, 1)).reshape(wanted)
 

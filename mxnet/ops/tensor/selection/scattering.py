@@ -49,6 +49,35 @@ def scatter_nd_shape(data: Shape | None, indices: Shape | None, *, shape: Shape)
     return shape
 
 
+@op("_backward_gather_nd", types="T I -> T")
+def add_at_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
+    """Add elements to zeros at the coordinates in the columns of ``indices``.
+
+    Unlike `scatter_nd`, it sums the elements that meet at one place.
+
+    Parameters
+    ----------
+    data
+        The elements to add.
+    indices
+        Coordinates on axis 0: ``indices[i]`` is along axis i of the result.
+
+    >>> x, index = mx.nd.array([5, 6, 1]), mx.nd.array([[1, 0, 0], [0, 1, 1]])
+    >>> mx.nd._internal._backward_gather_nd(x, index, shape=(2, 2)).asnumpy()
+    array([[0., 7.],
+           [5., 0.]], dtype=float32)
+    """
+    places = coordinates("_backward_gather_nd", indices, len(shape))
+    _check_scatter("_backward_gather_nd", data, indices, shape)
+    return data.new_zeros(shape).index_put(places, data, accumulate=True)
+
+
+@add_at_nd.infer_outputs
+def add_at_nd_shape(data: Shape | None, indices: Shape | None, *, shape: Shape) -> Shape:
+    """As the attribute says."""
+    return shape
+
+
 @op("_scatter_set_nd", "_npi_scatter_set_nd", types="T T I -> T")
 def scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     """Return a copy of ``lhs`` with ``rhs`` at the coordinates in the columns of ``indices``.

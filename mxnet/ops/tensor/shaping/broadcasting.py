@@ -291,6 +291,8 @@ def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
             [0, 1]]])
     """
     chosen = range(data.ndim) if axes is None else axes
+    if not chosen:  # a scalar has no parts of an index
+        return torch.zeros((*data.shape, 0), dtype=torch.int64, device=data.device)
     lines = []
     for axis in chosen:
         at = axis_within(axis, data.ndim, "_contrib_index_array")
