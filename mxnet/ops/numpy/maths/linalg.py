@@ -54,9 +54,9 @@ def _square(name: str, shape: Shape) -> Shape:
 
 def _numbers(name: str, *tensors: Tensor) -> list[Tensor]:
     """Return tensors in the floating-point type that fits all of them."""
-    tensors = [_number(name, t) for t in tensors]
-    common = reduce(torch.promote_types, (t.dtype for t in tensors))
-    return [t.to(common) for t in tensors]
+    numbers = [_number(name, t) for t in tensors]
+    common = reduce(torch.promote_types, (t.dtype for t in numbers))
+    return [t.to(common) for t in numbers]
 
 
 class DoubleTypes(TypePattern):
