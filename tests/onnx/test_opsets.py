@@ -121,3 +121,44 @@ def test_bfloat16_needs_opset_13() -> None:
     symbol = mx.sym.cast(mx.sym.var("data"), dtype="bfloat16")
     with pytest.raises(UnsupportedExport, match="bfloat16 needs opset_version=13"):
         build_model(symbol, {}, [(2,)], opset=12)
+
+
+def _in(dtype: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.RandomState(0)
+    return [rng.uniform(-0.5, 0.5, shape).astype(dtype) for shape in shapes]
+
+
+TYPED = {
+    "anchors": (lambda x: mx.sym.contrib.MultiBoxPrior(x, sizes=(0.3, 0.5)), ((1, 2, 3, 4),)),
+    "affine grid": (
+        lambda x: mx.sym.GridGenerator(x, transform_type="affine", target_shape=(3, 4)),
+        ((2, 6),),
+    ),
+    "warped grid": (lambda x: mx.sym.GridGenerator(x, transform_type="warp"), ((1, 2, 3, 4),)),
+    "sampled": (lambda x, y: mx.sym.BilinearSampler(x, y), ((1, 2, 4, 4), (1, 2, 3, 3))),
+    "transformed": (
+        lambda x, y: mx.sym.SpatialTransformer(
+            x, y, target_shape=(3, 4), transform_type="affine", sampler_type="bilinear"
+        ),
+        ((1, 2, 4, 4), (1, 6)),
+    ),
+    "deformed": (
+        lambda x, y, z: mx.sym.contrib.DeformableConvolution(
+            x, y, z, kernel=(3, 3), pad=(1, 1), num_filter=2, no_bias=True
+        ),
+        ((1, 2, 4, 4), (1, 18, 4, 4), (2, 2, 3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("name", TYPED)
+def test_constants_have_the_type_of_the_data(name: str, dtype: str) -> None:
+    build, shapes = TYPED[name]
+    arrays = dict(zip("abc", _in(dtype, *shapes), strict=False))
+    symbol = build(*map(mx.sym.var, arrays))
+    (wanted,) = symbol.eval(**{n: mx.nd.array(a, dtype=dtype) for n, a in arrays.items()})
+    (found,) = _checked(symbol, 19, **arrays)
+    assert found.dtype == np.dtype(dtype)
+    limit = 0.02 if dtype == "float16" else 1e-5
+    np.testing.assert_allclose(found, wanted.asnumpy(), rtol=limit, atol=limit)

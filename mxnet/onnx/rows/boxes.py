@@ -203,7 +203,7 @@ def multibox_prior(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in call.shape[2:]:
         raise call.unsupported("needs height and width as numbers.")
     made = call.op.kernel(torch.empty(1, 1, *call.shape[2:]), **call.attrs)
-    return g.Identity(g.array(made.numpy()))
+    return g.Identity(g.array(made.to(call.out_dtypes[0]).numpy()))
 
 
 @row("_contrib_MultiBoxDetection")

@@ -191,6 +191,7 @@ def _deform(g: Builder, call: Call, x: str, offset: str, weight: str, bias: str,
 
 
 @row("_contrib_DeformableConvolution", since=19)
+@in_float32
 def deformable_convolution(
     g: Builder, call: Call, x: str, offset: str, weight: str, bias: str = ""
 ) -> str:

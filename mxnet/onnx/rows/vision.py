@@ -10,6 +10,7 @@ import torch
 
 from ..builder import INT64, UNKNOWN, Builder, Call, numpy_dtype
 from ..table import refuse, row
+from .boxes import in_float32
 
 
 def resize_to(g: Builder, x: str, sizes: str, rank: int, mode: str, corners: str) -> str:
@@ -132,8 +133,7 @@ def _affine_grid(g: Builder, theta: str, size: tuple[int, int], dtype: torch.dty
     x = np.arange(width) * (2 / max(width - 1, 1)) - 1
     y = np.arange(height) * (2 / max(height - 1, 1)) - 1
     flat = np.stack([*np.broadcast_arrays(x[None], y[:, None]), np.ones(size)]).reshape(3, -1)
-    name = "float64" if dtype is torch.float64 else "float32"
-    places = g.MatMul(g.reshape(theta, [-1, 2, 3]), g.array(flat.astype(name)))
+    places = g.MatMul(g.reshape(theta, [-1, 2, 3]), g.array(flat.astype(numpy_dtype(dtype))))
     return g.reshape(places, [-1, 2, height, width])
 
 
@@ -145,8 +145,9 @@ def grid_generator(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in call.shape[2:]:
         raise call.unsupported("needs height and width as numbers.")
     height, width = call.shape[2:]
-    place = np.stack(np.meshgrid(np.arange(width), np.arange(height))).astype(np.float32)
-    half = np.array([(width - 1) / 2, (height - 1) / 2], np.float32).reshape(2, 1, 1)
+    kind = numpy_dtype(call.dtype)
+    place = np.stack(np.meshgrid(np.arange(width), np.arange(height))).astype(kind)
+    half = np.array([(width - 1) / 2, (height - 1) / 2], kind).reshape(2, 1, 1)
     moved = g.Div(g.Add(x, g.array(place)), g.array(half))
     return g.Sub(moved, g.scalar(1, call.dtype))
 
@@ -158,12 +159,14 @@ def _sample(g: Builder, x: str, grid: str) -> str:
 
 
 @row("BilinearSampler", since=16)
+@in_float32
 def bilinear_sampler(g: Builder, call: Call, x: str, grid: str) -> str:
     """Sample at places of a grid."""
     return _sample(g, x, grid)
 
 
 @row("SpatialTransformer", since=16)
+@in_float32
 def spatial_transformer(g: Builder, call: Call, x: str, loc: str) -> str:
     """Sample under an affine map."""
     grid = _affine_grid(g, loc, call.attrs["target_shape"], call.dtype)
