@@ -130,3 +130,23 @@ def test_softmax_of_an_unknown_type_is_of_an_unknown_type(name):
     assert soft.infer_type_partial()[1] == [None]
     both = s.broadcast_add(s.Variable("y"), soft)
     assert both.infer_type_partial(y="float64")[1] == [np.float64]
+
+
+@pytest.mark.parametrize(
+    ("product", "b", "found"),
+    [
+        (lambda a, b: mx.sym.np.dot(a, b), (-1, 5), (4, 5)),
+        (lambda a, b: mx.sym.np.dot(a, b), (-1,), (4,)),
+        (lambda a, b: mx.sym.np.matmul(a, b), (-1, -1), (4, -1)),
+        (lambda a, b: mx.sym.np.tensordot(a, b, axes=1), (-1, 2, 3), (4, 2, 3)),
+        (lambda a, b: mx.sym.np.tensordot(a, b, axes=[[-1], [0]]), (-1, 5), (4, 5)),
+    ],
+)
+def test_numpy_products_tell_the_size_of_the_summed_axis(product, b, found):
+    first, second = s.Variable("a").as_np_ndarray(), s.Variable("b").as_np_ndarray()
+    with mx.np_shape():
+        out = product(first, second)
+        assert out.infer_shape_partial(a=(3, 4), b=b)[0] == [(3, 4), found]
+        assert out.infer_shape_partial(a=(3, -1), b=found)[0] == [(3, 4), found]
+        with pytest.raises(ShapeError):
+            out.infer_shape_partial(a=(3, 4), b=(9, *b[1:]))

@@ -46,6 +46,15 @@ def contracted_shape(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape
     return (*rest, *(n for j, n in enumerate(b) if j not in right))
 
 
+def agreed_sizes(name: str, a: Shape, b: Shape, a_axes: Shape, b_axes: Shape) -> dict[str, Shape]:
+    """Return both shapes with each size that only one of two axes summed together knows."""
+    contracted_shape(name, a, b, a_axes, b_axes)
+    left, right = list(a), list(b)
+    for i, j in zip(a_axes, b_axes, strict=True):
+        left[i] = right[j] = a[i] if a[i] != UNKNOWN else b[j]
+    return {"a": tuple(left), "b": tuple(right)}
+
+
 def _dot_axes(a: int, b: int) -> tuple[Shape, Shape]:
     if not a or not b:
         return (), ()
@@ -77,6 +86,14 @@ def _multiply_matrices(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | 
     return None if dtype is BOOL else torch.mm
 
 
+@dot.infer_inputs
+def dot_inputs(a: Shape | None, b: Shape | None) -> dict[str, Shape]:
+    """Take the size of the summed axis from either array."""
+    if a is None or b is None:
+        return {}
+    return agreed_sizes("_np_dot", a, b, *_dot_axes(len(a), len(b)))
+
+
 @dot.infer_outputs
 def dot_shape(a: Shape | None, b: Shape | None) -> Shape | None:
     """Leave the summed axes out."""
@@ -102,6 +119,14 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     _check("_npi_matmul", a, b)
     matmul_shape(tuple(a.shape), tuple(b.shape))
     return torch.matmul(a, b)
+
+
+@matmul.infer_inputs
+def matmul_inputs(a: Shape | None, b: Shape | None) -> dict[str, Shape]:
+    """Take the size of the summed axis from either array."""
+    if not a or not b:
+        return {}
+    return agreed_sizes("_npi_matmul", a, b, *_dot_axes(len(a), len(b)))
 
 
 @matmul.infer_outputs
@@ -143,6 +168,16 @@ def tensordot(a: Tensor, b: Tensor, *, a_axes_summed: Shape, b_axes_summed: Shap
     return contract("_npi_tensordot", a, b, a_axes_summed, b_axes_summed)
 
 
+@tensordot.infer_inputs
+def tensordot_inputs(
+    a: Shape | None, b: Shape | None, *, a_axes_summed: Shape, b_axes_summed: Shape
+) -> dict[str, Shape]:
+    """Take the sizes of summed axes from either array."""
+    if a is None or b is None:
+        return {}
+    return agreed_sizes("_npi_tensordot", a, b, a_axes_summed, b_axes_summed)
+
+
 @tensordot.infer_outputs
 def tensordot_shape(
     a: Shape | None, b: Shape | None, *, a_axes_summed: Shape, b_axes_summed: Shape
@@ -178,6 +213,15 @@ def tensordot_int_axes(a: Tensor, b: Tensor, *, axes: int) -> Tensor:
     (2, 4)
     """
     return contract("_npi_tensordot_int_axes", a, b, *_last_and_first(a.ndim, b.ndim, axes))
+
+
+@tensordot_int_axes.infer_inputs
+def tensordot_int_axes_inputs(a: Shape | None, b: Shape | None, *, axes: int) -> dict[str, Shape]:
+    """Take the sizes of summed axes from either array."""
+    if a is None or b is None:
+        return {}
+    pairs = _last_and_first(len(a), len(b), axes)
+    return agreed_sizes("_npi_tensordot_int_axes", a, b, *pairs)
 
 
 @tensordot_int_axes.infer_outputs
