@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .error import InvalidType
 from .ndarray import NDArray, norm
 
 __all__ = ["Monitor"]
@@ -118,7 +119,7 @@ def _text(name: str, stat: Any) -> str:
     """Return a statistic as text: numbers followed by tabs."""
     stats = stat if isinstance(stat, list) else [stat]
     if not all(isinstance(part, NDArray) for part in stats):
-        raise TypeError(
+        raise InvalidType(
             f"stat_func must return an NDArray or a list of them; for {name!r} it returned "
             f"{type(stat).__name__}."
         )

@@ -98,3 +98,13 @@ def test_lines_of_the_log(caplog):
 
 def test_toc_without_tic_gives_nothing():
     assert Monitor(1).toc() == []
+
+
+def test_statistics_that_are_no_arrays_fail_as_mxnets_assertion_did():
+    executor = mx.sym.relu(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2,))
+    monitor = mx.mon.Monitor(1, stat_func=lambda x: 1.0)
+    monitor.install(executor)
+    monitor.tic()
+    executor.forward()
+    with pytest.raises(AssertionError, match="stat_func must return an NDArray"):
+        monitor.toc()

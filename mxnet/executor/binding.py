@@ -10,7 +10,7 @@ import torch
 
 from .. import dtypes
 from ..context import Context, torch_device
-from ..error import MXNetError, did_you_mean, reporting_memory
+from ..error import InvalidValue, MXNetError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..imperative.apply import stored_context
 from ..imperative.gradient import check_req
@@ -267,7 +267,7 @@ def requirements(
     else:
         reqs = list(grad_req)
         if len(reqs) != len(names):
-            raise ValueError(
+            raise InvalidValue(
                 f"grad_req has {len(reqs)} entries, but there are {len(names)} arguments."
             )
     return [check_req(r) for r in reqs]

@@ -103,7 +103,7 @@ class DataParallelExecutorGroup:
         if isinstance(grad_req, str):
             grad_req = [grad_req] * len(self.arg_names)
         if len(grad_req) != len(self.arg_names):
-            raise ValueError(
+            raise InvalidValue(
                 f"grad_req has {len(grad_req)} entries, but there are {len(self.arg_names)} "
                 f"arguments: {', '.join(self.arg_names)}."
             )

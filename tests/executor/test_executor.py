@@ -198,3 +198,9 @@ def test_a_shared_buffer_holds_arguments_and_gradients_by_name():
     buffers = {}
     net.simple_bind(mx.cpu(), x=(2, 3), shared_buffer=buffers, shared_arg_names=names[1:])
     assert sorted(buffers) == ["grad of x", "x"]
+
+
+def test_grad_req_of_another_length_is_an_error_of_mxnet():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    with pytest.raises(mx.MXNetError, match="grad_req has 2 entries, but there are 3 arguments"):
+        net.simple_bind(mx.cpu(), grad_req=["write", "null"], data=(2, 3))
