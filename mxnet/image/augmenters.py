@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..ndarray import NDArray
+from ..random import numpy_is_seeded
 from . import chance
 from .decoding import pixels_of
 from .geometry import (
@@ -115,8 +116,11 @@ class RandomOrderAug(SequentialAug):
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
-        for number in chance.order(len(self.ts)):
-            src = self.ts[number](src)
+        ordered = [self.ts[number] for number in chance.order(len(self.ts))]
+        if numpy_is_seeded():
+            self.ts = ordered  # MXNet shuffles what it shuffled before
+        for augmenter in ordered:
+            src = augmenter(src)
         return src
 
 

@@ -133,7 +133,7 @@ class FeedForward:
         data, label = eval_data
         data = np.array(data) if isinstance(data, list) else data
         label = np.array(label) if isinstance(label, list) else label
-        return self._init_iter(data, label, is_train=False)
+        return self._init_iter(data, label, is_train=True)  # MXNet shuffles these, too
 
     def _module(self, data: Any, **kwargs: Any) -> Any:
         """Return a module over the symbol, with the names of an iterator."""
