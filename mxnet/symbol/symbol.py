@@ -498,7 +498,7 @@ class Symbol(SymbolMethods):
     ) -> Symbol:
         """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
 
-        The names of MXNet's own backends return the symbol itself: fusing is the executor's work.
+        For the names of MXNet's own backends it returns what `get_backend_symbol` does.
 
         Parameters
         ----------
@@ -525,12 +525,13 @@ class Symbol(SymbolMethods):
             made = type(self)(self._heads)
             made._graph.backend = backend
             return made
-        if backend not in BUILT_IN_BACKENDS:
-            warnings.warn(
-                f"Error optimizing for backend '{backend}' cannot be found; the symbol is "
-                "returned unchanged.",
-                stacklevel=2,
-            )
+        if backend in BUILT_IN_BACKENDS:
+            return self.get_backend_symbol(backend)
+        warnings.warn(
+            f"Error optimizing for backend '{backend}' cannot be found; the symbol is "
+            "returned unchanged.",
+            stacklevel=2,
+        )
         return self
 
     def get_backend_symbol(self, backend: str) -> Symbol:

@@ -121,3 +121,12 @@ def test_fused_layers_are_quantized(name, mode):
     assert all(("min_calib_range" in v) == (mode == "naive") for v in layers.values())
     found, wanted = _run(small, {**params, "data": data}, states), _run(symbol, args, aux)
     assert np.abs(found - wanted).max() < 0.03 * np.abs(wanted).max()
+
+
+def test_optimize_for_fuses_as_get_backend_symbol_does():
+    dense = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    net = mx.sym.Activation(dense, act_type="relu")
+    fused = net.optimize_for("MKLDNN", dedup_subgraph=True, skip_infer=True)
+    assert fused.tojson() == net.get_backend_symbol("MKLDNN").tojson()
+    assert "_sg_mkldnn_fully_connected" in fused.tojson()
+    assert "_sg_mkldnn" not in net.tojson()
