@@ -168,7 +168,7 @@ def gram_matrices(mx):
     loss = mx.sym.sum(mx.sym.square(mx.sym.Variable("target") - gram))
     shapes, _, _ = loss.infer_shape(data=(1, 3, 8, 10), target=(4, 4))
     names = loss.list_arguments()
-    args = {n: mx.nd.array(rng.randn(*s) * 0.3) for n, s in sorted(zip(names, shapes))}
+    args = {n: mx.nd.array(rng.randn(*s) * 0.3) for n, s in sorted(zip(names, shapes, strict=True))}
     grad = mx.nd.zeros((1, 3, 8, 10))
     executor = loss.bind(mx.cpu(), args=args, args_grad={"data": grad}, grad_req={"data": "write"})
     schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.9)
