@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..error import MXNetError
@@ -44,7 +45,9 @@ def create_node(
                 raise MXNetError(
                     f"Not enough argument to call operator {op.name}: input {key!r} is missing."
                 )
-            made = Node(None, f"{name}_{key}", extra={**attrs, **extra}, source=source)
+            made = Node(
+                None, f"{name}_{key}" if name else key, extra={**attrs, **extra}, source=source
+            )
             entry = Entry(made)
         inputs.append(entry)
     if op.has_aux or op.mutates or op.facts.input_init:
@@ -52,6 +55,30 @@ def create_node(
     node = Node(op, name, attrs, inputs, extra=extra, source=source)
     node._signature = signature
     return node
+
+
+def atomic(node: Node) -> tuple[Entry, ...]:
+    """Return the results of a node's operator with its attributes, but with no inputs or name."""
+    made = Node(node.op, "", node.attrs, extra=node.extra, subgraphs=node.subgraphs)
+    return tuple(Entry(made, i) for i in range(node.outputs))
+
+
+def is_atomic(heads: Sequence[Entry]) -> bool:
+    """Return whether these are results of an operator that waits for its inputs."""
+    node = heads[0].node
+    return not node.name and node.op is not None and not node.inputs
+
+
+def apply_atomic(
+    node: Node, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Entry, ...]:
+    """Return the results of an atomic node's operator, applied to symbols."""
+    op = node.operator
+    count = int(node.attrs.get(op.count, len(args))) if op.count else 0
+    names = op.names_of_inputs(signature_of(op, node.attrs).attrs, count)
+    given = {k: v._heads[0] for k, v in {**dict(zip(names, args, strict=False)), **kwargs}.items()}
+    made = create_node(op, name, node.attrs, node.extra, given, count)
+    return tuple(Entry(made, i) for i in range(made.outputs))
 
 
 def _mark(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:

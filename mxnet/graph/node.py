@@ -131,7 +131,7 @@ class Node:
         names = self.op.names_of_outputs(attrs)
         if names is None:
             names = ["output"] if total == 1 else [f"output{i}" for i in range(outputs)]
-        return [f"{self.name}_{n}" for n in names]
+        return [f"{self.name}_{n}" for n in names] if self.name else list(names)
 
     def all_attributes(self) -> dict[str, str]:
         """Return the operator's and the user's attributes together."""

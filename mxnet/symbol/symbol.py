@@ -12,6 +12,7 @@ from ..formats.atomic import replacing
 from ..formats.location import local_path
 from ..graph import Entry, Graph
 from ..graph.compose import compose
+from ..graph.create import apply_atomic, atomic, is_atomic
 from ..graph.describe import describe
 from ..graph.node import both_spellings
 from ..graph.passes.amp import without_casts
@@ -246,6 +247,10 @@ class Symbol(SymbolMethods):
         for value in (*args, *kwargs.values()):
             if not isinstance(value, Symbol):
                 raise TypeError(f"Compose expect `Symbol` as arguments, got {value!r}.")
+        if is_atomic(self._heads):
+            self._heads = apply_atomic(self._heads[0].node, name or "", args, kwargs)
+            self._cached_graph = None
+            return
         if args:
             raise MXNetError("General composition only support kwargs: net(data=symbol).")
         candidates = self.list_inputs()
@@ -266,6 +271,13 @@ class Symbol(SymbolMethods):
         self._cached_graph = None
         if name is not None:
             self._heads[0].node.name = name
+
+    def _gen_atomic_symbol(self) -> Symbol:
+        """Return this operator with its attributes, but without inputs: a call gives it some."""
+        node = self._node()
+        if node is None or node.op is None:
+            raise MXNetError("Only the result of one operator has an atomic symbol.")
+        return type(self)(atomic(node))
 
     def __copy__(self) -> Symbol:
         return type(self)(compose(self._graph))

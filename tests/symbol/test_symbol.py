@@ -242,3 +242,18 @@ def test_a_name_is_asked_like_an_attribute():
     assert symbol.attr("name") == mx.sym.load_json(symbol.tojson()).attr("name") == "fc"
     assert mx.sym.var("q").attr("name") == "q"
     assert "name" not in symbol.list_attr()
+
+
+def test_an_atomic_symbol_is_an_operator_without_inputs():
+    inputs = [mx.sym.Variable(n) for n in ("data", "parameters", "state", "cell")]
+    lstm = mx.sym.RNN(*inputs, state_size=2, num_layers=1, state_outputs=True, mode="lstm")
+    atomic = lstm._gen_atomic_symbol()
+    assert atomic.list_outputs() == ["output", "state_output", "statecell_output"]
+    assert atomic.list_arguments() == [] and atomic.name == ""
+    assert atomic.list_attr() == lstm.list_attr()
+    applied = atomic(mx.sym.Variable("x"), name="n")
+    assert applied.list_arguments() == ["x", "n_parameters", "n_state", "n_state_cell"]
+    joined = mx.sym.concat(*inputs[:2])._gen_atomic_symbol()(arg1=mx.sym.Variable("b"), name="c")
+    assert joined.list_arguments() == ["c_arg0", "b"]
+    with pytest.raises(MXNetError, match="atomic"):
+        inputs[0]._gen_atomic_symbol()
