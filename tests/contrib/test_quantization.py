@@ -163,9 +163,9 @@ def test_excluded_nodes_and_operators_stay_in_float32():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"mode": "best"}, "calib_mode 'best'"),
-        ({"quantized_dtype": "int4"}, "quantized_dtype 'int4'"),
-        ({"quantize_mode": "half"}, "quantize_mode 'half'"),
+        ({"mode": "best"}, "calibration mode best received"),
+        ({"quantized_dtype": "int4"}, "quantized_dtype int4 received"),
+        ({"quantize_mode": "half"}, "quantize_mode half received"),
     ],
 )
 def test_unknown_choices_are_errors_that_name_them(options, said):
@@ -354,3 +354,49 @@ def test_accuracy_on_fashion_mnist_is_within_one_percent():
         batches = mx.io.NDArrayIter(images[:300], batch_size=100)
         small = quant.quantize_net(net, calib_data=batches, calib_mode=mode)
         assert abs(accuracy(small, *held_out) - wanted) < 0.01
+
+
+def _branches():
+    x = mx.sym.Pooling(mx.sym.var("data"), kernel=(1, 1), name="pool")
+    x = mx.sym.elemwise_add(
+        x, mx.sym.Convolution(x, kernel=(1, 1), num_filter=2, name="conv"), name="add"
+    )
+    symbol = mx.sym.FullyConnected(mx.sym.Flatten(x, name="flat"), num_hidden=2, name="fc")
+    shapes, _, _ = symbol.infer_shape(data=(1, 2, 3, 3))
+    arrays = zip(symbol.list_arguments()[1:], shapes[1:], strict=True)
+    return symbol, {name: mx.nd.ones(shape) for name, shape in arrays}
+
+
+def test_arrays_are_quantized_under_the_names_of_outputs():
+    """MXNet numbers the outputs of operators that give them no name, such as Flatten."""
+    symbol, params = _branches()
+    made, _, _ = quant.quantize_model(symbol, params, {}, label_names=None, calib_mode="none")
+    found = [n for n in made.get_internals().list_outputs() if "_quantize_output0" in n]
+    assert found == ["pool_output_quantize_output0", "flat_0_quantize_output0"]
+
+
+def test_sums_of_arrays_that_no_layer_computes_stay_floats():
+    """In mode smart, as in MXNet; the pooled array is in 8 bits for the convolution alone."""
+    symbol, params = _branches()
+    for mode, wanted in (("smart", False), ("full", True)):
+        made, _, _ = quant.quantize_model(
+            symbol, params, {}, label_names=None, calib_mode="none", quantize_mode=mode
+        )
+        assert ("quantized_add_output" in made.get_internals().list_outputs()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"excluded_sym_names": "conv"}, "excluded_sym_names must be a list of strings"),
+        ({"excluded_op_names": "Convolution"}, "excluded_op_names must be a list of strings"),
+        ({"quantized_dtype": "int4"}, "unknown quantized_dtype int4 received, expected `int8`"),
+        ({"calib_mode": "best"}, "unknown calibration mode best received, expected `none`"),
+        ({"calib_mode": "naive", "calib_data": np.ones((1, 2, 3, 3))}, "calib_data must be a Data"),
+    ],
+)
+def test_wrong_options_are_named(options, match):
+    symbol, params = _branches()
+    options = {"calib_mode": "none", "label_names": None, **options}
+    with pytest.raises(ValueError, match=match):
+        quant.quantize_model(symbol, params, {}, **options)

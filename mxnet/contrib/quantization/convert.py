@@ -91,6 +91,8 @@ def quantize_graph(
     >>> params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
     >>> symbol, args, aux, collector = mx.contrib.quantization.quantize_graph(net, params, {})
     """
+    _check_names("excluded_sym_names", excluded_sym_names)
+    _check_names("excluded_op_names", excluded_op_names)
     quantized, args = _quantize(
         sym,
         arg_params,
@@ -147,7 +149,7 @@ def calib_graph(
     >>> symbol, args, aux = mx.contrib.quantization.calib_graph(
     ...     symbol, args, aux, collector, calib_mode="naive")
     """
-    if check_option("calib_mode", calib_mode, MODES) == "none":
+    if check_option("calibration mode", calib_mode, MODES) == "none":
         return qsym, arg_params, aux_params
     finish = getattr(collector, "post_collect", None)
     ranges = finish() if finish is not None else collector.min_max_dict
@@ -264,7 +266,7 @@ def quantize_folded(
 
     `quantize_net_v2` does this for a block; its parameters mean the same here.
     """
-    check_option("calib_mode", calib_mode, MODES)
+    check_option("calibration mode", calib_mode, MODES)
     heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
     folded = type(sym)(heads)
     wanted = Quantization(
@@ -424,8 +426,18 @@ def is_channel_wise(granularity: str) -> bool:
 def check_option(what: str, given: str, known: Sequence[str]) -> str:
     """Return an option, or raise an error that lists the known ones."""
     if given not in known:
-        raise ValueError(f"unknown {what} {given!r}, expected one of {', '.join(known)}")
+        *front, last = (f"`{name}`" for name in known)
+        wanted = f"{', '.join(front)} or {last}"
+        raise ValueError(f"unknown {what} {given} received, expected {wanted}")
     return given
+
+
+def _check_names(what: str, given: Names) -> None:
+    if given is not None and not isinstance(given, list | tuple | set | frozenset):
+        raise ValueError(
+            f"{what} must be a list of strings, the names that will not be quantized, while "
+            f"received type {type(given)}"
+        )
 
 
 def _quantize(
@@ -461,7 +473,7 @@ def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any
         made = own() if isinstance(own, type) else own
         made.include_layer = include
         return made
-    if check_option("calib_mode", mode, MODES) == "none":
+    if check_option("calibration mode", mode, MODES) == "none":
         return None
     if mode == "naive":
         return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
@@ -489,7 +501,12 @@ def _collect(
 ) -> None:  # fmt: skip
     """Run the float model on the calibration data, and show the collector its outputs."""
     if calib_data is None:
-        raise ValueError("calib_data must be provided when calib_mode is 'naive' or 'entropy'")
+        raise ValueError("calib_data must be provided when calib_mode=naive or entropy")
+    if isinstance(calib_data, np.ndarray):
+        raise ValueError(
+            "calib_data must be a DataIter, a DataLoader or batches of NDArrays, while received "
+            f"type {type(calib_data)}; give [mx.nd.array(data)]"
+        )
     if not collector.include_layer:
         return  # nothing has an 8-bit form
     model = CachedOp(_up_to(sym, collector.include_layer))

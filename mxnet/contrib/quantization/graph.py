@@ -62,6 +62,11 @@ class Value:
     real: Entry | None = None
     integers: EightBits | None = None
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether a layer computes the integers; else they are rounded for another reader."""
+        return self.integers is not None and self.integers.data.node.op not in (quantize_v2, None)
+
 
 @dataclass
 class Quantization:
@@ -116,7 +121,7 @@ class Quantization:
     def _integers(self, value: Value) -> EightBits:
         if value.integers is None:
             node = value.origin.node
-            name = f"{node.name}{QUANTIZE}"
+            name = f"{_output_name(value.origin)}{QUANTIZE}"
             if node.op is None and node.name in self.parameters:
                 self.quantized.add(node.name)
                 ends = (Entry(Node(None, f"{name}_{end}")) for end in ("min", "max"))
@@ -175,7 +180,7 @@ class Quantization:
         layer = [v for v in inputs[1:] if v.origin.node.op is None]
         if op.facts.accumulates and layer:  # weights must be known before
             return all(v.origin.node.name in self.parameters for v in layer)
-        return self.full or all(v.integers is not None for v in inputs)
+        return self.full or all(v.is_computed for v in inputs)
 
     def _follows_layer(self, node: Node, inputs: list[Value]) -> bool:
         """Return whether a node is a relu that the unsigned result of a layer computes.
@@ -195,6 +200,14 @@ class Quantization:
         sums = value.integers.data.node.inputs
         made = Node(requantize, f"{REQUANTIZE}{node.name}", {"out_type": "uint8"}, sums)
         return Value(Entry(node), integers=EightBits(*(Entry(made, i) for i in range(3))))
+
+
+def _output_name(entry: Entry) -> str:
+    """Return what MXNet calls an output here: those without a name of their own are numbered."""
+    node = entry.node
+    if node.op is None or node.op.names_of_outputs(node.typed) is not None:
+        return node.output_names()[entry.index]
+    return f"{node.name}_{entry.index}"
 
 
 def _is_relu(node: Node) -> bool:
