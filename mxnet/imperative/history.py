@@ -146,7 +146,8 @@ def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
         if array._tracked is None and not is_constant and getattr(array, "_ghost", None) is None:
             continue
         if node is None:
-            node = (step, *map(node_of, inputs), *more)
+            nodes = [None if a is None else a._node or mark(a) for a in inputs]
+            node = (step, *nodes, *more)
         own = (RESULT, node, index) if several else node
         if is_constant:
             constant.node = own

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from inspect import unwrap
 from operator import attrgetter
+from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,8 +142,7 @@ class ListOptimizer(Optimizer):
                 f"{type(self).__name__} got {len(indices)} indices, {len(weights)} weights, "
                 f"{len(grads)} gradients and {len(states)} states; it needs as many of each."
             )
-        counts = self._index_update_count
-        times = list(map(counts.__getitem__, indices))
+        times = list(map(self._index_update_count.__getitem__, indices))
         for group in self._plan(indices, weights, states, mixed).groups:
             slopes = group.gradients(grads, self._called)
             for batch in group.batches(slopes, lrs, wds, times):
@@ -261,7 +261,7 @@ def all_rows(array: NDArray) -> Tensor:
 def _tensors(arrays: Sequence[NDArray]) -> list[Tensor]:
     """Return `plain` of each array."""
     tensors = list(map(_data, arrays))
-    return tensors if type(None) not in set(map(type, tensors)) else list(map(plain, arrays))
+    return tensors if NoneType not in map(type, tensors) else list(map(plain, arrays))
 
 
 def _are_dense(arrays: Sequence[NDArray]) -> bool:

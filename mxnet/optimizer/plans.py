@@ -83,9 +83,11 @@ class Group:
             grads = [grads[i] for i in self.positions]
         if len(grads) == len(self.checked) and all(map(is_, grads, self.checked)):
             return self.checked
-        if list(map(_shape, grads)) != self.shapes:
-            self._raise_mismatch(grads, called)
-        if set(map(_dtype, grads)) != {self.dtype} or not self._are_on_device(grads):
+        if (
+            list(map(_shape, grads)) != self.shapes
+            or list(map(_dtype, grads)).count(self.dtype) != len(grads)
+            or not self._are_on_device(grads)
+        ):
             self._raise_mismatch(grads, called)
         if self.halves is not None:
             return [g.to(torch.float32) for g in grads]

@@ -53,9 +53,8 @@ class Updater:
             index = [i.decode() if isinstance(i, bytes) else i for i in index]
             with reporting_memory("creating optimizer states"):
                 self._prepare(index, weight)
-        states = self.states
         try:
-            self._update(index, weight, grad, [states[i] for i in index])
+            self._update(index, weight, grad, list(map(self.states.__getitem__, index)))
         except RuntimeError as error:
             memory = memory_error(error, "an optimizer's update")
             if memory is None:

@@ -27,7 +27,7 @@ class TensorList(list[Tensor]):
     [tensor([0.5000]), tensor([0., 0.])]
     """
 
-    __slots__ = ("_contiguous",)
+    _contiguous: bool | None = None  # not known yet
 
     def __getattr__(self, name: str) -> Callable[..., TensorList]:
         if name.startswith("_"):
@@ -49,11 +49,10 @@ class TensorList(list[Tensor]):
 
     def is_contiguous(self) -> bool:
         """Return whether all tensors are contiguous; checked once."""
-        try:
-            return self._contiguous
-        except AttributeError:
-            self._contiguous = all(map(Tensor.is_contiguous, self))
-            return self._contiguous
+        known = self._contiguous
+        if known is None:
+            known = self._contiguous = all(map(Tensor.is_contiguous, self))
+        return known
 
 
 def _in_place(call: Callable[..., None]) -> Callable[..., TensorList]:
