@@ -273,3 +273,16 @@ def test_retain_keeps_nothing_of_an_array_without_rows():
 def test_row_sparse_arrays_refuse_keys_with_a_value_error(key):
     with pytest.raises(ValueError, match=r"only supports \[:\]"):
         mx.nd.ones((3, 4)).tostype("row_sparse")[key]
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_views_of_dense_arrays_are_refused(stype):
+    x = mx.nd.ones((2, 2)).tostype(stype)
+    for call in (lambda: x._at(0), lambda: x._slice(0, 1), lambda: x.reshape((4,))):
+        with pytest.raises(mx.base.NotSupportedForSparseNDArray):
+            call()
+
+
+def test_rows_that_do_not_fit_a_shape_are_a_value_error():
+    with pytest.raises(ValueError, match="needs values"):
+        mx.nd.sparse.row_sparse_array((np.zeros((2, 2)), [0, 1]), shape=(1,))

@@ -256,6 +256,12 @@ class BaseSparseNDArray(NDArray):
         """Refuse: sparse arrays keep their shape."""
         raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
 
+    def _at(self, idx: Any) -> Any:
+        raise NotSupportedForSparseNDArray(self._at, "x[i:i + 1] of a csr array", idx)
+
+    def _slice(self, start: Any, stop: Any) -> Any:
+        raise NotSupportedForSparseNDArray(self._slice, "x[start:stop] of a csr array", start, stop)
+
     def as_np_ndarray(self) -> NDArray:
         """Refuse: `mx.np` has no sparse arrays."""
         raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray")

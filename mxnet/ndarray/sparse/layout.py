@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...error import MXNetError, reporting_memory
+from ...error import InvalidValue, MXNetError, reporting_memory
 
 Shape = tuple[int, ...]
 
@@ -145,7 +145,7 @@ def check_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor, ful
 def check_rows(shape: Shape, values: Tensor, indices: Tensor, full: bool) -> None:
     """Raise unless the parts are a row_sparse array; `full` looks at each index too."""
     if len(indices) != len(values) or tuple(values.shape[1:]) != shape[1:]:
-        raise MXNetError(
+        raise InvalidValue(
             f"A row_sparse array of shape {shape} needs values of shape (number of indices, "
             f"{', '.join(map(str, shape[1:]))}), but has {len(indices)} indices and values of "
             f"shape {tuple(values.shape)}."
