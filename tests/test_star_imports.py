@@ -24,7 +24,7 @@ ABSENT = {
     "profiler": {"profiler_kvstore_handle"},
     "recordio": {"cv2"},
     "rtc": {"CudaKernelHandle", "CudaModuleHandle"},
-    "test_utils": {"np_symbol", "requests"},
+    "test_utils": {"requests"},
 }
 
 

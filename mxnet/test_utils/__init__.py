@@ -31,6 +31,7 @@ from ..context import Context, current_context
 from ..ndarray import array
 from ..runtime import Features
 from ..symbol import Symbol
+from ..symbol.numpy import _Symbol as np_symbol
 from ..util import get_cuda_compute_capability, getenv, setenv, use_np
 from .comparison import (
     _find_max_violation,
