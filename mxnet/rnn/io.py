@@ -83,6 +83,7 @@ class BucketSentenceIter(DataIter):
         Whether batch or time comes first.
 
     >>> batches = mx.rnn.BucketSentenceIter([[1, 2], [3, 4]], batch_size=2, buckets=[4])
+    WARNING: discarded 0 sentences longer than the largest bucket.
     >>> next(batches).data[0].shape
     (2, 4)
     """
