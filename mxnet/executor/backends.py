@@ -111,6 +111,7 @@ class BackendProgram:
         self._known: list[tuple[Tensor, int]] = []  # parameters and their versions
         self._passed = [i for i, e in enumerate(own.source.heads) if e.node.op is None]
 
+    hides_inputs: bool | None = None  # see `Program`
     source = property(lambda self: self.own.source)
     graph = property(lambda self: self.own.graph)
     mode = property(lambda self: self.own.mode)

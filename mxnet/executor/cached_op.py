@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from ..context import Context, torch_device
 from ..error import MXNetError
@@ -15,8 +16,8 @@ from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.direct_nodes import record_run
-from ..imperative.freed_graphs import IntegerInGraph
-from ..imperative.handle import current, note_constant, plain, wrap
+from ..imperative.freed_graphs import IntegerInGraph, reachable
+from ..imperative.handle import current, plain, wrap
 from ..imperative.history import GraphRun, note
 from ..imperative.state import state
 from ..locks import ForkSafeLock
@@ -136,10 +137,11 @@ class CachedOp:
         cls = type(args[0]) if args else NDArray
         outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
         if session is not None:
-            for output in outputs:
-                if output._tracked is None:
-                    note_constant(output, args)
             note(outputs, self._run, args)
+            if program.hides_inputs is None:
+                program.hides_inputs = _hides_inputs(made, feed)
+            if program.hides_inputs:
+                session.hides = True
         return outputs
 
     def _program(
@@ -249,6 +251,15 @@ class Prepared(Program):
         self._is_known = True
         if self._optimized and self.mode.training and not self._passed:
             self._direct = direct_gradients(self)
+
+
+def _hides_inputs(made: Sequence[Any], feed: Sequence[Any]) -> bool | None:
+    """Return whether torch's graph of the outputs lacks some inputs; None if there is none."""
+    heads = {t.grad_fn for t in made if type(t) is Tensor and t.requires_grad}
+    if not heads:
+        return None
+    wanted = [get_gradient_edge(t).node for t in feed if type(t) is Tensor and t.requires_grad]
+    return not reachable(heads).issuperset(wanted)
 
 
 def _member(array: NDArray) -> Tensor | NDArray:

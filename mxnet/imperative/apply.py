@@ -22,8 +22,8 @@ from ..ops.kernel_errors import describe_kernel_error, operator_error
 from . import integers
 from .direct_output import write_directly
 from .freed_graphs import IntegerInGraph
-from .handle import SparseOperand, current, is_same_memory, note_constant, plain, wrap, writable
-from .history import Call, note
+from .handle import SparseOperand, current, is_same_memory, plain, wrap, writable
+from .history import CONSTANT, Call, note
 from .state import state
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ def apply(
     stored_ctx = stored_context(result_ctx)
     made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
     if state.recording:
-        for array in made:
-            note_constant(array, inputs)
         note(made[0] if single else made, Call(op, given), inputs)
     return made[0] if single else made
 
@@ -221,3 +219,5 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
             place.copy_(tensor)
     if tensor.requires_grad:
         target._tracked, target._session, target._node = tensor, state.session, None
+        if target._grad is CONSTANT:
+            target._grad = None

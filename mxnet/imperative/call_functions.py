@@ -31,7 +31,7 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
-from .handle import Handle, current_in, new_object, plain, wrap_recorded
+from .handle import Handle, current_in, new_object, plain, wrap, wrap_constant
 from .history import Call, mark, note
 from .state import state
 
@@ -64,11 +64,10 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_new": new_object,
         "_active": interpreters.active,
         "_mark": mark,
-        "_note": note,
         "_state": state,
         "_type": type,
         "_wrap": _wrap_several,
-        "_wrap_recorded": wrap_recorded,
+        "_wrap_constant": wrap_constant,
     }
     general = _variadic_path if op.variadic is not None else _fixed_path
     namespace["_general"] = general(op, cls, names, namespace["_calls"])
@@ -155,10 +154,7 @@ def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
 _WRAP_RECORDED = """\
             if session_ is not None:
                 if not out_.requires_grad:
-                    made_ = _wrap_recorded({kind}, out_, {dtype}, {sources})
-                    if made_._grad is not None or made_._tracked is not None:
-                        _note(made_, call_, {sources})
-                    return made_
+                    return _wrap_constant({kind}, out_, {dtype}, session_, call_, {sources})
                 made_ = _new({kind})
                 made_._data = made_._grad = None
                 made_._tracked = out_
@@ -302,7 +298,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
 def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Call) -> list[NDArray]:
     """Return the arrays of several results."""
     cls = type(sources[0])
-    made = [wrap_recorded(cls, each, each.dtype, sources) for each in tensors]
+    made = [wrap(cls, each, sources[0]._ctx) for each in tensors]
     if interpreters.active:
         note(made, call, sources)
     return made

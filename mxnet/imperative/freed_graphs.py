@@ -66,6 +66,7 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
         return True
     if session is not None:
         origin.later.add(session)
+        session.hides |= origin.hides
     return False
 
 
@@ -93,7 +94,7 @@ def _is_used_up(node: Any, starts: set) -> bool:
     if node in starts:
         return True
     freed = _is_freed_below(node)
-    return node in _reachable(starts) if freed is None else freed
+    return node in reachable(starts) if freed is None else freed
 
 
 def _is_freed_below(node: Any) -> bool | None:
@@ -138,7 +139,8 @@ def _has_tensor(saved: tuple) -> bool:
     return any(isinstance(s, Tensor) for s in saved)
 
 
-def _reachable(starts: set) -> set:
+def reachable(starts: set) -> set:
+    """Return all nodes of torch's graph below some nodes, and these."""
     seen, waiting = set(starts), list(starts)
     while waiting:
         for below, _ in waiting.pop().next_functions:

@@ -13,7 +13,7 @@ from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
 from .direct_nodes import run_chain
 from .freed_graphs import is_constant_now, note
 from .handle import plain, wrap, wrap_plain
-from .history import Constant, Leaf, node_of
+from .history import CONSTANT, Leaf, leaves_of, node_of
 from .integers import cut, make_leaf
 from .state import BackwardRun, IntegerSession, state
 
@@ -73,6 +73,15 @@ class Gradient(Leaf):
             plain(target).add_(found)
         else:
             plain(target).copy_(found)
+
+    def receive_nothing(self) -> None:
+        """Take zeros: nothing came back to an array that has a part in the result."""
+        self.fresh = True
+        if self.sparse:
+            zeros = torch.zeros(self.array.shape, dtype=self.array._values.dtype)
+            self.array._receive_sparse(zeros.to_sparse(1), self.req)
+        elif self.req == "write":
+            plain(self.array).zero_()
 
     def store(self, found: Tensor, run: BackwardRun | None) -> None:
         """Take a gradient, or a part of it, in a backward."""
@@ -237,8 +246,8 @@ def graph_member(array: NDArray) -> Tensor | None:
 
 def recorded_node(array: NDArray) -> Any:
     """Return the node of a recorded array (see `history`), None of one that is in no graph."""
-    if type(array._grad) is Constant:
-        return array._grad.node
+    if array._grad is CONSTANT:
+        return array._session[1]
     if graph_member(array) is None or is_constant_now(array, None):
         return None
     return node_of(array)
@@ -258,7 +267,7 @@ def _starts(
     for head, grad in zip(heads, head_grads, strict=True):
         tensor = graph_member(head)
         if tensor is None:
-            if type(head._grad) is Constant:
+            if head._grad is CONSTANT:
                 continue
             raise MXNetError(NOT_RECORDED)
         tensors.append(tensor)
@@ -290,10 +299,37 @@ def run_backward(
         tensors, grads = (head,), (_ones(head),)  # nearly always
     else:
         starts, given = _starts(heads, head_grads)
-        if not starts:
-            return
         tensors = tuple(starts)
         grads = tuple(_head_gradient(t, g) for t, g in zip(starts, given, strict=True))
+    hidden = _behind(heads) if any(map(_hides, heads)) else ()
+    if tensors:
+        _run_from(tensors, grads, retain_graph)
+    for record in hidden:
+        if not record.fresh:
+            record.receive_nothing()
+    if not retain_graph:
+        note(heads)
+
+
+def _hides(head: NDArray) -> bool:
+    """Return whether an array may have been made of some that torch's graph does not show."""
+    if head._tracked is None:
+        return True
+    session = head._session
+    return session is not None and session.hides
+
+
+def _behind(heads: Sequence[NDArray]) -> set[Gradient]:
+    """Return the records of all gradients that backward has to write, marked as not written."""
+    nodes = [h._session[1] if h._grad is CONSTANT else h._node for h in heads]
+    records = leaves_of(nodes)
+    for record in records:
+        record.fresh = False
+    return records
+
+
+def _run_from(tensors: tuple[Tensor, ...], grads: tuple[Tensor, ...], retain_graph: bool) -> None:
+    """Run backward from some tensors of the graph."""
     session, outer_run = state.session, state.backward_run
     if session is not None:
         state.session = None
@@ -309,8 +345,6 @@ def run_backward(
         state.backward_run = outer_run
         if session is not None:
             state.session = session
-    if not retain_graph:
-        note(heads)
 
 
 def differentiate(

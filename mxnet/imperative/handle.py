@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError
-from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
 from .freed_graphs import reuse_across_sessions
-from .history import Constant
+from .history import CONSTANT, Step, make_constant, mark
 from .state import Session, state
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
 
 new_object = object.__new__
-DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
 class SparseOperand(MXNetError):
@@ -40,7 +38,7 @@ class Handle:
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
     _tracked: Tensor | None  # requires grad
-    _session: Session | None  # that made the tracked tensor; None of a leaf, unset without any
+    _session: Any  # that made the tracked tensor; None of a leaf, a pair of a `CONSTANT`, or unset
     _dtype: torch.dtype | None  # of both; asking a tensor for it takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
@@ -111,53 +109,25 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
     return array
 
 
-def wrap_recorded(
+def wrap_constant(
     cls: type[NDArray],
     tensor: Tensor,
     dtype: torch.dtype,
+    session: Session,
+    step: Step,
     sources: Sequence[Any],
-    session: Session | None = None,
+    *more: Any,
 ) -> NDArray:
-    """Return a new array around what an operator made of `sources` while some thread records.
-
-    A recorded one has no node yet: the caller knows what to give it.
-    """
+    """Return a new array around what a step without a gradient made of `sources` in a recording."""
     array = new_object(cls)
-    array._dtype = dtype
-    array._ctx = sources[0]._ctx
-    array._grad = None
-    if tensor.requires_grad:
-        array._data, array._tracked = None, tensor
-        array._session = session or state.session or Session()
-    else:
-        array._data, array._tracked, array._node = tensor, None, None
-        note_constant(array, sources)
+    array._data, array._dtype, array._ctx = tensor, dtype, sources[0]._ctx
+    array._tracked = array._grad = array._node = None
+    for source in sources:
+        if source is not None and (source._tracked is not None or source._grad is CONSTANT):
+            nodes = [None if s is None else s._node or mark(s) for s in sources]
+            make_constant(array, session, (step, *nodes, *more), sources)
+            break
     return array
-
-
-def note_constant(made: Any, inputs: Sequence[Any]) -> None:
-    """Remember that a recorded operator without a gradient made this from members of a graph.
-
-    Backward from such an array is no mistake, it just reaches nothing: ``(x > 0).backward()``.
-    """
-    if made._tracked is None and state.recording:
-        for source in inputs:
-            if source is not None and (
-                source._tracked is not None or type(source._grad) is Constant
-            ):
-                made._grad = Constant(state.session)
-                if OutputLayers.recorded and made._dtype in DIFFERENTIABLE:
-                    _keep_path(made, inputs)
-                return
-
-
-def _keep_path(made: Any, inputs: Sequence[Any]) -> None:
-    """Let backward from an array reach the output layers behind it."""
-    tracked = [a._tracked for a in inputs if a is not None and a._tracked is not None]
-    sources = [t for t in tracked if t.requires_grad and comes_from_output_layer(t)]
-    if sources:
-        made._tracked, made._data = keep_path(made._data, sources), None
-        made._session, made._grad = state.session, None
 
 
 def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:

@@ -4,18 +4,27 @@ A recorded array has a *node*: a tuple of the step that made it and the nodes of
 The node of an array with a gradient is its gradient record, that of another is a mark of its own.
 No node refers to an array's data, and a node lives no longer than torch's graph of the same
 results: an array whose graph is used up forgets it.
+
+Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons; nodes
+go on. A session where that happened *hides* arrays: backward looks for them, to write zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
 from .state import Session, state
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
     from ..ops.declare import Op
+
+
+DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
 class Step:
@@ -87,35 +96,39 @@ class Leaf:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        _leaf_kinds.add(cls)
+
+
+_leaf_kinds: set[type] = set()  # faster than isinstance
+
 
 RESULT, INDEXING, GATHERING = Result(), Indexing(), Gathering()
 RESHAPING, COPYING = Reshaping(), Copying()
 UNKNOWN = (_Unknown(),)  # the node of recorded arrays that no operator made
 
 
-class Constant:
+class _Constant:
     """Stands where a gradient record would: recorded, but nothing flows back from it.
 
-    Parameters
-    ----------
-    session : the recording that made it; later ones take the array for any other.
+    In `_session` such an array has a pair: the session that made it, and its node. Later sessions
+    take it for any other array.
     """
 
-    __slots__ = ("node", "session")
     array, req, fresh = None, "null", False
 
-    def __init__(self, session: Session | None) -> None:
-        self.session = session
-        self.node: tuple | None = None
+
+CONSTANT = _Constant()
 
 
 def mark(array: Any) -> Any:
     """Return the node of an array that has none of its own yet."""
-    if array._tracked is not None or getattr(array, "_ghost", None) is not None:
+    if array._grad is CONSTANT:
+        session, node = array._session
+        if session is state.session:
+            return node
+    elif array._tracked is not None or getattr(array, "_ghost", None) is not None:
         return UNKNOWN
-    constant = array._grad
-    if type(constant) is Constant and constant.node and constant.session is state.session:
-        return constant.node
     made = array._node = Mark()
     return made
 
@@ -136,20 +149,61 @@ def _is_made(node: Any) -> bool:
     return type(node) is tuple and len(node) > 0 and isinstance(node[0], Step)
 
 
+def leaves_of(nodes: Iterable[Any]) -> set[Any]:
+    """Return the gradient records of all arrays that some recorded arrays were made of."""
+    seen: set[int] = set()
+    found: set[Any] = set()
+    waiting: list[Any] = [tuple(nodes)]
+    for node in waiting:
+        for each in node:  # a step, numbers and keys among them
+            kind = type(each)
+            if kind is tuple:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    waiting.append(each)
+            elif kind in _leaf_kinds:
+                found.add(each)
+    return found
+
+
 def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
     """Give the results of a step their nodes, if they are recorded."""
+    session = state.session
+    if session is None or not any(map(_is_recorded, inputs)):
+        return
     several = isinstance(made, list | tuple)
-    node: tuple | None = None
+    node = (step, *[None if a is None else a._node or mark(a) for a in inputs], *more)
     for index, array in enumerate(made if several else (made,)):
-        constant = array._grad
-        is_constant = type(constant) is Constant
-        if array._tracked is None and not is_constant and getattr(array, "_ghost", None) is None:
-            continue
-        if node is None:
-            nodes = [None if a is None else a._node or mark(a) for a in inputs]
-            node = (step, *nodes, *more)
         own = (RESULT, node, index) if several else node
-        if is_constant:
-            constant.node = own
-        else:
+        if array._tracked is not None or getattr(array, "_ghost", None) is not None:
             array._node = own
+        elif array._grad is None:
+            make_constant(array, session, own, inputs)
+
+
+def _is_recorded(array: Any) -> bool:
+    if array is None:
+        return False
+    if array._tracked is not None or array._grad is CONSTANT:
+        return True
+    return getattr(array, "_ghost", None) is not None
+
+
+def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
+    """Remember that a recorded operator without a gradient made this from members of a graph.
+
+    Backward from such an array is no mistake, it just finds zeros: ``(x > 0).backward()``.
+    """
+    array._grad, array._session, array._node = CONSTANT, (session, node), None
+    session.hides = True
+    if OutputLayers.recorded and array._dtype in DIFFERENTIABLE:
+        _keep_path(array, session, node, inputs)
+
+
+def _keep_path(made: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
+    """Let backward from an array reach the output layers behind it."""
+    tracked = [a._tracked for a in inputs if a is not None and a._tracked is not None]
+    sources = [t for t in tracked if t.requires_grad and comes_from_output_layer(t)]
+    if sources:
+        made._tracked, made._data = keep_path(made._data, sources), None
+        made._session, made._grad, made._node = session, None, node

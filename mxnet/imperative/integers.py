@@ -17,7 +17,6 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.interpreters import run_kernel
 from .freed_graphs import is_constant_now
 from .handle import new_object, plain
-from .history import Constant
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _record(call: _Call, members: list[Tensor | None], arrays: list[NDArray]) ->
 def _wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None) -> NDArray:
     array = new_object(cls)
     array._data, array._tracked, array._dtype, array._ctx = tensor, None, tensor.dtype, ctx
-    array._grad, array._node = Constant(state.session), None
+    array._grad = array._node = None
     return array
 
 

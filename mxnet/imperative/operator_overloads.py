@@ -17,8 +17,8 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
 from .freed_graphs import IntegerInGraph, reuse_across_sessions
-from .handle import new_object, wrap_recorded, writable
-from .history import Call, mark, note
+from .handle import new_object, wrap_constant, writable
+from .history import Call, mark
 from .state import state
 
 if TYPE_CHECKING:
@@ -101,11 +101,10 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         except (IntegerInGraph, *KERNEL_ERRORS):
             return general(self, other)
         if not out.requires_grad:
-            sources, number = ((self, other), ()) if kind is cls else ((self,), (other,))
-            made = wrap_recorded(cls, out, made_dtype or dtype, sources)
-            if made._grad is not None or made._tracked is not None:
-                note(made, number_call if number else call, sources, *number)
-            return made
+            wanted = made_dtype or dtype
+            if kind is cls:
+                return wrap_constant(cls, out, wanted, session, call, (self, other))
+            return wrap_constant(cls, out, wanted, session, number_call, (self,), other)
         made = new_object(cls)
         made._data = made._grad = None
         made._tracked = out

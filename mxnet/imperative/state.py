@@ -11,9 +11,10 @@ from typing import Any
 class Session:
     """One recording; each recorded array knows the session that made it."""
 
-    __slots__ = ("finished", "later")
+    __slots__ = ("finished", "hides", "later")
 
     def __init__(self) -> None:
+        self.hides = False  # whether something hides arrays from torch's graph; see `history`
         self.finished: list[Any] = []  # the nodes from which backward has used its graphs up
         self.later: set[Session] = set()  # sessions that went on from its arrays
 
@@ -25,6 +26,7 @@ class IntegerSession(Session):
 
     def __init__(self, origin: Session | None) -> None:
         self.origin = origin  # None of a leaf
+        self.hides = True  # as far as anyone knows
         if origin is not None:
             self.finished, self.later = origin.finished, origin.later
 

@@ -24,7 +24,7 @@ from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import Handle, current, new_object, plain, wrap, wrap_plain, writable
-from ..imperative.history import COPYING, INDEXING, RESHAPING, Call, mark, note
+from ..imperative.history import CONSTANT, COPYING, INDEXING, RESHAPING, Call, mark, note
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..ops.interpreters import active
@@ -640,6 +640,8 @@ class NDArray(NDArrayMethods):
         made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
         place.copy_(plain(made))
         self._tracked, self._session = made._tracked, made._session
+        if self._grad is CONSTANT:
+            self._grad = None
         step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
         note(self, step, (value,))
         return True

@@ -17,7 +17,6 @@ from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import current, plain, wrap
-from ...imperative.history import Constant
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
@@ -116,18 +115,9 @@ def run(
         made = _dense_result(call, attrs, cls)
     elif recording and not records:
         made = _with_graph(call, attrs, made, cls)
-    if recording:
-        _note_constants(made if isinstance(made, list) else [made])
     if out is None or made is single:
         return made if out is None else out
     return _write(op.name, out, made)
-
-
-def _note_constants(results: list[NDArray]) -> None:
-    """Remember that results without a gradient were made from members of a graph."""
-    for array in results:
-        if not in_graph(array):
-            array._grad = Constant(state.session)
 
 
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
