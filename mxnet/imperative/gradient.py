@@ -77,11 +77,16 @@ class Gradient(Leaf):
     def receive_nothing(self) -> None:
         """Take zeros: nothing came back to an array that has a part in the result."""
         self.fresh = True
+        target = self.array
+        if self.req != "write":
+            return
         if self.sparse:
-            zeros = torch.zeros(self.array.shape, dtype=self.array._values.dtype)
-            self.array._receive_sparse(zeros.to_sparse(1), self.req)
-        elif self.req == "write":
-            plain(self.array).zero_()
+            from ..ndarray.sparse import zeros  # lazy import: sparse arrays build on this module
+
+            empty = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+            target._set(empty._shape, *empty._parts())
+        else:
+            plain(target).zero_()
 
     def store(self, found: Tensor, run: BackwardRun | None) -> None:
         """Take a gradient, or a part of it, in a backward."""

@@ -190,7 +190,8 @@ def unique(
         raise refuse_bool("_npi_unique")
     flat = data.detach().reshape(-1) if axis is None else data.detach()
     dim = axis_within(0 if axis is None else axis, flat.ndim, "_npi_unique")
-    values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True, dim=dim)
+    along = None if axis is None else dim  # with an axis, torch cannot order NaN
+    values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True, dim=along)
     inverse = inverse.reshape(-1)
     made = [values]
     if return_index:

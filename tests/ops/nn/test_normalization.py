@@ -137,3 +137,32 @@ def test_a_vector_is_one_sample_of_many_channels() -> None:
     with mx.autograd.record():
         moving = mx.nd.BatchNorm(x, *states(), axis=0)
     np.testing.assert_allclose(moving.asnumpy(), [1, 2, 3], 1e-5)
+
+
+@pytest.mark.parametrize("name", ["BatchNorm", "BatchNorm_v1"])
+def test_training_with_a_fixed_gamma_writes_ones_into_it(name):
+    data, zeros = mx.nd.array([[1, 2], [3, 4], [5, 9]]), mx.nd.zeros(2)
+    gamma = mx.nd.array([2, 3])
+    gamma.attach_grad()
+    normalize = getattr(mx.nd, name)
+    with mx.autograd.record():  # twice: the layer may be shared
+        once = normalize(data, gamma, zeros, mx.nd.zeros(2), mx.nd.ones(2))
+        twice = normalize(once + data, gamma, zeros, mx.nd.zeros(2), mx.nd.ones(2))
+    twice.backward(mx.nd.array([[1, 2], [3, 4], [5, 7]]))
+    assert gamma.asnumpy().tolist() == [1, 1]
+    assert gamma.grad.asnumpy().tolist() == [0, 0]
+
+
+def test_weight_decay_does_not_shrink_a_fixed_gamma():
+    net = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
+    net = mx.sym.LinearRegressionOutput(net, name="out")
+    module = mx.mod.Module(net, label_names=["out_label"])
+    module.bind([("data", (3, 2))], [("out_label", (3, 2))])
+    module.init_params(mx.init.One(), {"bn_gamma": mx.nd.array([2, 3])}, allow_missing=True)
+    module.init_optimizer(optimizer_params={"learning_rate": 0.1, "wd": 0.5})
+    batch = mx.io.DataBatch([mx.nd.array([[1, 2], [3, 4], [5, 9]])], [mx.nd.ones((3, 2))])
+    for _ in range(3):
+        module.forward_backward(batch)
+        module.update()
+    gamma = module.get_params()[0]["bn_gamma"].asnumpy()
+    assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, whatever the steps

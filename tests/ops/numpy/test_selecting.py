@@ -32,3 +32,13 @@ def test_values_go_in_order_or_broadcast() -> None:
 def test_a_mask_of_another_shape_is_an_error() -> None:
     with pytest.raises(mx.MXNetError, match="does not fit"):
         assign_number(mx.nd.zeros((2,)), mx.nd.array([1, 0, 1], dtype="bool"), value=1)
+
+
+def test_unique_orders_numbers_beside_nan() -> None:
+    values, first, counts = mx.np.unique(
+        mx.np.array([float("nan"), 1, float("nan"), 2, 1]), return_index=True, return_counts=True
+    )
+    assert values.asnumpy()[:2].tolist() == [1, 2]
+    assert [v != v for v in values.asnumpy().tolist()] == [False, False, True, True]
+    assert first.asnumpy().tolist() == [1, 3, 0, 2]
+    assert counts.asnumpy().tolist() == [2, 1, 1, 1]

@@ -49,6 +49,8 @@ def _normalize(
         data = data.movedim(axis, 1)
     scale: Tensor | None = gamma
     if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0
+        if by_batch and gamma.is_leaf:  # else weight decay would show in files
+            gamma.data.fill_(1)  # `.data`: an earlier use of the layer may be in the same graph
         scale = gamma.pow(0) if gamma.requires_grad else None
     if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
         moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
@@ -248,6 +250,8 @@ def sync_batch_norm(
     """
     by_batch = run.training and not use_global_stats
     if by_batch and ndev > 1 and over_workers.sum_in_place is not None:
+        if fix_gamma and gamma.is_leaf:
+            gamma.data.fill_(1)
         scale = gamma.pow(0) if fix_gamma else gamma
         out, mean, var = over_workers.normalize(data, scale, beta, eps)
         moving_mean.detach().lerp_(mean, 1.0 - momentum)
