@@ -17,6 +17,7 @@ from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_conv
 from .passes.fuse_likelihood import fuse_likelihood
 from .passes.fuse_quantized import fuse_quantized
 from .passes.fuse_recurrent import fuse_recurrent
+from .passes.open_layers import open_layers
 from .passes.recompute import recompute, recompute_marked
 from .passes.remove_identities import remove_identities
 from .passes.unpack_rnn import unpack_rnn
@@ -25,6 +26,7 @@ from .typed import Mode, TypedGraph
 Pass = Callable[[TypedGraph], TypedGraph]
 
 INFERENCE_PASSES: tuple[Pass, ...] = (
+    open_layers,
     remove_identities,
     pack_convolutions,
     fold_batch_norm,
