@@ -125,10 +125,11 @@ class GapReturning:
             return
         self._next = now + self._pause
         with contextlib.suppress(AttributeError):  # a glibc before 2.33
-            free = malloc_state().fordblks
-            if free >= self._least:
+            if malloc_state().fordblks >= self._least:
+                before = _process_memory()[0]
                 ctypes.CDLL(None).malloc_trim(0)
-                self._next = now + max(self._pause, free / self._rate)
+                returned = before - _process_memory()[0]  # most gaps may be returned already
+                self._next = now + max(self._pause, returned / self._rate)
 
 
 return_gaps = GapReturning().step
