@@ -9,6 +9,7 @@ count on the orders that MXNet drew from there: `host_order` gives them these.
 from __future__ import annotations
 
 import numbers
+import random
 
 import numpy as np
 import torch
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 _SEEDS = 2**64
+_WORDS = random.getstate()[1][:-1]  # the last number is the position, which every draw moves
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
@@ -119,3 +121,11 @@ def host_order(count: int) -> np.ndarray:
 def numpy_is_seeded() -> bool:
     """Return whether the program called `numpy.random.seed`: before, there is a seed sequence."""
     return getattr(np.random.mtrand.get_bit_generator(), "seed_seq", None) is None
+
+
+def streams_are_seeded() -> bool:
+    """Return whether the program seeded NumPy and, after the import, Python's `random`.
+
+    Some hundred draws from `random` look like a seed: its orders are those of MXNet in any case.
+    """
+    return numpy_is_seeded() and random.getstate()[1][:-1] != _WORDS

@@ -1,16 +1,20 @@
 """What holds for every test."""
 
+import random
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+UNSEEDED = random.getstate()
+
 
 @pytest.fixture(autouse=True)
-def unseeded_numpy() -> Iterator[None]:
-    """Forget NumPy's seed after a test: shuffles of later ones would follow it."""
+def unseeded_streams() -> Iterator[None]:
+    """Forget NumPy's and Python's seeds after a test: shuffles of later ones would follow them."""
     yield
     np.random.set_bit_generator(np.random.MT19937())
+    random.setstate(UNSEEDED)
 
 
 def pytest_make_parametrize_id(config, val, argname):

@@ -1,6 +1,6 @@
 """Draws of the augmenters: all come from the CPU's stream, so that `mx.random.seed` repeats them.
 
-If the program seeded NumPy, they come from there and from Python's `random`, as in MXNet.
+If the program seeded NumPy and Python's `random`, they come from there, as in MXNet.
 
 Single numbers are drawn from torch's generator itself: to make a generator of NumPy for each takes
 ten times as long.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ..random import host_rng, numpy_is_seeded
+from ..random import host_rng, streams_are_seeded
 
 
 class _Stream:
@@ -65,7 +65,7 @@ _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 def generator() -> _Stream | _SeededStreams:
     """Return what the functions below draw from."""
-    return _seeded_streams if numpy_is_seeded() else _stream
+    return _seeded_streams if streams_are_seeded() else _stream
 
 
 def fraction() -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ndarray
 from ..io import DataBatch, DataDesc, DataIter
-from ..random import host_order, numpy_is_seeded
+from ..random import host_order, host_rng, streams_are_seeded
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 
@@ -153,10 +153,10 @@ class BucketSentenceIter(DataIter):
     def reset(self) -> None:
         """Begin a new epoch: shuffle the batches, and the sentences within each bucket."""
         self.curr_idx = 0
-        if numpy_is_seeded():
+        if streams_are_seeded():
             random.shuffle(self.idx)  # MXNet takes this order from Python, the others from NumPy
         else:
-            self.idx = [self.idx[i] for i in host_order(len(self.idx))]
+            self.idx = [self.idx[i] for i in host_rng().permutation(len(self.idx))]
         self._reorder([host_order(len(rows)) for rows in self.data])
 
     def _reorder(self, places: Sequence[np.ndarray]) -> None:
