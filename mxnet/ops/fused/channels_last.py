@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -17,8 +16,8 @@ from ..nn.convolutions.convolution import (
 )
 from ..shapes import Shapes
 from . import windowed_gradient
+from .windowed_gradient import LAST, Pair
 
-LAST = torch.channels_last
 LEAST_RATIO = 2  # of elements in data to elements in the weight
 MOST_ROWS, LEAST_MATRIX = 256, 1_000_000  # of a product of windows by a weight so large
 
@@ -80,9 +79,6 @@ def convolution_channels_last(
         num_filter=num_filter,
         num_group=num_group,
     )
-
-
-Pair = tuple[int, ...]
 
 
 def _output_sizes(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> Pair:

@@ -72,10 +72,7 @@ def add_at_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     return data.new_zeros(shape).index_put(places, data, accumulate=True)
 
 
-@add_at_nd.infer_outputs
-def add_at_nd_shape(data: Shape | None, indices: Shape | None, *, shape: Shape) -> Shape:
-    """As the attribute says."""
-    return shape
+add_at_nd.infer_outputs(scatter_nd_shape)
 
 
 @op("_scatter_set_nd", "_npi_scatter_set_nd", types="T T I -> T")
