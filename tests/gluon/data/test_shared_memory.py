@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pathlib
 import signal
+import types
 
 import numpy as np
 import pytest
 import torch
 
 import mxnet as mx
-from mxnet.gluon.data import shared_memory
+from mxnet.gluon.data import shared_memory, workers
 
 FOLDER = pathlib.Path("/dev/shm")
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no /dev/shm here")
@@ -58,12 +60,34 @@ class Deadly(mx.gluon.data.Dataset):
 
 
 def test_a_killed_worker_leaves_nothing():
-    before = set(FOLDER.iterdir())
+    pids = set()
     loader = mx.gluon.data.DataLoader(Deadly(), batch_size=4, num_workers=2)
     with pytest.raises(mx.MXNetError, match="SIGKILL"):
-        list(loader)
+        for _ in loader:
+            pids |= {child.pid for child in multiprocessing.active_children()}
     del loader
-    assert not {p for p in set(FOLDER.iterdir()) - before if p.name.startswith("torch_")}
+    assert len(pids) >= 2
+    assert not [path for pid in pids for path in FOLDER.glob(f"torch_{pid}_*")]
+
+
+class Dying:
+    """A process that closed its pipes and is not yet counted as dead."""
+
+    pid = 17
+    exitcode = -signal.SIGKILL
+    looks = 0
+
+    def is_alive(self):
+        self.looks += 1
+        return self.looks < 5
+
+
+def test_a_worker_that_is_still_dying_is_named():
+    crew = workers.ProcessCrew.__new__(workers.ProcessCrew)
+    crew._iterator = types.SimpleNamespace(_workers=[Dying()], _shutdown_workers=lambda: None)
+    named = r"worker 0 \(pid 17\) by signal SIGKILL"
+    with pytest.raises(workers.WorkerDied, match=named), crew._explained():
+        raise EOFError
 
 
 def test_a_piece_is_used_again_once_it_was_read():
