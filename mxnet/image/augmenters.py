@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..ndarray import NDArray
-from ..random import streams_are_seeded
 from . import chance
 from .decoding import pixels_of
 from .geometry import (
@@ -117,7 +116,7 @@ class RandomOrderAug(SequentialAug):
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
         ordered = [self.ts[number] for number in chance.order(len(self.ts))]
-        if streams_are_seeded():
+        if chance.is_seeded():
             self.ts = ordered  # MXNet shuffles what it shuffled before
         for augmenter in ordered:
             src = augmenter(src)

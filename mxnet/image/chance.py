@@ -9,7 +9,9 @@ ten times as long.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -63,9 +65,36 @@ class _SeededStreams:
 _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 
+class _Chosen(threading.local):
+    """What draws come from inside `one_picture`."""
+
+    stream: _Stream | _SeededStreams | None = None
+
+
+_chosen = _Chosen()
+
+
 def generator() -> _Stream | _SeededStreams:
     """Return what the functions below draw from."""
-    return _seeded_streams if streams_are_seeded() else _stream
+    return _chosen.stream or (_seeded_streams if streams_are_seeded() else _stream)
+
+
+def is_seeded() -> bool:
+    """Return whether draws are those of MXNet."""
+    return generator() is _seeded_streams
+
+
+@contextmanager
+def one_picture() -> Iterator[None]:
+    """Ask once for all draws inside whether the program seeded its streams.
+
+    To ask takes longer than to draw: Python hands out all 624 words of its state.
+    """
+    before, _chosen.stream = _chosen.stream, generator()
+    try:
+        yield
+    finally:
+        _chosen.stream = before
 
 
 def fraction() -> float:

@@ -185,7 +185,8 @@ class ImageDetIter(ImageIter):
             label, content = self.next_sample()
             image = self._decoded(content)
             try:
-                image, objects = self.augmentation_transform(image, self._parse_label(label))
+                with chance.one_picture():
+                    image, objects = self.augmentation_transform(image, self._parse_label(label))
                 self._check_valid_label(objects)
             except BadLabel as error:
                 logger.warning("Left out an image, %s: %s", self._place(), error)

@@ -212,7 +212,9 @@ class ImageIter(DataIter):
     def _sample(self) -> tuple[NDArray, Any]:
         """Return the next image, ready for the batch, and its label."""
         label, content = self.next_sample()
-        image = self.augmentation_transform(self._decoded(content))
+        image = self._decoded(content)
+        with chance.one_picture():
+            image = self.augmentation_transform(image)
         return self.postprocess_data(image), label
 
     def _decoded(self, content: bytes) -> NDArray:

@@ -137,3 +137,23 @@ def test_8_bit_rnn_of_a_file_runs_and_other_cells_are_refused():
     (x, *rest), attrs = lstm(1, "gru")
     with pytest.raises(mx.MXNetError, match="only supports LSTM"):
         mx.nd.contrib.quantized_rnn(x.astype("uint8"), *rest, scale, shift, **attrs)
+
+
+@pytest.mark.parametrize(
+    ("bins", "scale", "quantized_bins", "threshold", "divergence"),
+    [
+        (1001, 500, 255, 6.593406677246094, 0.00010065313836093992),
+        (1001, 2e6, 255, 7.072926998138428, 0.0008778982446528971),  # counts beyond float32
+        (2000, 500, 255, 6.688000202178955, 0.00010854521678993478),
+        (801, 40, 127, 4.5443196296691895, 0.00043984659714624286),
+    ],
+)
+def test_thresholds_of_entropy_are_those_of_mxnet_1_9_1(
+    bins, scale, quantized_bins, threshold, divergence
+):
+    places = np.linspace(-8, 8, bins)
+    counts = np.floor(scale * np.exp(-np.abs(places))) * (places >= -5)
+    histogram = mx.nd.array(counts), mx.nd.array(np.linspace(-8, 8, bins + 1))
+    made = mx.nd.contrib.calibrate_entropy(*histogram, num_quantized_bins=quantized_bins)
+    assert made[0].asscalar() == np.float32(threshold)
+    np.testing.assert_allclose(made[1].asscalar(), divergence, atol=1e-8)

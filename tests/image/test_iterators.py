@@ -266,3 +266,11 @@ def test_label_shapes_of_other_objects_do_not_go_together(tmp_path):
     other = detection(tmp_path, [2, 6, 0, 0.1, 0.1, 0.5, 0.5, 7])
     with pytest.raises(AssertionError, match="object width mismatch"):
         one.sync_label_shape(other)
+
+
+def test_the_streams_are_looked_at_once_for_each_picture(three_records, monkeypatch):
+    """Python builds 624 words to show its state; a draw takes a hundredth of that."""
+    asked = []
+    monkeypatch.setattr(mx.image.chance, "streams_are_seeded", lambda: asked.append(1) or False)
+    make(rand_crop=True, rand_mirror=True, brightness=0.1, pca_noise=0.1, **three_records).next()
+    assert len(asked) == 3

@@ -11,6 +11,8 @@ from ..declare import op
 from .conversions import _check_dtype
 
 SMALLEST = 1e-4  # what an empty bin gets, so that divergences stay finite
+EXACT = 2**24  # float32 counts one by one up to here
+TOGETHER = 32  # thresholds that are tried at once
 
 
 def least_divergence(
@@ -22,47 +24,104 @@ def least_divergence(
     >>> 0.9 < least_divergence(hist, edges, 255)[0] <= 1
     True
     """
-    hist = hist.astype(np.float32)
+    divergences = _Divergences(hist.astype(np.float32), quantized_bins)
     zero = len(hist) // 2
-    half = quantized_bins // 2
     best, threshold = np.inf, float(edges[-1])
-    for reach in range(half, zero + 1):
-        start, stop = zero - reach, min(zero + reach + 1, len(hist))
-        found = divergence(hist, start, stop, quantized_bins)
-        if found < best:
-            best, threshold = found, float(edges[stop])
+    for first in range(quantized_bins // 2, zero + 1, TOGETHER):
+        reaches = np.arange(first, min(first + TOGETHER, zero + 1))
+        stops = np.minimum(zero + reaches + 1, len(hist))
+        found = divergences.within(zero - reaches, stops)
+        place = int(np.argmin(found))
+        if found[place] < best:
+            best, threshold = found[place], float(edges[stops[place]])
     return threshold, float(best)
 
 
-def divergence(hist: np.ndarray, start: int, stop: int, quantized_bins: int) -> np.float32:
-    """Return the Kullback-Leibler divergence of the quantized from the clipped distribution.
+class _Divergences:
+    """Kullback-Leibler divergences of quantized from clipped distributions.
 
-    Like 1.9.1 it leaves the first bin out of the quantized distribution, and adds up float32
-    numbers one by one: neighboring thresholds differ by less than what other orders round away.
+    Like those of 1.9.1 they leave the first bin out of the quantized distribution, and add up
+    float32 numbers one by one: neighboring thresholds differ by less than what other orders round
+    away. NumPy adds the rows of a matrix so; each column is a distribution, with zeros beside it.
     """
-    inside = hist[start:stop]
-    clipped = inside.copy()
-    clipped[0] += _total(hist[:start])
-    clipped[-1] += _total(hist[stop:])
-    counted = inside.copy()
-    counted[0] = 0
-    merged = len(inside) // quantized_bins
-    firsts = np.arange(quantized_bins) * merged
-    counts = np.add.reduceat(counted, firsts)
-    filled = np.add.reduceat((counted != 0).astype(np.float32), firsts)
-    share = np.divide(counts, filled, out=np.zeros_like(counts), where=filled > 0)
-    quantized = np.repeat(share, np.diff(np.append(firsts, len(inside))))
-    quantized[clipped == 0] = 0
-    p, q = smooth_distribution(clipped), smooth_distribution(quantized)
-    if p is None or q is None:
-        return np.float32(np.inf)
-    p, q = p / _total(p), q / _total(q)
-    logarithms = np.log((p / q).astype(np.float64)).astype(np.float32)  # correctly rounded
-    return _total(p * logarithms)
+
+    def __init__(self, hist: np.ndarray, quantized_bins: int) -> None:
+        self.hist, self.numbers = hist, np.arange(quantized_bins)
+        self.left = np.add.accumulate(hist)
+        self.counts = np.append(0.0, np.cumsum(hist, dtype=np.float64))
+        self.filled = np.append(0, np.cumsum(hist != 0))
+
+    def within(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Return the divergences if what lies outside of bins is clipped; the widest is last."""
+        base, sizes = starts[-1], stops - starts
+        begins, ends = starts - base, stops - base
+        p, q = self._clipped(starts, stops), self._quantized(starts, stops)
+        empty = p == 0
+        _clear(empty, begins, ends)
+        good = _smooth(p, empty, sizes) & _smooth(q, empty | (q == 0), sizes)
+        _clear(p, begins, ends)
+        _clear(q, begins, ends)
+        with np.errstate(all="ignore"):  # zeros beside the distributions
+            p /= np.add.reduce(p, axis=0)
+            q /= np.add.reduce(q, axis=0)
+            np.divide(p, q, out=q)
+            _into_logarithms(q, empty.all(axis=1))
+            p *= q
+        _clear(p, begins, ends)
+        return np.where(good, np.add.reduce(p, axis=0), np.float32(np.inf))
+
+    def _clipped(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Return the bins with the counts outside of them in the first and the last."""
+        base = starts[-1]
+        made = np.repeat(self.hist[base : stops[-1], None], len(starts), axis=1)
+        for column, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            right = np.float32(self.counts[-1] - self.counts[stop])
+            if right > EXACT:
+                right = np.add.accumulate(self.hist[stop:])[-1]
+            made[start - base, column] += self.left[start - 1] if start else 0
+            made[stop - 1 - base, column] += right
+        return made
+
+    def _quantized(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Return the bins merged, each with its share of the counts."""
+        base = starts[-1]
+        made = np.ones((len(starts), stops[-1] - base), np.float32)
+        for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            ends = np.append(start + self.numbers * ((stop - start) // len(self.numbers)), stop)
+            counts, filled = np.diff(self.counts[ends]), np.diff(self.filled[ends])
+            counts[0] -= self.hist[start]
+            filled[0] -= self.hist[start] != 0
+            shares = counts.astype(np.float32) / np.maximum(filled, 1).astype(np.float32)
+            made[row, start - base : stop - base] = np.repeat(shares, np.diff(ends))
+        return np.ascontiguousarray(made.T)
 
 
-def _total(values: np.ndarray) -> np.float32:
-    return np.add.accumulate(values)[-1] if len(values) else np.float32(0)
+def _into_logarithms(ratios: np.ndarray, empty: np.ndarray) -> None:
+    """Replace ratios by their logarithms, correctly rounded; all rows of empty bins are equal."""
+    alike = np.flatnonzero(empty)
+    rows = np.append(np.flatnonzero(~empty), alike[:1])
+    ratios[rows] = np.log(ratios[rows].astype(np.float64))
+    if len(alike) > 1:
+        ratios[alike] = ratios[alike[0]]
+
+
+def _clear(columns: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
+    """Write zeros before the beginning and after the end of each column."""
+    for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        columns[:begin, number] = 0
+        columns[end:, number] = 0
+
+
+def _smooth(
+    counts: np.ndarray, empty: np.ndarray, sizes: int | np.ndarray, eps: float = SMALLEST
+) -> np.ndarray:
+    """Give empty bins a little of the others, in place; return where there is enough to take."""
+    n_empty = np.count_nonzero(empty, axis=0)
+    n_filled = sizes - n_empty
+    taken = np.float32(eps) * np.float32(n_empty) / np.float32(np.maximum(n_filled, 1))
+    counts -= taken
+    np.putmask(counts, empty, np.float32(eps))
+    return (n_filled > 0) & (taken < 1)
 
 
 def smooth_distribution(counts: np.ndarray, eps: float = SMALLEST) -> np.ndarray | None:
@@ -71,14 +130,8 @@ def smooth_distribution(counts: np.ndarray, eps: float = SMALLEST) -> np.ndarray
     >>> smooth_distribution(np.array([0, 2, 3], "float32"))
     array([1.00000e-04, 1.99995e+00, 2.99995e+00], dtype=float32)
     """
-    empty = counts == 0
-    n_empty, n_filled = np.float32(empty.sum()), np.float32((~empty).sum())
-    if not n_filled:
-        return None
-    taken = np.float32(eps) * n_empty / n_filled
-    if taken >= 1.0:
-        return None
-    return np.where(empty, np.float32(eps), counts - taken)
+    made = counts.copy()
+    return made if _smooth(made, made == 0, len(made), eps) else None
 
 
 @op(
