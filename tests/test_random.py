@@ -394,3 +394,26 @@ def test_wrong_calls() -> None:
         nd.random.uniform_like(nd.ones((2,), dtype="int32"))
     with pytest.raises(TypeError):
         mx.random.shuffle(np.ones((2,)))
+
+
+@pytest.mark.parametrize(
+    ("draw", "dtypes"),
+    [
+        (lambda d: mx.nd.random.multinomial(mx.nd.array([0.5, 0.5]), dtype=d), ("bool",)),
+        (lambda d: mx.sym.random.multinomial(mx.sym.var("p"), dtype=d), ("bool",)),
+        (lambda d: mx.sym.random.uniform(shape=2, dtype=d), ("bool", "int32")),
+        (lambda d: mx.sym.random.randint(0, 5, shape=2, dtype=d), ("bool", "float32")),
+        (lambda d: mx.np.random.uniform(size=2, dtype=d), ("bool", "int8", "int32")),
+        (lambda d: mx.np.random.normal(size=2, dtype=d), ("bool", "uint8", "int64")),
+        (lambda d: mx.np.random.gamma(1.0, size=2, dtype=d), ("bool", "int32")),
+        (
+            lambda d: mx.npx.random.normal_n(mx.np.zeros(2), mx.np.ones(2), (2,), dtype=d),
+            ("bool", "int32"),
+        ),
+    ],
+)
+def test_types_that_samples_cannot_have_are_refused(draw, dtypes):
+    """Fractions as integers would all be 0: MXNet refuses them, also when a graph is built."""
+    for dtype in dtypes:
+        with pytest.raises(mx.MXNetError, match=f"Invalid Input: '{dtype}', valid values"):
+            draw(dtype)

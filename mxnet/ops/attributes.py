@@ -29,6 +29,9 @@ PositiveCount = Annotated[int, "non-negative", "positive"]
 ArrayCount = Annotated[int, "number of arrays"]
 Fraction = Annotated[float, "from 0 to 1"]
 DType = torch.dtype
+FloatDType = Annotated[torch.dtype, "floating point"]
+NumberDType = Annotated[torch.dtype, "not bool"]
+IntegerDType = Annotated[torch.dtype, "int32 or int64"]
 
 MAX_ARRAYS = 65536  # that one operator takes or returns
 
@@ -187,8 +190,8 @@ def parse_pairs(value: Any) -> Pairs:
     return _parse_sequence(value, parse_shape)
 
 
-class UnknownDType(AttributeConversionError, TypeError):
-    """There is no data type of this name."""
+class UnknownDType(AttributeConversionError, DTypeError):
+    """There is no data type of this name, or the operator has no results of it."""
 
 
 def parse_dtype(value: Any) -> torch.dtype:
@@ -201,6 +204,17 @@ def parse_dtype(value: Any) -> torch.dtype:
         return dtypes.to_torch(value)
     except DTypeError:
         raise _Refused from None
+
+
+def _dtype_among(accepts: Callable[[torch.dtype], bool]) -> AttributeType:
+    def parse(value: Any) -> torch.dtype:
+        found = parse_dtype(value)
+        if accepts(found):
+            return found
+        raise _Refused
+
+    names = tuple(name for name, row in dtypes.BY_NAME.items() if accepts(row.torch))
+    return AttributeType("data type", parse, names)
 
 
 def parse_any(value: Any) -> Any:
@@ -225,6 +239,9 @@ _SIMPLE = {
     ArrayCount: AttributeType("int", parse_array_count),
     Fraction: AttributeType("float", parse_fraction),
     DType: AttributeType("data type", parse_dtype, tuple(dtypes.BY_NAME)),
+    FloatDType: _dtype_among(lambda dtype: dtype.is_floating_point),
+    NumberDType: _dtype_among(lambda dtype: dtype is not torch.bool),
+    IntegerDType: _dtype_among(lambda dtype: dtype in (torch.int32, torch.int64)),
     Any: AttributeType("any", parse_any),
 }
 
@@ -287,8 +304,8 @@ class Attribute(NamedTuple):
         except (_Refused, OverflowError):
             pass
         if self.type.choices:
-            is_dtype = self.type.parse is parse_dtype
-            valid = ", ".join(dtypes.BY_NAME) if is_dtype else self.type.label
+            is_dtype = self.type.label.startswith("data type")
+            valid = ", ".join(self.type.choices) if is_dtype else self.type.label
             raise (UnknownDType if is_dtype else AttributeConversionError)(
                 f"Invalid Input: {to_string(value)!r}, valid values are: {valid}, "
                 f"in operator {operator}, argument {self.name!r}."

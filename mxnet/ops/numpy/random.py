@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...error import InvalidValue, MXNetError, ShapeError
-from ..attributes import DType, Floats, Shape
+from ..attributes import DType, FloatDType, Floats, Shape
 from ..declare import Op, OpContext, op
 from ..shapes import Shapes, broadcast_two, given_shapes, unify
 
@@ -241,7 +241,7 @@ def _with_signature(function: Callable, row: Distribution) -> Callable:
     if row.has_ctx:
         attributes["ctx"] = (str, "cpu")
     if row.has_dtype:
-        attributes["dtype"] = (DType, _F32)
+        attributes["dtype"] = (FloatDType, _F32)
     attributes["run"] = (OpContext, kinds.empty)
     parameters = [kinds(i, kinds.POSITIONAL_OR_KEYWORD, default=None) for i in inputs]
     parameters += [kinds(k, kinds.KEYWORD_ONLY, default=d) for k, (_, d) in attributes.items()]

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from ... import dtypes
-from ...error import AttributeConversionError, DTypeError, ShapeError
-from ..attributes import DType, Shape
+from ...error import AttributeConversionError, ShapeError
+from ..attributes import IntegerDType, NumberDType, Shape
 from ..declare import OpContext, op
 from ..shapes import TypePattern, same
-from .distributions import as_told, float_type, needed_shape
+from .distributions import as_told, check_float, needed_shape
 
 
 @op("_random_randint", "random_randint", "_npi_random_randint", random=True)
@@ -23,7 +23,7 @@ def random_randint(
     high: int,
     shape: Shape | None = None,
     ctx: str = "",
-    dtype: DType | None = None,
+    dtype: IntegerDType | None = None,
     run: OpContext,
 ) -> Tensor:
     """Draw whole numbers evenly from [`low`, `high`), as int32 or int64.
@@ -41,11 +41,6 @@ def random_randint(
     array([7, 7], dtype=int32)
     """
     dtype = dtype or torch.int32
-    if dtype not in (torch.int32, torch.int64):
-        raise DTypeError(
-            f"Invalid Input: '{dtypes.to_name(dtype)}', valid values are: {{'None', 'int32', "
-            "'int64'}, for dtype of _random_randint."
-        )
     if low >= high:
         raise AttributeConversionError(
             f"_random_randint: low must be less than high, but got low={low}, high={high}."
@@ -82,7 +77,7 @@ def _precise(device: torch.device) -> torch.dtype:
     random=True,
 )
 def sample_multinomial(
-    data: Tensor, *, shape: Shape = (), get_prob: bool = False, dtype: DType = torch.int32
+    data: Tensor, *, shape: Shape = (), get_prob: bool = False, dtype: NumberDType = torch.int32
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Draw indices by the probabilities on the last axis, which need not sum to one.
 
@@ -104,7 +99,7 @@ def sample_multinomial(
     array([[1, 1, 1],
            [0, 0, 0]], dtype=int32)
     """
-    float_type("_sample_multinomial", data.dtype)
+    check_float("_sample_multinomial", data.dtype)
     batch = data.shape[:-1]
     weights = data.detach().to(_precise(data.device)).reshape(-1, data.shape[-1])
     climbing = weights.cumsum(-1)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ... import dtypes
 from ...error import AttributeConversionError, DTypeError, ShapeError
-from ..attributes import DType, Shape
+from ..attributes import FloatDType, Shape
 from ..declare import Op, OpContext, op
 from ..families import check_same_dtype
 from ..shapes import same, unify
@@ -192,16 +192,13 @@ DISTRIBUTIONS = (
 # -- from a row to operators --------------------------------------------------------------------
 
 
-def float_type(name: str, dtype: torch.dtype | None) -> torch.dtype:
-    """Return the type of samples, by default float32; one of whole numbers is an error."""
-    if dtype is None:
-        return torch.float32
+def check_float(name: str, dtype: torch.dtype) -> None:
+    """Raise unless an input of this type has numbers of floating point."""
     if not dtype.is_floating_point:
         raise DTypeError(
-            f"Invalid Input: '{dtypes.to_name(dtype)}', valid values are: {{'None', 'float16', "
-            f"'float32', 'float64'}}, for dtype of {name}."
+            f"Invalid Input: '{dtypes.to_name(dtype)}', valid values are: {{'float16', "
+            f"'float32', 'float64'}}, for inputs of {name}."
         )
-    return dtype
 
 
 def needed_shape(name: str, shape: Shape | None) -> Shape:
@@ -255,14 +252,14 @@ def _scalar_operator(row: Distribution) -> Op:
         values = [given.get(k, v) for k, v in defaults.items()]
         check(name, *values)
         size = needed_shape(name, shape)
-        blank = torch.empty(size, dtype=float_type(name, dtype), device=run.device)
+        blank = torch.empty(size, dtype=dtype or torch.float32, device=run.device)
         return draw(blank, *values)
 
     attributes = {
         **numbers,
         "shape": (Shape | None, None),
         "ctx": (str, ""),
-        "dtype": (DType | None, None),
+        "dtype": (FloatDType | None, None),
         "run": (OpContext, inspect.Parameter.empty),
     }
     doc = f"""Draw {row.text}.
@@ -284,7 +281,7 @@ def _like_operator(row: Distribution) -> Op:
     def function(data: Tensor, **given: float) -> Tensor:
         values = [given.get(k, v) for k, v in defaults.items()]
         check(name, *values)
-        float_type(name, data.dtype)
+        check_float(name, data.dtype)
         return draw(torch.empty_like(data, memory_format=torch.contiguous_format), *values)
 
     doc = f"""Draw {row.text}, in the shape and type of `data`.
@@ -313,12 +310,12 @@ def _array_operator(row: Distribution) -> Op:
                     f"{list(other.shape)}."
                 )
         made = torch.empty(
-            (*first.shape, *shape), dtype=float_type(name, dtype), device=first.device
+            (*first.shape, *shape), dtype=dtype or torch.float32, device=first.device
         )
         aligned = (*first.shape, *(1 for _ in shape))
         return draw(made, *(p.detach().to(made.dtype).reshape(aligned) for p in parameters))
 
-    attributes = {"shape": (Shape, ()), "dtype": (DType | None, None)}
+    attributes = {"shape": (Shape, ()), "dtype": (FloatDType | None, None)}
     doc = f"""Draw {row.text}; `shape` samples for each element of the parameters.
 
     >>> half = nd.array([0.5, 0.5])
