@@ -433,3 +433,40 @@ def test_a_function_is_called_once():
 def test_gradients_of_nothing_are_refused():
     with pytest.raises(AssertionError, match="empty list"):
         autograd.grad(nd.ones(1), [])
+
+
+def test_gradients_of_what_the_heads_do_not_depend_on_are_an_error():
+    """As in MXNet; where a gradient merely ends on the way, it is zeros."""
+    x, w = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0])
+    x.attach_grad()
+    w.attach_grad()
+    with autograd.record():
+        y, unused = x * 2, w * 3
+        constant = mx.nd.BlockGrad(x)
+    for heads in (y, [y, constant], constant):
+        with pytest.raises(mx.MXNetError, match="1-th variable because it is unreachable"):
+            autograd.grad(heads, w, retain_graph=True)
+        with pytest.raises(mx.MXNetError, match="2-th variable because it is unreachable"):
+            autograd.grad(heads, [x, w], retain_graph=True)
+    with autograd.record():
+        z = mx.nd.BlockGrad(x) * w
+    assert autograd.grad(z, x, retain_graph=True)[0].asnumpy().tolist() == [0, 0]
+    assert autograd.grad(constant, x)[0].asnumpy().tolist() == [0, 0]
+    assert autograd.grad(unused, w)[0].asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_gradients_of_indices_are_zeros(hybridize):
+    class Selects(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x, index):
+            return F.take(x, index)
+
+    net = Selects()
+    if hybridize:
+        net.hybridize()
+    x, index = mx.nd.array([1.0, 2.0]), mx.nd.array([1.0])
+    x.attach_grad()
+    index.attach_grad()
+    with autograd.record():
+        y = net(x, index)
+    assert [g.asnumpy().tolist() for g in autograd.grad(y, [index, x])] == [[0], [0, 1]]

@@ -13,7 +13,7 @@ from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
 from .direct_nodes import run_chain
 from .freed_graphs import is_constant_now, note
 from .handle import plain, wrap, wrap_plain
-from .history import CONSTANT, Leaf, leaves_of, node_of
+from .history import CONSTANT, UNKNOWN, Leaf, leaves_of, may_come_from, node_of
 from .integers import cut, make_leaf
 from .state import BackwardRun, IntegerSession, state
 
@@ -326,8 +326,7 @@ def _hides(head: NDArray) -> bool:
 
 def _behind(heads: Sequence[NDArray]) -> set[Gradient]:
     """Return the records of all gradients that backward has to write, marked as not written."""
-    nodes = [h._session[1] if h._grad is CONSTANT else h._node for h in heads]
-    records = leaves_of(nodes)
+    records = leaves_of(map(_history, heads))
     for record in records:
         record.fresh = False
     return records
@@ -371,6 +370,7 @@ def differentiate(
             )
         leaves.append(leaf)
     if not tensors:
+        _check_reached(heads, variables, [None] * len(leaves))
         return [torch.zeros_like(leaf) for leaf in leaves]
     grads = tuple(
         g._tracked
@@ -392,6 +392,7 @@ def differentiate(
         raise explain(error) from error
     finally:
         state.backward_run = outer_run
+    _check_reached(heads, variables, found)
     if not retain_graph:
         note(heads)
     found = [
@@ -401,6 +402,25 @@ def differentiate(
     if not create_graph:
         return found
     return [g if g.requires_grad else _Constant.apply(g, *leaves) for g in found]
+
+
+def _check_reached(
+    heads: Sequence[NDArray], variables: Sequence[NDArray], found: Sequence[Tensor | None]
+) -> None:
+    """Raise if the heads do not depend on a variable; those that a gradient ends at have zeros."""
+    for i, (variable, gradient) in enumerate(zip(variables, found, strict=True), 1):
+        if gradient is None and not may_come_from(map(_history, heads), _history(variable)):
+            raise MXNetError(
+                f"autograd.grad: Cannot differentiate with respect to the {i}-th variable because "
+                "it is unreachable from the outputs. Were the outputs computed from it inside "
+                "record(), after attach_grad()?"
+            )
+
+
+def _history(array: NDArray) -> Any:
+    """Return the node of a recorded array; a mark where it is not known."""
+    node = array._session[1] if array._grad is CONSTANT else array._node
+    return UNKNOWN if node is None else node
 
 
 def gradient_array(variable: NDArray, found: Tensor) -> NDArray:

@@ -51,6 +51,15 @@ class GraphRun(Step):
         self.graph = graph
 
 
+class FunctionRun(Step):
+    """A call of a function that a user wrote with its gradient; it keeps the shapes of results."""
+
+    __slots__ = ("shapes",)
+
+    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
+        self.shapes = shapes
+
+
 class Result(Step):
     """One of several results: after the node of what made them all stands its number."""
 
@@ -164,6 +173,24 @@ def leaves_of(nodes: Iterable[Any]) -> set[Any]:
             elif kind in _leaf_kinds:
                 found.add(each)
     return found
+
+
+def may_come_from(nodes: Iterable[Any], wanted: Any) -> bool:
+    """Return whether some recorded arrays were made of another, as far as their history is known.
+
+    >>> may_come_from([(COPYING, leaf := Mark())], leaf), may_come_from([(COPYING, leaf)], Mark())
+    (True, False)
+    """
+    seen: set[int] = set()
+    waiting = [tuple(nodes)]
+    for node in waiting:
+        for each in node:
+            if each is wanted or each is UNKNOWN:
+                return True
+            if type(each) is tuple and id(each) not in seen:
+                seen.add(id(each))
+                waiting.append(each)
+    return False
 
 
 def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:

@@ -10,6 +10,7 @@ from ..graph.node import Entry, Node
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from ..ops.numpy.shaping.reshaping import reshape as numpy_reshape
+from ..ops.python_functions import operator_of_function
 from ..ops.tensor.creation import copyto
 from ..ops.tensor.selection.indexing import gather_nd
 from ..ops.tensor.selection.slicing import slice_
@@ -17,6 +18,7 @@ from ..ops.tensor.shaping.shape_changing import reshape
 from .history import (
     Call,
     Copying,
+    FunctionRun,
     Gathering,
     GraphRun,
     Indexing,
@@ -79,6 +81,8 @@ class _Builder:
             return self._called(step, inputs, numbers)
         if isinstance(step, GraphRun):
             return self._run(step.graph, inputs)
+        if isinstance(step, FunctionRun):
+            return self._add(operator_of_function(step.shapes), {}, inputs)
         if isinstance(step, Indexing):
             return self._part(inputs, *node[2:])
         if isinstance(step, Reshaping):
@@ -88,9 +92,9 @@ class _Builder:
         if isinstance(step, Gathering):
             return self._add(gather_nd, {}, inputs)
         raise MXNetError(
-            "autograd.get_symbol: a part of this computation is no operator: an autograd.Function, "
-            "a gradient of autograd.grad(create_graph=True), or lists beside other indices (use "
-            "mx.nd.take or mx.nd.gather_nd)."
+            "autograd.get_symbol: a part of this computation is no operator: a gradient of "
+            "autograd.grad(create_graph=True), or lists beside other indices (use mx.nd.take or "
+            "mx.nd.gather_nd)."
         )
 
     def _add(self, op: Op, attrs: dict[str, Any], inputs: list[Entry]) -> list[Entry]:

@@ -186,18 +186,36 @@ def test_a_state_carried_through_steps_keeps_no_history(step):
     assert len(autograd.get_symbol(y)._graph.nodes) <= 5
 
 
+def test_functions_of_users_are_shown():
+    """As in MXNet they have shapes, and cannot be run."""
+
+    class Both(autograd.Function):
+        def forward(self, x, y):
+            return x * y, nd.concat(x, y, dim=0)
+
+        def backward(self, product, joined):
+            return product, product
+
+    x, y = leaf(1, 2), nd.ones(2)
+    with autograd.record():
+        product, joined = Both()(x, y)
+        z = product.sum() + joined.sum()
+    symbol = autograd.get_symbol(z)
+    nodes = json.loads(symbol.tojson())["nodes"]
+    assert nodes[2] == {"op": "_CustomFunction", "name": "node_0", "inputs": [[0, 0, 0], [1, 0, 0]]}
+    outputs = symbol.get_internals()
+    assert outputs.list_outputs()[2:4] == ["node_0_output0", "node_0_output1"]
+    assert outputs.infer_shape(var0=(2,), null0=(2,))[1][2:4] == [(2,), (4,)]
+    executor = symbol.bind(mx.cpu(), {"var0": x, "null0": y})
+    with pytest.raises(mx.MXNetError, match=r"cannot run them.*CustomOp"):
+        executor.forward()[0].wait_to_read()
+
+
 def test_what_cannot_be_shown_is_explained():
-    class Double(autograd.Function):
-        def forward(self, x):
-            return x * 2
-
-        def backward(self, grad):
-            return grad * 2
-
     x = leaf(1, 2)
     with autograd.record():
-        y = Double()(x) + 1
-    with pytest.raises(mx.MXNetError, match=r"autograd\.Function"):
+        y = autograd.grad(nd.exp(x).sum(), x, create_graph=True)[0] + 1
+    with pytest.raises(mx.MXNetError, match=r"autograd\.grad"):
         autograd.get_symbol(y)
     with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
         autograd.get_symbol(nd.ones(2))
