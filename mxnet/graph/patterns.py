@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from .node import Entry, Node
+from .rebuild import Rebuild
 from .typed import TypedGraph
 
 Uses = Counter[tuple[Node, int]]
@@ -133,47 +134,26 @@ def rewrite(graph: TypedGraph, rules: Sequence[Rule]) -> TypedGraph:
     return _Rewriting(graph, rules, candidates).run()
 
 
-class _Rewriting:
-    """One walk over a graph that builds the next one."""
+class _Rewriting(Rebuild):
+    """One walk that applies rules."""
 
     def __init__(
         self, graph: TypedGraph, rules: Sequence[Rule], candidates: dict[Op, list[Rule]]
     ) -> None:
-        self.graph, self.rules, self.candidates = graph, rules, candidates
+        super().__init__(graph)
+        self.rules, self.candidates = rules, candidates
         self.uses: Uses = graph.uses.copy()
-        self.entries: dict[tuple[Node, int], Entry] = {}  # only those that have changed
-        self.replaced: dict[Node, Node] = {}
-        self.fired: Counter[str] = Counter()
 
     def run(self) -> TypedGraph:
         for node in self.graph.nodes:
             if node.op is not None:
                 self.visit(node)
-        if not self.fired:
-            return self.graph
-        heads = [self.moved(e) for e in self.graph.heads]
-        history = {**self.graph.history}
-        for name, count in self.fired.items():
-            history[name] = history.get(name, 0) + count
-        return TypedGraph(
-            heads,
-            self.graph.mode,
-            self.graph.inputs,
-            parent=self.graph,
-            replaced=self.replaced,
-            history=history,
-        )
-
-    def moved(self, entry: Entry) -> Entry:
-        return self.entries.get((entry[0], entry[1]), entry)
+        return self.result() if self.applied else self.graph
 
     def visit(self, old: Node) -> None:
-        node = old
-        if self.entries:
-            inputs = [self.moved(e) for e in old.inputs]
-            if any(a is not b for a, b in zip(inputs, old.inputs, strict=True)):
-                node = old.copy(inputs)
-                self.take_over(old, node)
+        node = self.updated(old) if self.entries else old
+        if node is not old:
+            self.take_over(old, node, old)
         rules = self.candidates.get(node.operator, ())
         while rules:
             made = self.apply(node, rules)
@@ -195,23 +175,21 @@ class _Rewriting:
             if rule.pattern.match(node, self.uses, found):
                 made = rule.replace(Match(node, found, self.graph, self.origin))
                 if made is not None:
-                    self.fired[rule.name] += 1
+                    self.applied[rule.name] += 1
                     return made
         return None
 
     def origin(self, node: Node) -> Node:
         return self.replaced.get(node, node)
 
-    def take_over(self, old: Node, new: Node, current: Node | None = None) -> None:
-        """Let a new node stand for an old one, output by output."""
-        current = current or old
+    def take_over(self, old: Node, new: Node, current: Node) -> None:
+        """Let a new node stand for an old one, for which `current` stood until now."""
         if new.source is None:
             new.source = old.source
         if not new.extra:
             new.extra = old.extra
-        self.replaced[new] = old
+        self.replace(old, new)
         for i in range(old.outputs):
-            self.entries[old, i] = Entry(new, i)
             self.uses[new, i] = self.uses[current, i]
 
     def stand_in(self, old: Node, node: Node, entry: Entry) -> None:

@@ -8,7 +8,8 @@ from ..ops.attributes import to_string
 from ..ops.declare import Op
 from .graph import Graph
 from .node import Entry, Node
-from .typed import TensorType, TypedGraph
+from .rebuild import Rebuild
+from .typed import TypedGraph
 
 Segment = list[Node]
 
@@ -36,50 +37,24 @@ def wrap_segments(graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: 
     return _Wrapping(graph, segments, op, rule).run() if segments else graph
 
 
-class _Wrapping:
+class _Wrapping(Rebuild):
     """Builds the graph anew, with segments as nodes."""
 
     def __init__(self, graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: str) -> None:
-        self.graph, self.op, self.rule = graph, op, rule
+        super().__init__(graph)
+        self.op = op
         self.segment_of = {node: segment for segment in segments for node in segment}
         self.last_of = {id(segment): segment[-1] for segment in segments}
-        self.count = len(segments)
-        self.entries: dict[tuple[Node, int], Entry] = {}
-        self.replaced: dict[Node, Node] = {}
-        self.anchors: dict[Node, Node] = {}
-        self.types: dict[Node, tuple[TensorType, ...]] = {}
+        self.applied[rule] = len(segments)
 
     def run(self) -> TypedGraph:
         for node in self.graph.nodes:
             segment = self.segment_of.get(node)
             if segment is None:
-                self.copy(node)
+                self.keep(node)
             elif self.last_of[id(segment)] is node:
                 self.wrap(segment)
-        history = {**self.graph.history}
-        history[self.rule] = history.get(self.rule, 0) + self.count
-        return TypedGraph(
-            [self.moved(e) for e in self.graph.heads],
-            self.graph.mode,
-            self.graph.inputs,
-            parent=self.graph,
-            replaced=self.replaced,
-            anchors=self.anchors,
-            types=self.types,
-            history=history,
-        )
-
-    def moved(self, entry: Entry) -> Entry:
-        return self.entries.get((entry[0], entry[1]), entry)
-
-    def copy(self, node: Node) -> None:
-        inputs = [self.moved(e) for e in node.inputs]
-        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-            return
-        made = node.copy(inputs)
-        self.replaced[made] = node
-        for i in range(node.outputs):
-            self.entries[node, i] = Entry(made, i)
+        return self.result()
 
     def wrap(self, segment: Segment) -> None:
         members = set(segment)

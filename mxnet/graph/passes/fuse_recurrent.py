@@ -18,6 +18,7 @@ from ...ops.fused.recurrent import rnn_steps
 from ...ops.tensor.shaping.joining import slice_channel, stack
 from ..node import Entry, Node, auxiliary_positions
 from ..patterns import make_node
+from ..rebuild import Rebuild
 from ..typed import TypedGraph
 from .recurrent_cells import WEIGHTS, CellStep, Key, find_steps
 from .whole_sequences import Sequences, Steps, joined_steps
@@ -87,33 +88,24 @@ def _ordered(graph: TypedGraph) -> Iterator[Node]:
             yield graph.origin(node)
 
 
-class _Fusing:
+class _Fusing(Rebuild):
     """Builds the graph anew from its heads, with chains as nodes."""
 
     def __init__(self, graph: TypedGraph, chains: Sequence[Chain]) -> None:
-        self.graph, self.chains = graph, chains
+        super().__init__(graph)
+        self.chains = chains
         self.chain_of: dict[Node, Chain] = {}
         for chain in chains:
             self.chain_of.update((step.outputs[0], chain) for step in chain)
             self.chain_of.update((node, chain) for node in chain[-1].outputs)
-        self.entries: dict[Key, Entry] = {}
-        self.replaced: dict[Node, Node] = {}
         self.sequences = Sequences()
         self.made: dict[Node, int] = {}  # the calls, and how many steps they run
 
     def run(self) -> TypedGraph | None:
         if not self._visit_all():
             return None
-        history = {**self.graph.history}
-        history["fuse_recurrent"] = history.get("fuse_recurrent", 0) + len(self.chains)
-        return TypedGraph(
-            [self._moved(e) for e in self.graph.heads],
-            self.graph.mode,
-            self.graph.inputs,
-            parent=self.graph,
-            replaced=self.replaced,
-            history=history,
-        )
+        self.applied["fuse_recurrent"] = len(self.chains)
+        return self.result()
 
     def _visit_all(self) -> bool:
         """Make everything below the heads, inputs first; return False at a cycle."""
@@ -146,23 +138,19 @@ class _Fusing:
             return node.inputs
         return [*(step.data for step in chain), *chain[0].states, *chain[0].weights]
 
-    def _moved(self, entry: Entry) -> Entry:
-        return self.entries.get((entry[0], entry[1]), entry)
-
     def _make(self, node: Node) -> None:
         chain = self.chain_of.get(node)
         if chain is not None:
             self._make_chain(chain)
             return
-        inputs = [self._moved(e) for e in node.inputs]
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            made = node.copy(inputs)
-            whole = self._whole(made)
-            if whole is not None:
-                self.entries[node, 0] = whole
-                return
-            self.replaced[made] = node
-            self.entries.update(((node, i), Entry(made, i)) for i in range(node.outputs))
+        made = self.updated(node)
+        if made is node:
+            return
+        whole = self._whole(made)
+        if whole is not None:
+            self.entries[node, 0] = whole
+        else:
+            self.replace(node, made)
 
     def _whole(self, node: Node) -> Entry | None:
         """Return the array that a node makes of all outputs of a chain."""
@@ -189,14 +177,14 @@ class _Fusing:
     def _make_chain(self, chain: Chain) -> None:
         first, last = chain[0], chain[-1]
         root, count = first.outputs[0], len(chain)
-        steps = [self._moved(step.data) for step in chain]
+        steps = [self.moved(step.data) for step in chain]
         found = self.sequences.find(steps)
         if found is None:
             attrs = {"num_args": to_string(count), "axis": "0"}
             found = Steps(Entry(Node(stack, f"{root.name}_inputs", attrs, steps)), 0)
-        inputs = {name: self._moved(e) for name, e in zip(WEIGHTS, first.weights, strict=True)}
+        inputs = {name: self.moved(e) for name, e in zip(WEIGHTS, first.weights, strict=True)}
         states = zip(("state", "state_cell"), first.states, strict=False)
-        inputs.update((name, self._moved(entry)) for name, entry in states)
+        inputs.update((name, self.moved(entry)) for name, entry in states)
         inputs["data"] = found.entry
         attrs = {"mode": first.mode, "state_size": first.state_size}
         attrs |= {"num_steps": count, "axis": found.axis}

@@ -19,6 +19,7 @@ from ...ops.fused.int8.layers import int8_convolution, int8_dense
 from ...ops.quantization.conversions import EightBitOrAuto, chosen_type
 from ..node import Entry, Node
 from ..patterns import make_node
+from ..rebuild import Rebuild
 from ..typed import TypedGraph
 
 NORMALIZED_ORDERS = (None, "NCHW")
@@ -73,19 +74,17 @@ Made = Packed | Entry | None
 Rule = Callable[["Lowering", Node], Made]
 
 
-class Lowering:
-    """One walk over a graph that builds the next one.
+class Lowering(Rebuild):
+    """One walk that lets rules keep values in 8 bits.
 
     A rule returns what a node becomes: an 8-bit value, an entry of the new graph, or None where
     the node stays.
     """
 
     def __init__(self, graph: TypedGraph, rule_of: Callable[[Op], Rule | None]) -> None:
-        self.graph, self.rule_of = graph, rule_of
-        self.entries: dict[tuple[Node, int], Entry] = {}
+        super().__init__(graph)
+        self.rule_of = rule_of
         self.packed: dict[Node, Packed] = {}
-        self.replaced: dict[Node, Node] = {}
-        self.anchors: dict[Node, Node] = {}
 
     def run(self) -> TypedGraph:
         """Return the new graph."""
@@ -94,17 +93,8 @@ class Lowering:
                 self._visit(node)
         if not self.anchors:
             return self.graph
-        history = {**self.graph.history, "fuse_quantized": len(self.anchors)}
-        heads = [self.moved(e) for e in self.graph.heads]
-        made = TypedGraph(
-            heads,
-            self.graph.mode,
-            self.graph.inputs,
-            parent=self.graph,
-            replaced=self.replaced,
-            anchors=self.anchors,
-            history=history,
-        )
+        self.applied["fuse_quantized"] = len(self.anchors)
+        made = self.result()
         _own_added_arrays(made)
         return made
 
@@ -116,18 +106,7 @@ class Lowering:
         elif made is not None:
             self.entries[node, 0] = made
         else:
-            self._keep(node)
-
-    def _keep(self, node: Node) -> None:
-        """Copy a node whose inputs have changed."""
-        inputs = [self.moved(e) for e in node.inputs]
-        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-            return
-        made = node.copy(inputs)
-        made.source = node.source
-        self.replaced[made] = node
-        for i in range(node.outputs):
-            self.entries[node, i] = Entry(made, i)
+            self.keep(node)
 
     def moved(self, entry: Entry) -> Entry:
         """Return what an entry has become, with its range if it is an 8-bit value."""
