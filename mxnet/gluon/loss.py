@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import pi
 from typing import Any
 
 import numpy as np
 
-from .. import symbol
-from ..imperative.history import GraphRun, note
 from ..ndarray import NDArray, _internal
 from ..ops import interpreters
 from ..ops.documentation import inherits_parameters
@@ -216,9 +213,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         if sample_weight is None and self._is_of_rows(pred, label):
-            made = _likelihood_loss(pred, label)
-            note(made, _loss_of_rows(), (pred, label))
-            return made
+            return _likelihood_loss(pred, label)
         if self._sparse_label:
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
@@ -230,7 +225,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         """Return whether the loss is one number for each row of a matrix.
 
         Then an eager call takes the kernel that graphs take (`graph/passes/fuse_likelihood.py`),
-        unless operators are being watched; `autograd.get_symbol` shows MXNet's operators.
+        unless an interpreter, such as the profiler, looks at single operators.
         """
         if type(pred) is not NDArray or type(label) is not NDArray or interpreters.eager:
             return False
@@ -245,14 +240,6 @@ class SoftmaxCrossEntropyLoss(Loss):
 
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
-
-
-@lru_cache(maxsize=1)
-def _loss_of_rows() -> GraphRun:
-    """Return MXNet's operators for what `_likelihood_loss` does, as a step of a recording."""
-    data, label = symbol.Variable("data"), symbol.Variable("label")
-    picked = symbol.pick(data, label, axis=-1, keepdims=True)
-    return GraphRun(symbol.mean(symbol.negative(picked), axis=(0,), exclude=True)._graph)
 
 
 @inherits_parameters

@@ -112,7 +112,13 @@ class _Builder:
         attrs = dict(call.attrs)
         for number in numbers:
             attrs |= call.op.parse({"scalar": number})
-        return self._add(call.op, attrs, inputs)
+        decompose = call.op.decomposition_rule
+        if decompose is None:
+            return self._add(call.op, attrs, inputs)
+        return [decompose(self._apply, *inputs, **call.op.complete(attrs))]
+
+    def _apply(self, op: Op, *inputs: Entry, **attrs: Any) -> Entry:
+        return self._add(op, attrs, list(inputs))[0]
 
     def _run(self, graph: Graph, inputs: list[Entry]) -> list[Entry]:
         made = dict(zip(graph.variables, inputs, strict=True))

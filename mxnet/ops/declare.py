@@ -33,7 +33,8 @@ Attrs = dict[str, Any]
 Outputs = int | tuple[str, ...]  # how many, or their names
 MAX_CACHED_ATTRS = 4096
 # What kernels raise about arguments that do not fit, such as a stride of 0.
-# Keywords of PyTorch and NumPy, which people write who know those.
+KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
+# Keywords of PyTorch and NumPy, and the ones that MXNet has for them.
 ELSEWHERE = {
     "dim": "axis",
     "axes": "axis",
@@ -46,7 +47,6 @@ ELSEWHERE = {
     "out_features": "num_hidden",
     "units": "num_hidden",
 }
-KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
 
 
 class Aux(NamedTuple):
@@ -112,6 +112,7 @@ class Op:
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
         self.auxiliary_rule: Callable | None = None  # inputs that are states of those graphs
         self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
+        self.decomposition_rule: Callable | None = None
         self.function = function
         self.kernel = function
         self.name, self.aliases = names[0], names[1:]
@@ -246,6 +247,14 @@ class Op:
     def work(self, rule: Callable[[KnownShapes, KnownShapes, Attrs], int]) -> Callable:
         """Register how many multiply-adds a call takes: ``rule(ins, outs, attrs)`` on shapes."""
         self.work_rule = rule
+        return rule
+
+    def decomposition(self, rule: Callable) -> Callable:
+        """Say which of MXNet's operators compute the same: ``rule(apply, *inputs, **attrs)``.
+
+        Attributes are complete; ``apply(op, *inputs, **attrs)`` returns the output of an operator.
+        """
+        self.decomposition_rule = rule
         return rule
 
     def fast_path(self, rule: Callable) -> Callable:

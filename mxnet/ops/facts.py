@@ -24,7 +24,7 @@ class Facts:
     head_gradient : whether backward reads the gradients of the outputs; by default unless `loss`.
     scales_loss : whether mixed precision scales the gradient that this output layer makes.
     pointwise : whether each output element depends on one element of each input only.
-    fresh : whether every output is a new tensor that shares no memory with the inputs.
+    fresh : whether every output is known to be a new tensor that shares no memory with the inputs.
     identity : whether the result equals the first input in inference; a function of the
         attributes where they decide.
     overwritable : whether every output is a new tensor that the gradient does not need, so that
@@ -58,7 +58,7 @@ class Facts:
     head_gradient: bool | None = None
     scales_loss: bool = False
     pointwise: bool = False
-    fresh: bool = True
+    fresh: bool = False
     identity: bool | Callable[[dict[str, Any]], bool] = False
     overwritable: bool = False
     commutative: bool = False

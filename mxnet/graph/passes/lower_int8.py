@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 from ...ops.declare import Op
 from ...ops.fused.int8.arrays import (
     SIGNED_ZERO,
-    int8_add,
-    int8_concat,
     int8_dequantize,
-    int8_pooling,
     int8_quantize,
     int8_with_range,
 )
-from ...ops.fused.int8.layers import int8_convolution, int8_dense
+from ...ops.fused.int8.layers import int8_convolution
 from ...ops.quantization.conversions import EightBitOrAuto, chosen_type
 from ..node import Entry, Node
 from ..patterns import make_node
@@ -23,11 +20,6 @@ from ..rebuild import Rebuild
 from ..typed import TypedGraph
 
 NORMALIZED_ORDERS = (None, "NCHW")
-# Their results share no memory with what they read.
-FRESH = (
-    int8_add, int8_concat, int8_convolution, int8_dense, int8_dequantize, int8_pooling,
-    int8_quantize,
-)  # fmt: skip
 
 
 class Packed(NamedTuple):
@@ -177,10 +169,14 @@ def _own_added_arrays(graph: TypedGraph) -> None:
 
 def _is_last_reader(graph: TypedGraph, reader: Node, entry: Entry) -> bool:
     """Return whether all others that read an entry have read it, and keep nothing of it."""
-    if entry.node.op not in FRESH or (entry.node, entry.index) in graph.shown:
+    if not _is_fresh(entry.node) or (entry.node, entry.index) in graph.shown:
         return False
     places, mine = graph.readers[entry.node], graph.position[reader]
     others = [place for place in places if place != mine]
     # A layer must not write over its own data.
     is_only_added = len(others) == len(places) - 1
-    return is_only_added and all(p < mine and graph.nodes[p].op in FRESH for p in others)
+    return is_only_added and all(p < mine and _is_fresh(graph.nodes[p]) for p in others)
+
+
+def _is_fresh(node: Node) -> bool:
+    return node.op is not None and node.op.facts.fresh

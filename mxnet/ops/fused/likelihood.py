@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +12,9 @@ from torch import Tensor
 from ..declare import op
 from ..derivatives import Formulas
 from ..shapes import Shape
+from ..tensor.maths.arithmetic import mul_scalar
+from ..tensor.maths.elementwise import negative
+from ..tensor.maths.reduce import mean
 from ..tensor.selection.indexing import pick, within
 
 _NO_REDUCTION = 0
@@ -56,6 +61,14 @@ def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tens
 def likelihood_loss_shape(data: Shape | None, label: Shape | None, **_: object) -> Shape | None:
     """One number for each row."""
     return None if data is None else data[:1]
+
+
+@likelihood_loss.decomposition
+def likelihood_loss_operators(apply: Callable, data: Any, label: Any, *, scale: float) -> Any:
+    """Pick, scale, and take the mean of each row."""
+    picked = apply(pick, data, label, axis=-1, keepdims=True)
+    scaled = apply(negative, picked) if scale == -1.0 else apply(mul_scalar, picked, scalar=scale)
+    return apply(mean, scaled, axis=(0,), exclude=True)
 
 
 @likelihood_loss.derivative

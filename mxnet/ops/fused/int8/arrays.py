@@ -42,6 +42,7 @@ def unpack(data: Tensor, step: float, zero: int) -> Tensor:
     types="float32 -> uint8",
     shape=same,
     layout="channels_last",
+    fresh=True,
 )
 def int8_quantize(data: Tensor, *, step: float, zero: int) -> Tensor:
     """Quantize real numbers to ``round(x / step) + zero``.
@@ -54,7 +55,7 @@ def int8_quantize(data: Tensor, *, step: float, zero: int) -> Tensor:
     return pack(data.contiguous(memory_format=order), step, zero)
 
 
-@op("_fused_int8_dequantize", types="uint8 -> float32", shape=same, keeps_layout=True)
+@op("_fused_int8_dequantize", types="uint8 -> float32", shape=same, keeps_layout=True, fresh=True)
 def int8_dequantize(data: Tensor, *, step: float, zero: int) -> Tensor:
     """Return the real numbers of an 8-bit array.
 
@@ -75,6 +76,7 @@ def _with_range(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
     types="uint8 -> @out_type float32",
     shape=_with_range,
     keeps_layout=True,
+    fresh=True,
 )
 def int8_with_range(
     data: Tensor, *, end: float, zero: int, out_type: str = "int8"
@@ -91,7 +93,7 @@ def int8_with_range(
     return data.clone(), torch.zeros_like(high), high
 
 
-@op("_fused_int8_relu", types="uint8 -> uint8", shape=same, keeps_layout=True)
+@op("_fused_int8_relu", types="uint8 -> uint8", shape=same, keeps_layout=True, fresh=True)
 def int8_relu(data: Tensor, *, zero: int) -> Tensor:
     """Replace negative numbers by zero.
 
@@ -102,7 +104,7 @@ def int8_relu(data: Tensor, *, zero: int) -> Tensor:
     return data.clamp_min(zero)
 
 
-@op("_fused_int8_pooling", types="uint8 -> uint8", keeps_layout=True)
+@op("_fused_int8_pooling", types="uint8 -> uint8", keeps_layout=True, fresh=True)
 def int8_pooling(
     data: Tensor,
     *,
@@ -141,7 +143,7 @@ def int8_pooling_output(data: Shape | None, **attrs: object) -> Shape | None:
     return pooling_output(data, **{**attrs, "layout": None})
 
 
-@op("_fused_int8_add", types="uint8 -> uint8", shape=same, keeps_layout=True)
+@op("_fused_int8_add", types="uint8 -> uint8", shape=same, keeps_layout=True, fresh=True)
 def int8_add(
     lhs: Tensor,
     rhs: Tensor,
@@ -169,7 +171,7 @@ def _joined(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return concat.shape_rule(ins, outs, attrs)
 
 
-@op("_fused_int8_concat", count="num_args", types="uint8 -> uint8", shape=_joined)
+@op("_fused_int8_concat", count="num_args", types="uint8 -> uint8", shape=_joined, fresh=True)
 def int8_concat(
     *data: Tensor,
     dim: int = 1,

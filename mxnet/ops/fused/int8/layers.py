@@ -97,6 +97,7 @@ def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes,
     types="uint8 A float32 -> @out_type",
     shape=_convolution_shapes,
     layout="channels_last",
+    fresh=True,  # or an array that it owns, which nothing reads any more
 )
 def int8_convolution(
     data: Tensor,
@@ -199,6 +200,7 @@ def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     optional=RANGES,
     types="uint8 A float32 -> @out_type",
     shape=_dense_shapes,
+    fresh=True,
 )
 def int8_dense(
     data: Tensor,
