@@ -17,7 +17,7 @@ import torch
 _bulk_size = 0
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    # Threads of OpenMP do not come along into a fork; a kernel that asks for them waits for ever.
+    # Threads of OpenMP do not come along into a fork; a kernel that asks for them waits forever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 

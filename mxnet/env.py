@@ -45,7 +45,7 @@ VARIABLES = {
             "MXNET_OPTIMIZER_AGGREGATION_SIZE",
             int,
             4,
-            "Optimizers of one's own that take lists get so many parameters at once; MXNext's own "
+            "Custom optimizers that take lists get so many parameters at once; MXNext's own "
             "take all.",
         ),
         Variable(

@@ -200,7 +200,7 @@ class DataParallelExecutorGroup:
 
 
 class DataParallelExecutorManager:
-    """Executors on several devices for a training loop of one's own.
+    """Executors on several devices, for training loops that users write.
 
     `mx.mod.Module` does the same and more; this is for programs that were written before it.
 

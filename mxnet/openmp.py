@@ -1,8 +1,8 @@
 """Imports torch so that its threads do not fight for the processors of a busy machine.
 
 After each parallel loop OpenMP's threads spin for some milliseconds, ready for the next one. That
-is fastest on a machine of one's own. Where other programs take all processors, a spinning thread
-keeps the very one from running for which it waits, and steps take ten times as long. There the
+is fastest on a machine that runs nothing else. Where other programs take all processors, a spinning
+thread keeps the thread that it waits for from running, and steps take ten times as long. There the
 threads sleep instead; `OMP_WAIT_POLICY` set by the user (``active`` or ``passive``) decides first.
 """
 

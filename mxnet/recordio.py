@@ -429,7 +429,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None]:
     """Split a record into its header and the pixels, blue first; None if there is no picture.
 
-    ``iscolor`` is OpenCV's flag: 1 three channels, 0 grey, -1 as stored.
+    ``iscolor`` is OpenCV's flag: 1 three channels, 0 gray, -1 as stored.
 
     Parameters
     ----------

@@ -246,7 +246,7 @@ def randint(
     out: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Draw whole numbers evenly from [`low`, `high`), as int32 unless dtype is 'int64'.
+    """Draw integers evenly from [`low`, `high`), as int32 unless dtype is 'int64'.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Torch has no gradients of integers, so where MXNet lets one flow through them, as from
 ``cast(cast(x, 'int32'), 'float32')`` to ``x``, the slots of those integers hold arrays, and the
-calls between take the way of `imperative/integers`.
+calls between go through `imperative/integers`.
 """
 
 from __future__ import annotations

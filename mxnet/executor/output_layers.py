@@ -1,4 +1,4 @@
-"""Keeps the way of backward open to output layers behind operators without gradients.
+"""Lets backward reach output layers that stand before operators without gradients.
 
 MXNet's output layers make their gradients whatever the gradients of their outputs are, so
 ``BlockGrad(SoftmaxOutput(x))`` trains ``x``; see `ops/gradients`.

@@ -169,7 +169,7 @@ class GraphBlock(Block):
             with FIRST_CALL:
                 self._initialize(args, [p for _, p in self._cached_op_args if p is not None])
             return self._gather(ctx, args)
-        # A parameter of one's own class may answer anew each time, as one with dropout does.
+        # A user's parameter class may return another array each time, as one with dropout does.
         own = (
             param is not None and type(param).data is not Parameter.data
             for i, param in self._cached_op_args

@@ -1,4 +1,4 @@
-"""Losses: how far predictions are from what they should be, one value a sample."""
+"""Losses: how far predictions are from the labels, one value per sample."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _likelihood_loss = _internal._likelihood_loss
 
 
 def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any = None) -> Any:
-    """Multiply by a weight for each sample, where given, and by one for all of them."""
+    """Multiply by the weight of each sample, where given, and by the weight of the loss."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
@@ -52,7 +52,7 @@ def _reshape_like(F: Any, x: Any, y: Any) -> Any:
 
 
 class Loss(HybridBlock):
-    """Base of all losses: holds the weight and which axis numbers the samples.
+    """Base of all losses: holds the weight and the batch axis.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Loss(HybridBlock):
         raise NotImplementedError
 
     def _finish(self, F: Any, loss: Any, sample_weight: Any, weight: Any = None) -> Any:
-        """Weigh the values and take their mean sample by sample."""
+        """Weight the values and take the mean of each sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
@@ -122,7 +122,7 @@ class L1Loss(Loss):
 
 @inherits_parameters
 class SigmoidBinaryCrossEntropyLoss(Loss):
-    """Cross entropy of yes-or-no predictions, given as logits or (`from_sigmoid`) probabilities.
+    """Cross entropy of binary predictions, given as logits or (`from_sigmoid`) probabilities.
 
     ``-(pos_weight label log(p) + (1 - label) log(1 - p))``
 

@@ -82,7 +82,7 @@ def apply_atomic(
 
 
 def _mark(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
-    """Give initialisers to the inputs that have them, and count versions of changed ones."""
+    """Give initializers to the inputs that have them, and count versions of changed ones."""
     changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):
         node = inputs[position].node

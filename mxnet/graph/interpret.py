@@ -1,4 +1,4 @@
-"""THE one walk over a graph; the caller says what variables and nodes mean."""
+"""The one walk over a graph; the caller says what variables and nodes mean."""
 
 from __future__ import annotations
 

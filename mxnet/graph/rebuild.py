@@ -1,4 +1,4 @@
-"""`Rebuild`: the walk over a graph that builds the next one; graph passes are subclasses."""
+"""`Rebuild`: the walk that builds a new graph from an old one, under all graph passes."""
 
 from __future__ import annotations
 

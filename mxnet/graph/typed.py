@@ -162,7 +162,7 @@ class TypedGraph(Graph):
 
     @cached_property
     def is_rearranged(self) -> bool:
-        """Whether results may be laid out in memory otherwise than users expect."""
+        """Whether results may be laid out in memory differently from what users expect."""
         return _is_rearranged(self)
 
     # -- types --------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ class IntegerGradient(Gradient):
             target.copy_(gradient)
 
 
-class _Constant(torch.autograd.Function):
+class _ConstantGradient(torch.autograd.Function):
     """A gradient that does not depend on the variables; its own gradient is zeros."""
 
     @staticmethod
@@ -244,13 +244,13 @@ def _head_gradient(head: Tensor, given: Any) -> Tensor:
 
 
 def graph_member(array: NDArray) -> Tensor | None:
-    """Return what stands for the array in the recorded graph; a sparse array keeps it elsewhere."""
+    """Return the tensor of an array in the recorded graph; a sparse array keeps it in `_ghost`."""
     tracked = array._tracked
     return tracked if tracked is not None else getattr(array, "_ghost", None)
 
 
 def recorded_node(array: NDArray) -> Any:
-    """Return the node of a recorded array (see `history`), None of one that is in no graph."""
+    """Return the node of a recorded array (see `history`), None for one that is in no graph."""
     if array._grad is CONSTANT:
         return array._session[1]
     if graph_member(array) is None or is_constant_now(array, None):
@@ -401,7 +401,7 @@ def differentiate(
     ]
     if not create_graph:
         return found
-    return [g if g.requires_grad else _Constant.apply(g, *leaves) for g in found]
+    return [g if g.requires_grad else _ConstantGradient.apply(g, *leaves) for g in found]
 
 
 def _check_reached(

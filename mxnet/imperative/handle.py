@@ -26,7 +26,7 @@ new_object = object.__new__
 
 
 class SparseOperand(MXNetError):
-    """A sparse array came where a dense tensor is needed; `invoke` takes another way then."""
+    """A sparse array was given where a dense tensor is needed; `apply` turns to sparse kernels."""
 
 
 class Handle:
@@ -38,8 +38,8 @@ class Handle:
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
     _tracked: Tensor | None  # requires grad
-    _session: Any  # that made the tracked tensor; None of a leaf, a pair of a `CONSTANT`, or unset
-    _dtype: torch.dtype | None  # of both; asking a tensor for it takes longer. None if sparse
+    _session: Any  # of the tracked tensor; None for a leaf, a pair for a `CONSTANT`, or unset
+    _dtype: torch.dtype | None  # of both; kept, as asking a tensor takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
     _node: Any  # what made it, or stands for it, in a recording; see `history`

@@ -143,12 +143,12 @@ def mark(array: Any) -> Any:
 
 
 def node_of(array: Any) -> Any:
-    """Return the node of an array, None of an absent one."""
+    """Return the node of an array; None for an absent one."""
     return None if array is None else array._node or mark(array)
 
 
 def inputs_of(node: Any) -> list[Any]:
-    """Return the nodes of the inputs of what made this; there are keys and shapes, too."""
+    """Return the nodes of a step's inputs, without the keys and shapes beside them."""
     if type(node) is not tuple:
         return []
     return [n for n in node[1:] if _is_made(n) or isinstance(n, Mark | Leaf)]
@@ -194,7 +194,7 @@ def may_come_from(nodes: Iterable[Any], wanted: Any) -> bool:
 
 
 def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
-    """Give the results of a step their nodes, if they are recorded."""
+    """Set the nodes of a step's results, if any of its inputs is recorded."""
     session = state.session
     if session is None or not any(map(_is_recorded, inputs)):
         return

@@ -2,7 +2,7 @@
 
 In a recorded graph an integer array is represented by a float64 tensor without memory of its own:
 torch carries gradients through it, while operators read the integers. The gradient of an operator
-is that of its kernel at the same values in float64, cut to an integer as MXNet computes it.
+is that of its kernel at the same values in float64, truncated to an integer as in MXNet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _without_memory(like: Tensor) -> Tensor:
 
 
 def cut(gradient: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a gradient as integers: fractions are cut, what does not fit wraps around.
+    """Return a gradient as integers: fractions are dropped, what does not fit wraps around.
 
     >>> cut(torch.tensor([-1.7, 300.2]), torch.uint8)
     tensor([255,  44], dtype=torch.uint8)

@@ -25,8 +25,8 @@ class IntegerSession(Session):
     __slots__ = ("origin",)
 
     def __init__(self, origin: Session | None) -> None:
-        self.origin = origin  # None of a leaf
-        self.hides = True  # as far as anyone knows
+        self.origin = origin  # None for a leaf
+        self.hides = True  # nothing is known about it
         if origin is not None:
             self.finished, self.later = origin.finished, origin.later
 

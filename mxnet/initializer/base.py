@@ -221,9 +221,9 @@ def bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"A bilinear kernel has 4 dimensions, got shape {tuple(shape)}")
     height, width = shape[2], shape[3]
     half = np.ceil(width / 2.0)
-    centre = (2 * half - 1 - half % 2) / (2.0 * half)
-    along_y = 1 - np.abs(np.arange(height) / half - centre)
-    along_x = 1 - np.abs(np.arange(width) / half - centre)
+    center = (2 * half - 1 - half % 2) / (2.0 * half)
+    along_y = 1 - np.abs(np.arange(height) / half - center)
+    along_x = 1 - np.abs(np.arange(width) / half - center)
     return np.broadcast_to(np.outer(along_y, along_x), shape).astype(np.float32)
 
 

@@ -91,7 +91,7 @@ class MXDataIter(DataIter):
         return batch is not None
 
     def debug_skip_load(self) -> None:
-        """Give the same batch for ever, to measure all but reading."""
+        """Give the same batch forever, to measure all but reading."""
         self._debug_skip_load = True
         logging.getLogger().info("Set debug_skip_load to be true, will simply return first batch")
 

@@ -350,7 +350,7 @@ def _image_detection_record(
     num_crop_sampler
         Number of samplers of crops, of which one is taken.
     crop_emit_mode, emit_overlap_thresh : {'center', 'overlap'}, float
-        Drop objects whose centre is outside, or of which too little is inside.
+        Drop objects whose center is outside, or of which too little is inside.
     max_crop_trials
         How many crops each sampler tries.
     max_pad_scale

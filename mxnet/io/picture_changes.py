@@ -17,7 +17,7 @@ from ..formats.pictures import opencv
 ATTEMPTS = 10
 NO_LIMIT = 1e10
 # MXNet weighs channels in the order blue, green, red with the weights of red, green, blue.
-GREY = np.array([0.114, 0.587, 0.299], np.float32)
+GRAY = np.array([0.114, 0.587, 0.299], np.float32)
 PCA = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.814], [-0.5836, -0.6948, 0.4203]])
 PCA = PCA * (55.46, 4.794, 1.148)
 
@@ -233,13 +233,13 @@ class Changes(NamedTuple):
 
     def _contrasted(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.contrast, self.contrast)
-        grey = float((pixels @ GREY).mean())
-        return _bytes(pixels * np.float32(factor) + np.float32((1 - factor) * grey))
+        gray = float((pixels @ GRAY).mean())
+        return _bytes(pixels * np.float32(factor) + np.float32((1 - factor) * gray))
 
     def _saturated(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.saturation, self.saturation)
-        grey = (pixels @ GREY)[:, :, None]
-        return _bytes(pixels * np.float32(factor) + grey * np.float32(1 - factor))
+        gray = (pixels @ GRAY)[:, :, None]
+        return _bytes(pixels * np.float32(factor) + gray * np.float32(1 - factor))
 
     def _turned_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         cv2 = opencv()

@@ -24,7 +24,7 @@ CHECKSUM = 4  # bytes in front of signs, by which workers see that all mean the 
 
 
 def pack(digits: Tensor, base: int, count: int) -> Tensor:
-    """Return whole numbers below `base` as bytes that hold `count` of them.
+    """Return integers below `base` as bytes that hold `count` of them.
 
     Byte i holds the i-th number of each of `count` equal parts of the input, so that all
     arithmetic runs on contiguous memory.

@@ -1,4 +1,4 @@
-"""Metrics of one's own functions, and the mean of outputs that are losses already."""
+"""Metrics from user functions, and the mean of outputs that are losses already."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def parse_array_count(value: Any) -> int:
 
 
 def parse_count(value: Any) -> int:
-    """Accept a whole number that is not negative."""
+    """Accept an integer that is not negative."""
     number = parse_int(value)
     if number < 0:
         raise _Refused
@@ -98,7 +98,7 @@ def parse_count(value: Any) -> int:
 
 
 def parse_positive(value: Any) -> int:
-    """Accept a whole number of at least 1."""
+    """Accept an integer of at least 1."""
     number = parse_int(value)
     if number < 1:
         raise _OutOfRange("be greater equal to 1")

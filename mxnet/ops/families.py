@@ -115,17 +115,17 @@ def shown(call: str, result: str) -> str:
     return f"{call}.asnumpy() -> array({result}, dtype=float32)"
 
 
-def cut(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Cut floating-point results to integers as x86 does: bytes are the low ones of an int32."""
+def truncate(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Truncate floats to integers as x86 does: a byte is the lowest one of an int32."""
     return x.to(torch.int32).to(dtype) if dtype.itemsize == 1 else x.to(dtype)
 
 
 def in_floating_point(name: str, kernel: Kernel, *operands: Tensor) -> Tensor:
-    """Compute on integers in double precision and cut the result back."""
+    """Compute on integers in double precision and truncate the result."""
     dtype = operands[0].dtype
     if dtype is BOOL:
         raise refuse_bool(name)
-    return cut(kernel(*(x.double() for x in operands)), dtype)
+    return truncate(kernel(*(x.double() for x in operands)), dtype)
 
 
 def unary(
@@ -141,7 +141,7 @@ def unary(
 ) -> Op:
     """Declare an elementwise function of one array; the result keeps the array's dtype.
 
-    Integers are computed in floating point and cut, unless the kernel is `exact` on them.
+    Integers are computed in floating point and truncated, unless the kernel is `exact` on them.
     `gradient` is ``rule(grad, out, data)`` where MXNet's is not the derivative.
     """
 

@@ -17,7 +17,7 @@ __all__ = ["AdamW", "GroupAdaGrad"]
 
 @register
 class GroupAdaGrad(ListOptimizer):
-    """AdaGrad with one history number a row: ``h += mean(g^2)``;  ``w -= lr g / sqrt(h + eps)``.
+    """AdaGrad with one history number per row: ``h += mean(g^2)``;  ``w -= lr g / sqrt(h + eps)``.
 
     Weights are matrices, without weight decay. A row_sparse gradient changes only the rows that it
     has.
@@ -37,14 +37,14 @@ class GroupAdaGrad(ListOptimizer):
     shards_by = "rows"
     rule = group_adagrad
     lazy_update = True
-    states_like_weights = False  # one number a row
+    states_like_weights = False  # one number per row
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
-        """Return the history, one number a row."""
+        """Return the history, one number per row."""
         if len(weight.shape) != 2:
             raise MXNetError(
                 f"GroupAdaGrad works on matrices; parameter {index!r} has shape {weight.shape}."

@@ -390,7 +390,7 @@ class Symbol(SymbolMethods):
     def __reduce__(self) -> tuple:
         return _empty, (type(self),), self.__getstate__()
 
-    # -- doors to the executor ----------------------------------------------------------------
+    # -- binding ------------------------------------------------------------------------------
 
     def bind(
         self,

@@ -1,4 +1,4 @@
-"""Progress, history and loggers of training, for `fit` and for loops of one's own.
+"""Progress, history and loggers of training, for `fit` and for custom training loops.
 
 >>> history = mx.tracking.History()
 >>> history.add(0, 1.5, {"train_loss": 0.25})

@@ -59,7 +59,7 @@ def plot_history(
 
 @functools.cache
 def _figure_class() -> Any:
-    """Return a figure that notebooks show without pyplot, which would keep it for ever."""
+    """Return a figure that notebooks show without pyplot, which would keep it forever."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .picture import Arrow, Picture
 
-GAP = 24.0  # between neighbours
+GAP = 24.0  # between neighbors
 PASSAGE = 16.0  # width of an arrow that passes a layer
 SWEEPS = 6
 
@@ -35,7 +35,7 @@ def layered(shown: Picture, widths: dict[str, float]) -> Layout:
     for box in shown.boxes:
         rows[layer[box.key]].append(box.key)
     paths = [_path(i, a, layer, rows) for i, a in enumerate(shown.arrows)]
-    above, below = _neighbours(paths)
+    above, below = _neighbors(paths)
     _order(rows, above, below)
     width_of = {k: widths[k] if isinstance(k, str) else PASSAGE for row in rows for k in row}
     x = _place(rows, above, below, width_of)
@@ -68,7 +68,7 @@ def _path(number: int, arrow: Arrow, layer: dict[str, int], rows: list[list[Key]
     return [*path, arrow.target]
 
 
-def _neighbours(paths: Sequence[Sequence[Key]]) -> tuple[dict[Key, list], dict[Key, list]]:
+def _neighbors(paths: Sequence[Sequence[Key]]) -> tuple[dict[Key, list], dict[Key, list]]:
     above: dict[Key, list[Key]] = {}
     below: dict[Key, list[Key]] = {}
     for path in paths:
@@ -79,7 +79,7 @@ def _neighbours(paths: Sequence[Sequence[Key]]) -> tuple[dict[Key, list], dict[K
 
 
 def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
-    """Sort each row by the mean place of its neighbours, down and up again."""
+    """Sort each row by the mean place of its neighbors, down and up again."""
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         todo = pairwise(rows) if down else pairwise(rows[::-1])
@@ -90,15 +90,15 @@ def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
             row.sort(key=lambda k, p=place, o=own, n=near: _mean(n.get(k, ()), p, o[k]))
 
 
-def _mean(neighbours: Sequence[Key], place: Mapping[Key, float], default: float) -> float:
-    found = [place[n] for n in neighbours if n in place]
+def _mean(neighbors: Sequence[Key], place: Mapping[Key, float], default: float) -> float:
+    found = [place[n] for n in neighbors if n in place]
     return sum(found) / len(found) if found else default
 
 
 def _place(
     rows: list[list[Key]], above: dict, below: dict, width: dict[Key, float]
 ) -> dict[Key, float]:
-    """Return x of every place: near its neighbours, in the order of the row, without overlap."""
+    """Return x of every place: near its neighbors, in the order of the row, without overlap."""
     x: dict[Key, float] = {}
     for row in rows:
         _spread(row, [0.0] * len(row), width, x)

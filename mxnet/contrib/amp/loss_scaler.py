@@ -31,7 +31,7 @@ class LossScaler:
         return self._loss_scale
 
     def has_overflow(self, params: Iterable[Any]) -> bool:
-        """Return whether a gradient of the parameters is infinite or no number; adapt the factor.
+        """Return whether a gradient of the parameters is infinite or NaN, and adapt the factor.
 
         The changed factor counts from the next call on: this step's gradients have the old one.
         """

@@ -1,7 +1,7 @@
 """Sparse arrays in prepared programs.
 
 Slots hold tensors; those of sparse values hold the sparse arrays themselves. A call that may meet
-one looks: with a sparse argument it takes the way of `ndarray/sparse/dispatch`, which has MXNet's
+one looks: with a sparse argument it goes through `ndarray/sparse/dispatch`, which has MXNet's
 sparse kernels and its fallback to dense ones, else it runs the kernel as always.
 """
 

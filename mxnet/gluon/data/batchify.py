@@ -28,7 +28,7 @@ _allocation: ContextVar[Allocate | None] = ContextVar("allocation", default=None
 def default_batchify_fn(data: Sequence[Any]) -> Any:
     """Stack samples along a new first axis; the parts of tuples each on their own, as a list.
 
-    Arrays keep their type, Python's whole numbers become int64 and its others float64.
+    Arrays keep their type, Python integers become int64 and floats float64.
 
     Parameters
     ----------

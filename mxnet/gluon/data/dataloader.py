@@ -6,23 +6,23 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.reduction import ForkingPickler  # noqa: F401 (for loaders of one's own)
+from multiprocessing.reduction import ForkingPickler  # noqa: F401 (for loaders of users)
 from typing import Any
 
 from ...context import cpu_pinned
 from ...visualization.notebook import facts_html
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
-from .pinning import _as_in_context, pinned  # noqa: F401 (for loaders of one's own)
+from .pinning import _as_in_context, pinned  # noqa: F401 (for loaders of users)
 from .pool import _MultiWorkerIter, _worker_fn, _worker_initializer  # noqa: F401 (for subclasses)
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .tasks import Tasks
-from .threads import ThreadCrew
-from .workers import ProcessCrew
+from .threads import WorkerThreads
+from .workers import WorkerProcesses
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
-default_mp_batchify_fn = default_batchify_fn  # how batches travel is the loader's affair
+default_mp_batchify_fn = default_batchify_fn  # the loader itself moves batches between processes
 
 
 class DataLoader:
@@ -106,10 +106,10 @@ class DataLoader:
         self._num_workers = max(0, num_workers)
         self._prefetch = max(0, 2 * self._num_workers if prefetch is None else int(prefetch))
         self._batchify_fn = default_batchify_fn if batchify_fn is None else batchify_fn
-        self._threads: ThreadCrew | None = None
-        self._processes: set[ProcessCrew] = set()
-        self._idle: list[ProcessCrew] = []
-        # When the loader is gone, and before Python ends; crews outlive it until then.
+        self._threads: WorkerThreads | None = None
+        self._processes: set[WorkerProcesses] = set()
+        self._idle: list[WorkerProcesses] = []
+        # Runs when the loader is gone, or before Python ends.
         weakref.finalize(self, _close_all, self._processes)
         self._ahead: _ByThreads | _ByProcesses | None = None
         self.auto_reload = auto_reload
@@ -168,30 +168,30 @@ class DataLoader:
     def _begin(self) -> _ByThreads | _ByProcesses:
         tasks = Tasks(self._batch_sampler)
         if self._thread_pool:
-            return _ByThreads(self._thread_crew(), tasks, self._prefetch, self._timeout)
-        crew = self._process_crew(tasks)
-        self._processes.add(crew)
-        return _ByProcesses(crew, self._idle, self._processes)
+            return _ByThreads(self._worker_threads(), tasks, self._prefetch, self._timeout)
+        workers = self._worker_processes(tasks)
+        self._processes.add(workers)
+        return _ByProcesses(workers, self._idle, self._processes)
 
-    def _thread_crew(self) -> ThreadCrew:
+    def _worker_threads(self) -> WorkerThreads:
         if self._threads is None or not self._threads.usable:
             fetch = fetcher(self._dataset, self._batchify_fn)
-            self._threads = ThreadCrew(self._num_workers, fetch)
-            weakref.finalize(self, self._threads.close)  # or threads would wait for ever
+            self._threads = WorkerThreads(self._num_workers, fetch)
+            weakref.finalize(self, self._threads.close)  # or threads would wait forever
         return self._threads
 
-    def _process_crew(self, tasks: Tasks) -> ProcessCrew:
-        """Return the crew of an earlier epoch, or a new one while that is busy."""
+    def _worker_processes(self, tasks: Tasks) -> WorkerProcesses:
+        """Return the workers of an earlier epoch, or new ones while those are busy."""
         with contextlib.suppress(IndexError):
             while True:
-                crew = self._idle.pop()
-                if crew.usable:
-                    return crew
-                self._processes.discard(crew)
-                crew.close()
+                workers = self._idle.pop()
+                if workers.usable:
+                    return workers
+                self._processes.discard(workers)
+                workers.close()
         fetch = fetcher(self._dataset, self._batchify_fn)
-        crew = (self._num_workers, fetch, tasks, self._prefetch, self._timeout)
-        return ProcessCrew(*crew, bool(self._pin_memory))
+        options = (self._num_workers, fetch, tasks, self._prefetch, self._timeout)
+        return WorkerProcesses(*options, bool(self._pin_memory))
 
     def _placed(self, batch: Any) -> Any:
         return pinned(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
@@ -200,8 +200,8 @@ class DataLoader:
 class _ByThreads:
     """One epoch under way: batches that threads have been asked for, in order."""
 
-    def __init__(self, crew: ThreadCrew, tasks: Tasks, ahead: int, timeout: float) -> None:
-        self._crew = crew
+    def __init__(self, workers: WorkerThreads, tasks: Tasks, ahead: int, timeout: float) -> None:
+        self._workers = workers
         self._timeout = timeout
         self._tasks = iter(tasks)
         self._asked: deque[int] = deque()
@@ -211,57 +211,59 @@ class _ByThreads:
     @property
     def usable(self) -> bool:
         """Whether its threads are those of this process."""
-        return self._crew.usable
+        return self._workers.usable
 
     def _ask(self) -> None:
         for task in self._tasks:
-            self._asked.append(self._crew.submit(task.indices))
+            self._asked.append(self._workers.submit(task.indices))
             return
 
     def batches(self) -> Iterator[Any]:
         """Give the batches; for each that is taken, one more is made."""
         while self._asked:
-            batch = self._crew.result(self._asked.popleft(), self._timeout)
+            batch = self._workers.result(self._asked.popleft(), self._timeout)
             self._ask()
             yield batch
 
     def cancel(self) -> None:
         """Let go of all that was asked for."""
-        self._crew.forget(self._asked)
+        self._workers.forget(self._asked)
         self._asked.clear()
 
 
 class _ByProcesses:
-    """One epoch under way at a crew that nobody else uses until it ends."""
+    """One epoch under way in processes that no other epoch uses until it ends."""
 
-    def __init__(self, crew: ProcessCrew, idle: list[ProcessCrew], known: set[ProcessCrew]) -> None:
-        self._crew = crew
+    def __init__(
+        self, workers: WorkerProcesses, idle: list[WorkerProcesses], known: set[WorkerProcesses]
+    ) -> None:
+        self._workers = workers
         self._idle = idle
         self._known = known
-        self._arrivals = crew.begin()
+        self._arrivals = workers.begin()
 
     @property
     def usable(self) -> bool:
         """Whether its processes live, and are those of this process."""
-        return self._crew.usable
+        return self._workers.usable
 
     def batches(self) -> Iterator[Any]:
         """Give the batches; for each that is taken, one more is made."""
-        return self._crew.batches(self._arrivals)
+        return self._workers.batches(self._arrivals)
 
     def cancel(self) -> None:
-        """Leave the crew to the next epoch; one is enough, others end."""
-        self._crew.forget()
-        if self._crew.usable and not self._idle:
-            self._idle.append(self._crew)
+        """Leave the workers to the next epoch; end them if others are idle already."""
+        self._workers.forget()
+        if self._workers.usable and not self._idle:
+            self._idle.append(self._workers)
         else:
-            self._known.discard(self._crew)
-            self._crew.close()
+            self._known.discard(self._workers)
+            self._workers.close()
 
 
-def _close_all(crews: set[ProcessCrew]) -> None:
-    while crews:
-        crews.pop().close()
+def _close_all(processes: set[WorkerProcesses]) -> None:
+    while processes:
+        processes.pop().close()
 
 
 class _Fetcher:
@@ -298,7 +300,7 @@ def _batches(
     last_batch: str | None,
     batch_sampler: Any,
 ) -> Any:
-    """Return what gives lists of indices, after a look whether the wishes agree."""
+    """Return the sampler of batches; options that exclude each other are errors."""
     if batch_sampler is not None:
         if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
             raise ValueError(

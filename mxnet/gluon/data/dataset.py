@@ -314,7 +314,7 @@ def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     if isinstance(dataset, NDArray | np.ndarray):
         return lambda indices: gathered(dataset, indices)
     for kind in _DIRECT:
-        # A class of the user's own that gives other samples must be asked for them.
+        # A user's class that overrides `__getitem__` must be asked for its samples.
         if isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__:
             return dataset._batch
     return None

@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
 
 
 class MissingData(MXNetError, FileNotFoundError):
-    """Files of a data set are neither here nor to be had."""
+    """Files of a data set are neither on this machine nor to be downloaded."""
 
 
 def dataset_folder(name: str) -> str:
@@ -50,7 +50,7 @@ class Source(NamedTuple):
 
 
 def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
-    """Return what a ``.gz`` file holds; if it is not to be had, name all that are needed.
+    """Return what a ``.gz`` file holds; if it cannot be found, name all files that are needed.
 
     A file may have been compressed anew: then the content counts.
     """

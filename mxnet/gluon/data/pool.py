@@ -1,7 +1,7 @@
 """Batches asked of a process or thread pool that somebody else made and will end.
 
-MXNet's loader works so; here it is for loaders of one's own, which derive from `_MultiWorkerIter`
-and use its protected names. `DataLoader` has workers of another kind.
+MXNet's loader works like this; here it is for loaders of users that derive from `_MultiWorkerIter`
+and use its protected names. `DataLoader` has its own workers.
 """
 
 from __future__ import annotations

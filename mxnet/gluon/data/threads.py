@@ -1,6 +1,6 @@
-"""A crew of worker threads that make batches ahead.
+"""Worker threads that make batches ahead.
 
-A crew is asked by `submit`, answers by `result`, and lets go of what nobody wants by `forget`.
+`submit` asks for a batch, `result` waits for it, `forget` drops those that nobody wants any more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...util import set_np
 from .tasks import Fetch, LoaderTimeout, Switches
 
 
-class ThreadCrew:
+class WorkerThreads:
     """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
 
     def __init__(self, count: int, fetch: Fetch) -> None:

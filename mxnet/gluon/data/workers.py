@@ -1,6 +1,6 @@
 """Worker processes that make batches ahead: torch's loader, with MXNet's batches and errors.
 
-`ProcessCrew` is a `torch.utils.data.DataLoader` whose data set makes whole batches; an epoch
+`WorkerProcesses` is a `torch.utils.data.DataLoader` whose data set makes whole batches; an epoch
 goes over it once, and the next epoch finds the same processes.
 """
 
@@ -46,7 +46,7 @@ PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still 
 _END = object()
 
 
-class ProcessCrew(TorchLoader):
+class WorkerProcesses(TorchLoader):
     """Worker processes, each with a copy of the data set; they stay for later epochs."""
 
     dataset: _Batches
@@ -84,7 +84,7 @@ class ProcessCrew(TorchLoader):
 
     @property
     def usable(self) -> bool:
-        """Whether it is this process's crew and nobody is missing."""
+        """Whether it is in the process that started the workers, and all of them live."""
         if self.owner != os.getpid() or self._iterator is None:
             return False
         return all(worker.is_alive() for worker in self._iterator._workers)
@@ -119,7 +119,7 @@ class ProcessCrew(TorchLoader):
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn torch's errors about workers into MXNet's, and let go of a crew that failed."""
+        """Turn torch's errors about workers into MXNet's, and end workers after a failure."""
         try:
             yield
         except (RuntimeError, EOFError, ConnectionError) as error:
@@ -163,7 +163,7 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
     the program happens to be. Here the signal counts only while a batch is waited for.
     """
 
-    def __init__(self, loader: ProcessCrew) -> None:
+    def __init__(self, loader: WorkerProcesses) -> None:
         self._owner = loader.owner
         with resting_threads():
             super().__init__(loader)
@@ -198,7 +198,7 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
 
 
 class _Flag:
-    """An event without a lock, which a process that is killed could keep for ever."""
+    """An event without a lock, which a process that is killed could keep forever."""
 
     def __init__(self) -> None:
         self._value = multiprocessing.get_context().RawValue("b")

@@ -63,7 +63,7 @@ class LeakyReLU(HybridBlock):
 
 
 class PReLU(HybridBlock):
-    """Leaky ReLU whose slope is learned, one for all channels or one a channel.
+    """Leaky ReLU whose slope is learned, one for all channels or one per channel.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Containers, dense layers, dropout, embedding and functions as layers.
 
-The normalisation layers show here too.
+The normalization layers show here too.
 """
 
 from __future__ import annotations

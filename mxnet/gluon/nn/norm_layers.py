@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm
 
 
 class _BatchNorm(HybridBlock):
-    """Normalise over the batch, with or without a ReLU behind.
+    """Normalize over the batch, with or without a ReLU after it.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ class _BatchNorm(HybridBlock):
     def hybrid_forward(
         self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
     ) -> Any:
-        """Normalise the input."""
-        normalise = F.contrib.BatchNormWithReLU if self.fuse_relu else F.BatchNorm
-        return normalise(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+        """Normalize the input."""
+        normalize = F.contrib.BatchNormWithReLU if self.fuse_relu else F.BatchNorm
+        return normalize(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
         in_channels = self.gamma.shape[0]
@@ -113,7 +113,7 @@ class _BatchNorm(HybridBlock):
 
 @inherits_parameters
 class BatchNorm(_BatchNorm):
-    """Normalise each channel over the batch, then scale by gamma and shift by beta.
+    """Normalize each channel over the batch, then scale by gamma and shift by beta.
 
     Training uses the batch's mean and variance and moves the running ones towards them;
     inference uses the running ones.
@@ -161,7 +161,7 @@ class BatchNorm(_BatchNorm):
 
 @inherits_parameters
 class BatchNormReLU(_BatchNorm):
-    """Batch normalisation and ReLU as one operator.
+    """Batch normalization and ReLU as one operator.
 
     >>> layer = mx.gluon.nn.BatchNormReLU(in_channels=1, epsilon=0)
     >>> layer.initialize()
@@ -251,7 +251,7 @@ class _Normalization(HybridBlock):
 
 @inherits_parameters
 class InstanceNorm(_Normalization):
-    """Normalise each channel of each sample over all positions.
+    """Normalize each channel of each sample over all positions.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class InstanceNorm(_Normalization):
         self._scale_and_shift(in_channels, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
-        """Normalise the input."""
+        """Normalize the input."""
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
         x = F.swapaxes(x, dim1=1, dim2=self._axis)
@@ -295,7 +295,7 @@ class InstanceNorm(_Normalization):
 
 @inherits_parameters
 class LayerNorm(_Normalization):
-    """Normalise along one axis of each sample, by default the last.
+    """Normalize along one axis of each sample, by default the last.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ class LayerNorm(_Normalization):
         self._scale_and_shift(in_channels, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
-        """Normalise the input."""
+        """Normalize the input."""
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
     def __repr__(self) -> str:
@@ -338,7 +338,7 @@ class LayerNorm(_Normalization):
 
 @inherits_parameters
 class GroupNorm(_Normalization):
-    """Normalise groups of channels of each sample; gamma and beta have one value a group.
+    """Normalize groups of channels of each sample; gamma and beta have one value per group.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class GroupNorm(_Normalization):
         self._scale_and_shift(num_groups, center, scale, beta_initializer, gamma_initializer)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
-        """Normalise the input."""
+        """Normalize the input."""
         return F.GroupNorm(
             data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon
         )

@@ -224,7 +224,7 @@ class ParameterArrays:
 def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
     """Return where the array of a device stands: of GPUs, then of CPUs, by device number.
 
-    Parameters of one's own class copy this table and look into it.
+    Parameter classes that users write copy this table and read it.
     """
     places: list[list[int | None]] = [[], []]
     for position, ctx in enumerate(ctx_list):

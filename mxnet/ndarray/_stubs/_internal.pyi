@@ -345,7 +345,7 @@ def _onnx_bit_cast(data: NDArray | None = None, dtype: Any | None = ..., out: An
     """Read the bits of numbers as numbers of another type of the same size."""
 
 def _onnx_bit_shift(data: NDArray | None = None, count: NDArray | None = None, direction: Literal['LEFT', 'RIGHT'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Shift the bits of whole numbers."""
+    """Shift the bits of integers."""
 
 def _onnx_col2im(data: NDArray | None = None, image: int | Sequence[int | None] | None = ..., kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pads: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Add columns of patches ``(batch, channels * kernel, patches)`` back into images."""
@@ -417,7 +417,7 @@ def _onnx_reshape(data: NDArray | None = None, shape: NDArray | None = None, all
     """Reshape to sizes given by an array: 0 copies a size, -1 is the rest."""
 
 def _onnx_resize(data: NDArray | None = None, target: NDArray | None = None, mode: Literal['nearest', 'linear', 'cubic'] | str = ..., transform: Literal['half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric'] | str = ..., rounding: Literal['floor', 'ceil', 'round_prefer_floor', 'round_prefer_ceil'] | str = ..., cubic_coeff_a: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Resize every axis to sizes (whole numbers) or by scales (floats) that are an array."""
+    """Resize every axis to sizes (integers) or by scales (floats) that are an array."""
 
 def _onnx_rnn(data: NDArray | None = None, weight: NDArray | None = None, recurrence: NDArray | None = None, bias: NDArray | None = None, lengths: NDArray | None = None, state: NDArray | None = None, cell: NDArray | None = None, peepholes: NDArray | None = None, kind: Literal['lstm', 'gru', 'rnn'] | str | None = ..., activations: str | None = ..., given: str = ..., direction: Literal['forward', 'reverse', 'bidirectional'] | str = ..., alphas: float | Sequence[float] = ..., betas: float | Sequence[float] = ..., clip: float = ..., linear_before_reset: bool = ..., input_forget: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Run a recurrent layer over ``(time, batch, features)``."""

@@ -36,7 +36,7 @@ def MultiBoxPrior(data: NDArray | None = None, sizes: float | Sequence[float] = 
     """Lay prior boxes of several sizes and ratios over every place of a feature map."""
 
 def MultiBoxTarget(anchor: NDArray | None = None, label: NDArray | None = None, cls_pred: NDArray | None = None, overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ..., negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Match anchors with labelled boxes: offsets to learn, their mask, and class targets."""
+    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets."""
 
 def MultiProposal(cls_prob: NDArray | None = None, bbox_pred: NDArray | None = None, im_info: NDArray | None = None, rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ..., scales: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ..., iou_loss: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Propose regions ``(image, x1, y1, x2, y2)`` of a batch from scores and offsets."""
@@ -78,7 +78,7 @@ def box_decode(data: NDArray | None = None, anchors: NDArray | None = None, std0
     """Apply predicted offsets to anchors and give corner boxes."""
 
 def box_encode(samples: NDArray | None = None, matches: NDArray | None = None, anchors: NDArray | None = None, refs: NDArray | None = None, means: NDArray | None = None, stds: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Encode matched reference boxes as normalised offsets of anchors, with a mask of positives."""
+    """Encode matched reference boxes as normalized offsets of anchors, with a mask of positives."""
 
 def box_iou(lhs: NDArray | None = None, rhs: NDArray | None = None, format: Literal['center', 'corner'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Intersection over union of every box of one array with every box of the other."""
@@ -114,7 +114,7 @@ def gradientmultiplier(data: NDArray | None = None, scalar: float = ..., is_int:
     """Return a copy whose gradient is multiplied by ``scalar``; -1 reverses it."""
 
 def group_adagrad_update(weight: NDArray | None = None, grad: NDArray | None = None, history: NDArray | None = None, lr: float | None = ..., rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take AdaGrad's step with one history number a row: ``h += mean(g^2)`` over each row."""
+    """Take AdaGrad's step with one history number per row: ``h += mean(g^2)`` over each row."""
 
 def hawkesll(lda: NDArray | None = None, alpha: NDArray | None = None, beta: NDArray | None = None, state: NDArray | None = None, lags: NDArray | None = None, marks: NDArray | None = None, valid_length: NDArray | None = None, max_time: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Log likelihood of Hawkes processes, and their memory at the end of the observation."""

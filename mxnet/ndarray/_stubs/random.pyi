@@ -72,7 +72,7 @@ def poisson_like(data: NDArray | None = None, lam: float = ..., out: Any = None,
     """Draw from a Poisson distribution of mean `lam`, in the shape and type of `data`."""
 
 def randint(low: Any, high: Any, shape: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
-    """Draw whole numbers evenly from [`low`, `high`), as int32 unless dtype is 'int64'."""
+    """Draw integers evenly from [`low`, `high`), as int32 unless dtype is 'int64'."""
 
 def randn(*shape: Any, **kwargs: Any) -> Any:
     """Draw from a normal distribution; the sizes of the result are given one by one."""

@@ -75,7 +75,7 @@ def multibox_prior(data: ndarray | None = None, sizes: float | Sequence[float] =
     """Lay prior boxes of several sizes and ratios over every place of a feature map."""
 
 def multibox_target(anchor: ndarray | None = None, label: ndarray | None = None, cls_pred: ndarray | None = None, overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ..., negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: float | Sequence[float] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[ndarray]:
-    """Match anchors with labelled boxes: offsets to learn, their mask, and class targets."""
+    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets."""
 
 def nonzero(a: Any) -> Any:
     """Return the indices of elements that are not 0, a row for each, as int64."""

@@ -144,14 +144,14 @@ class OnnxNode:
         return value.constant
 
     def ints(self, key: str, value: Value | None = None) -> list[int] | None:
-        """Return whole numbers from an attribute or, in newer opsets, from an input."""
+        """Return integers from an attribute or, in newer opsets, from an input."""
         if value is not None:
             return [int(n) for n in self.constant(value, key).ravel()]
         found = self.get(key)
         return None if found is None else [int(n) for n in found]
 
     def required_ints(self, key: str, value: Value | None = None) -> list[int]:
-        """Return whole numbers that must be given."""
+        """Return integers that must be given."""
         found = self.ints(key, value)
         if found is None:
             raise self.unsupported(f"has no {key}.")

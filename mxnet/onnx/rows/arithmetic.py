@@ -120,7 +120,7 @@ SMALL = (torch.bool, torch.int8, torch.uint8)
 
 
 def computed_in(call: Call, idea: str) -> torch.dtype:
-    """Return the type to compute in; ONNX has no arithmetic of small whole numbers."""
+    """Return the type to compute in; ONNX has no arithmetic of small integers."""
     dtype = call.dtypes[0]
     if len(call.dtypes) > 1:
         dtype = torch.promote_types(dtype, call.dtypes[1])

@@ -46,7 +46,7 @@ _like("ones_like", 1)
 
 
 def _typed(number: float, dtype: torch.dtype) -> float:
-    """Return a start or step as MXNet takes it: whole for whole numbers."""
+    """Return a start or step as MXNet takes it: whole for integers."""
     return number if is_float(dtype) else int(number)
 
 
@@ -133,7 +133,7 @@ def random_normal_like(g: Builder, call: Call, x: str) -> str:
 
 @row("_random_randint")
 def random_randint(g: Builder, call: Call) -> str:
-    """Random whole numbers: the whole part of evenly distributed ones."""
+    """Random integers: the whole part of evenly distributed ones."""
     a = call.attrs
     drawn = g.RandomUniform(
         low=float(a["low"]),

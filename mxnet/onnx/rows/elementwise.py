@@ -211,7 +211,7 @@ def logical_not(g: Builder, call: Call, x: str) -> str:
 
 @row("clip")
 def clip(g: Builder, call: Call, x: str) -> str:
-    """Limit to a range; its ends are cut to whole numbers for arrays of those."""
+    """Limit to a range; its ends are cut to integers for arrays of those."""
     ends = [call.attrs["a_min"], call.attrs["a_max"]]
     if not is_float(call.dtype):
         limits = torch.iinfo(call.dtype)

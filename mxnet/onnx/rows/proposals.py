@@ -17,13 +17,13 @@ def _anchors(call: Call) -> np.ndarray:
     a = call.attrs
     height, width = call.shape[2:]
     stride, made = a["feature_stride"], []
-    centre, area = (stride - 1) / 2, float(stride * stride)
+    center, area = (stride - 1) / 2, float(stride * stride)
     for ratio in a["ratios"]:
         wide = np.floor(np.sqrt(np.floor(area / ratio)) + 0.5)
         tall = np.floor(wide * ratio + 0.5)
         for scale in a["scales"]:
             w, h = (wide * scale - 1) / 2, (tall * scale - 1) / 2
-            made.append([centre - w, centre - h, centre + w, centre + h])
+            made.append([center - w, center - h, center + w, center + h])
     x, y = np.meshgrid(np.arange(width) * stride, np.arange(height) * stride)
     cells = np.stack([x, y, x, y], -1).reshape(-1, 1, 4)
     return (cells + np.array(made)).reshape(-1, 4).astype(np.float32)
@@ -35,9 +35,9 @@ def _moved(g: Builder, call: Call, offsets: str) -> str:
     if call.attrs["iou_loss"]:
         return g.Add(offsets, g.array(anchors))
     size = anchors[:, 2:] - anchors[:, :2] + 1
-    centre = anchors[:, :2] + 0.5 * (size - 1)
+    center = anchors[:, :2] + 0.5 * (size - 1)
     shift, growth = g.slice(offsets, [0], [2], [2]), g.slice(offsets, [2], [4], [2])
-    middle = g.Add(g.Mul(shift, g.array(size)), g.array(centre))
+    middle = g.Add(g.Mul(shift, g.array(size)), g.array(center))
     one = g.scalar(1, FLOAT)
     half = g.Mul(g.Sub(g.Mul(g.Exp(growth), g.array(size)), one), g.scalar(0.5, FLOAT))
     return g.Concat(g.Sub(middle, half), g.Add(middle, half), axis=2)

@@ -35,7 +35,7 @@ EXTREMES = {"max": "ReduceMax", "min": "ReduceMin"}
 
 
 def _reduced(g: Builder, call: Call, op_type: str, x: str) -> str:
-    """Reduce over the axes of a node; small whole numbers are computed in a wider type."""
+    """Reduce over the axes of a node; small integers are computed in a wider type."""
     axes = axes_of(call)
     if not axes:
         return g.Identity(x)
@@ -46,7 +46,7 @@ def _reduced(g: Builder, call: Call, op_type: str, x: str) -> str:
 
 
 def _whole_mean(g: Builder, call: Call, x: str) -> str:
-    """Return the mean of whole numbers: their sum, wrapped in their type, divided and cut."""
+    """Return the mean of integers: their sum, wrapped in their type, divided and cut."""
     total = _reduced(g, call, "ReduceSum", x)
     sizes = [call.shape[a] for a in axes_of(call)]
     if UNKNOWN in sizes or call.dtype is torch.bool:

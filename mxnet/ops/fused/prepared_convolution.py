@@ -4,8 +4,8 @@ The work is done in one of three ways, chosen for each shape of data: by oneDNN 
 and fused steps, by torch's convolution on folded weights (small data, other types), or, when
 something does not fit together, by the original operators, which then say what is wrong.
 
-oneDNN's relu and clip turn NaN into a number. A graph must not hide it, so weights that are not
-finite are `Unsuited`, and so is data, which is looked at where it enters a chain of convolutions.
+oneDNN's relu and clip turn NaN into a number. A graph must not hide it: weights that are not
+finite raise `Fallback`, and so does data, which is checked where it enters a chain of convolutions.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ..shapes import broadcast, same
 def bit_shift(
     data: Tensor, count: Tensor, *, direction: Literal["LEFT", "RIGHT"] = "LEFT"
 ) -> Tensor:
-    """Shift the bits of whole numbers.
+    """Shift the bits of integers.
 
     Parameters
     ----------

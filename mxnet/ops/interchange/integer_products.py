@@ -1,4 +1,4 @@
-"""Products of whole numbers that add up in 32 bits, and dynamic quantization."""
+"""Products of integers that add up in 32 bits, and dynamic quantization."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def resize(
     ] = "round_prefer_floor",
     cubic_coeff_a: float = -0.75,
 ) -> Tensor:
-    """Resize every axis to sizes (whole numbers) or by scales (floats) that are an array.
+    """Resize every axis to sizes (integers) or by scales (floats) that are an array.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ SOLVABLE = (torch.float32, torch.float64)  # what LAPACK takes
 
 
 def check_float(name: str, a: Tensor) -> None:
-    """Refuse whole numbers."""
+    """Refuse integers."""
     if not a.is_floating_point():
         raise DTypeError(
             f"{name}: matrices must be of floating point, but got {to_name(a.dtype)}. "

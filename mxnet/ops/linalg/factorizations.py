@@ -1,7 +1,7 @@
-"""Factorisations, inverses and determinants of the matrices on the last two axes.
+"""Factorizations, inverses and determinants of the matrices on the last two axes.
 
 Leading axes are a batch; matrices are float32 or float64. Products are in
-`linalg_products`, diagonals and triangles in `linalg_parts`.
+`products`, diagonals and triangles in `parts`.
 """
 
 from __future__ import annotations

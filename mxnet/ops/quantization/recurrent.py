@@ -1,4 +1,4 @@
-"""The 8-bit LSTM: unsigned data and hidden states on one scale, weights of one scale a row."""
+"""The 8-bit LSTM: data and hidden states share one scale, each row of weights has its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers of whole numbers, choices and orders; those of distributions are in `random`."""
+"""Samplers of integers, choices and orders; those of distributions are in `random`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def random_randint(
     dtype: IntegerDType | None = None,
     run: OpContext,
 ) -> Tensor:
-    """Draw whole numbers evenly from [`low`, `high`), as int32 or int64.
+    """Draw integers evenly from [`low`, `high`), as int32 or int64.
 
     Parameters
     ----------

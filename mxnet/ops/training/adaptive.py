@@ -135,7 +135,7 @@ def group_adagrad(
     clip_gradient: float = -1.0,
     epsilon: float = 1e-5,
 ) -> None:
-    """Take AdaGrad's step with one history number a row: ``h += mean(g^2)`` over each row.
+    """Take AdaGrad's step with one history number per row: ``h += mean(g^2)`` over each row.
 
     Parameters
     ----------

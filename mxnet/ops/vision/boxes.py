@@ -163,7 +163,7 @@ def box_iou_shape(lhs: Shape | None, rhs: Shape | None, **_: str) -> Shape | Non
 def box_encode(
     samples: Tensor, matches: Tensor, anchors: Tensor, refs: Tensor, means: Tensor, stds: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Encode matched reference boxes as normalised offsets of anchors, with a mask of positives.
+    """Encode matched reference boxes as normalized offsets of anchors, with a mask of positives.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ box_encode.gradient(no_gradient)
 
 @box_encode.infer_outputs
 def box_encode_shape(samples: Shape | None, *_: Shape | None) -> Shape | None:
-    """Four numbers a sample."""
+    """Four numbers per sample."""
     return None if samples is None else (*samples, 4)
 
 
@@ -244,14 +244,14 @@ def box_decode(
     shift, growth = data.movedim(-1, 0).contiguous().tensor_split(2)
     if format == "corner":
         low, high = anchor.tensor_split(2)
-        centre, size = (low + high) * 0.5, high - low
+        center, size = (low + high) * 0.5, high - low
     else:
-        centre, size = anchor.tensor_split(2)
+        center, size = anchor.tensor_split(2)
     std = data.new_tensor((std0, std1, std2, std3)).view(4, *[1] * (data.ndim - 1))
     growth = growth * std[2:]
     if clip > 0:
         growth.clamp_(max=clip)
-    middle = shift * std[:2] * size + centre
+    middle = shift * std[:2] * size + center
     half = growth.exp_() * size * 0.5
     return torch.cat([middle - half, middle + half]).movedim(0, -1).contiguous()
 

@@ -74,7 +74,7 @@ def correlation(
         )
     first, second = (F.pad(x, [pad_size] * 4) for x in (data1, data2))
     tall, broad = ((n - 1) * stride1 + kernel_size for n in (high, wide))
-    # A kernel of 1 needs no neighbours: take just the places that count.
+    # A kernel of 1 needs no neighbors: take just the places that count.
     step = stride1 if kernel_size == 1 else 1
 
     def window(x: Tensor, down: int, right: int) -> Tensor:

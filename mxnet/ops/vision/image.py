@@ -199,9 +199,9 @@ def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:
         part = torch.where(part <= 0, 0.0, part - part.floor())
         taps, weights = torch.stack([low, low + 1], 1), torch.stack([1 - part, part], 1)
     else:
-        centre = (place + 0.5) * scale - 0.5
-        taps = centre.floor().unsqueeze(1) + torch.arange(-3, 5)
-        distance = centre.unsqueeze(1) - taps
+        center = (place + 0.5) * scale - 0.5
+        taps = center.floor().unsqueeze(1) + torch.arange(-3, 5)
+        distance = center.unsqueeze(1) - taps
         weights = torch.sinc(distance) * torch.sinc(distance / 4)
         weights = weights / weights.sum(1, keepdim=True)
     matrix = torch.zeros(new, old, dtype=torch.float64)

@@ -118,7 +118,7 @@ def multi_box_target(
     minimum_negative_samples: int = 0,
     variances: Floats = (0.1, 0.1, 0.2, 0.2),
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Match anchors with labelled boxes: offsets to learn, their mask, and class targets.
+    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets.
 
     As in MXNet 1.9.1, `minimum_negative_samples` has no effect.
 
@@ -303,9 +303,9 @@ def _decode(offsets: Tensor, anchors: Tensor, variances: Floats) -> Tensor:
     low, high = anchors[:2], anchors[2:]
     size = high - low
     offsets = offsets * offsets.new_tensor(variances).view(4, 1)
-    centre = offsets[:2] * size + (low + high) * 0.5
+    center = offsets[:2] * size + (low + high) * 0.5
     half = offsets[2:].exp() * size * 0.5
-    return torch.cat([centre - half, centre + half])
+    return torch.cat([center - half, center + half])
 
 
 multi_box_detection.gradient(no_gradient)

@@ -21,14 +21,14 @@ def _outputs(attrs: dict) -> tuple[str, ...]:
 
 def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[float]]:
     """Return one anchor for each ratio and scale, around the first cell of the feature map."""
-    centre, area = (stride - 1) / 2, float(stride * stride)
+    center, area = (stride - 1) / 2, float(stride * stride)
     made = []
     for ratio in ratios:
         width = math.floor(math.sqrt(math.floor(area / ratio)) + 0.5)
         height = math.floor(width * ratio + 0.5)
         for scale in scales:
             w, h = (width * scale - 1) / 2, (height * scale - 1) / 2
-            made.append([centre - w, centre - h, centre + w, centre + h])
+            made.append([center - w, center - h, center + w, center + h])
     return made
 
 
@@ -48,8 +48,8 @@ def _moved(anchors: Tensor, offsets: Tensor, iou_loss: bool) -> Tensor:
     if iou_loss:
         return anchors + offsets
     size = anchors[2:] - anchors[:2] + 1.0
-    centre = anchors[:2] + 0.5 * (size - 1.0)
-    middle = offsets[:2] * size + centre
+    center = anchors[:2] + 0.5 * (size - 1.0)
+    middle = offsets[:2] * size + center
     half = 0.5 * (offsets[2:].exp() * size - 1.0)
     return torch.cat([middle - half, middle + half])
 

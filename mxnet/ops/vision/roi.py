@@ -227,12 +227,12 @@ def _samples(
     bin_start = torch.arange(bins, device=start.device, dtype=start.dtype).view(1, -1, 1) * step
     place = start.view(-1, 1, 1) + bin_start + (index + 0.5) * (step / count)
     used = (index < count) & (place >= -1.0) & (place <= limit)
-    low, high, part = bilinear_neighbours(place, limit)
+    low, high, part = bilinear_neighbors(place, limit)
     share = used / count.clamp(min=1)
     return torch.cat([low, high], -1), torch.cat([(1 - part) * share, part * share], -1)
 
 
-def bilinear_neighbours(place: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+def bilinear_neighbors(place: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the two pixels around places, held inside the image, and the second one's share."""
     place = place.clamp(0, limit - 1)
     low = place.floor()
@@ -287,7 +287,7 @@ def rroi_align(
     high, wide = pooled_size
     with torch.no_grad():
         image = rois[:, 0].long()
-        centre = rois[:, 1:3] * spatial_scale
+        center = rois[:, 1:3] * spatial_scale
         size = (rois[:, 3:5] * spatial_scale).clamp(min=1.0)
         angle = (rois[:, 5] * (torch.pi / 180.0)).view(-1, 1, 1)
         step_y, step_x = (size[:, 1] / high).view(-1, 1, 1), (size[:, 0] / wide).view(-1, 1, 1)
@@ -301,8 +301,8 @@ def rroi_align(
             x = dx[part][:, None, :, None, :]
             cos, sin = (t[part].view(-1, 1, 1, 1, 1) for t in (angle.cos(), angle.sin()))
             used = used_y[part][:, :, None, :, None] & used_x[part][:, None, :, None, :]
-            place_x = x * cos + y * sin + centre[part, 0].view(-1, 1, 1, 1, 1)
-            place_y = y * cos - x * sin + centre[part, 1].view(-1, 1, 1, 1, 1)
+            place_x = x * cos + y * sin + center[part, 0].view(-1, 1, 1, 1, 1)
+            place_y = y * cos - x * sin + center[part, 1].view(-1, 1, 1, 1, 1)
             used &= (place_y >= -1) & (place_y <= height) & (place_x >= -1) & (place_x <= width)
             weight = used * share[part].view(-1, 1, 1, 1, 1)
             lookup, weight = corner_pixels(place_y, place_x, weight, height, width)
@@ -325,8 +325,8 @@ def corner_pixels(
     y: Tensor, x: Tensor, weight: Tensor, height: int, width: int
 ) -> tuple[Tensor, Tensor]:
     """Return the four pixels around each place, in a new last axis, with weights."""
-    low_y, high_y, part_y = bilinear_neighbours(y, height)
-    low_x, high_x, part_x = bilinear_neighbours(x, width)
+    low_y, high_y, part_y = bilinear_neighbors(y, height)
+    low_x, high_x, part_x = bilinear_neighbors(x, width)
     above, below = low_y * width, high_y * width
     lookup = torch.stack([above + low_x, above + high_x, below + low_x, below + high_x], -1)
     top, bottom = weight * (1 - part_y), weight * part_y

@@ -404,7 +404,7 @@ def spatial_transformer(
     sampler_type: Literal["bilinear"],
     cudnn_off: bool | None = None,
 ) -> Tensor:
-    """Sample the data under an affine map that a localisation network gives.
+    """Sample the data under an affine map that a localization network gives.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ MAX_LISTED = 1 << 20
 
 def to_corners(boxes: Tensor) -> Tensor:
     """Return boxes given by center and size as corners."""
-    centre, half = boxes[..., :2], boxes[..., 2:] * 0.5
-    return torch.cat([centre - half, centre + half], -1)
+    center, half = boxes[..., :2], boxes[..., 2:] * 0.5
+    return torch.cat([center - half, center + half], -1)
 
 
 def to_centres(boxes: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def best_first(score: Tensor, most: int) -> Tensor:
     """Return the places of the `most` highest of each row, equals in the order they came in."""
     if score.dtype != torch.float32 or score.shape[-1] < 256:
         return score.sort(dim=-1, descending=True, stable=True)[1][..., :most]
-    # As whole numbers that order like the floats, with the place behind them, no two are equal:
+    # As integers that order like the floats, with the place behind them, no two are equal:
     # a partial sort of those is many times faster than a stable sort of all.
     bits = (score + 0.0).view(torch.int32)  # plus zero turns -0 to 0
     bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)

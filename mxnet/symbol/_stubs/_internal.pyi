@@ -345,7 +345,7 @@ def _onnx_bit_cast(data: Symbol | None = None, dtype: Any | None = ..., name: st
     """Read the bits of numbers as numbers of another type of the same size."""
 
 def _onnx_bit_shift(data: Symbol | None = None, count: Symbol | None = None, direction: Literal['LEFT', 'RIGHT'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Shift the bits of whole numbers."""
+    """Shift the bits of integers."""
 
 def _onnx_col2im(data: Symbol | None = None, image: int | Sequence[int | None] | None = ..., kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pads: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Add columns of patches ``(batch, channels * kernel, patches)`` back into images."""
@@ -417,7 +417,7 @@ def _onnx_reshape(data: Symbol | None = None, shape: Symbol | None = None, allow
     """Reshape to sizes given by an array: 0 copies a size, -1 is the rest."""
 
 def _onnx_resize(data: Symbol | None = None, target: Symbol | None = None, mode: Literal['nearest', 'linear', 'cubic'] | str = ..., transform: Literal['half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric'] | str = ..., rounding: Literal['floor', 'ceil', 'round_prefer_floor', 'round_prefer_ceil'] | str = ..., cubic_coeff_a: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Resize every axis to sizes (whole numbers) or by scales (floats) that are an array."""
+    """Resize every axis to sizes (integers) or by scales (floats) that are an array."""
 
 def _onnx_rnn(data: Symbol | None = None, weight: Symbol | None = None, recurrence: Symbol | None = None, bias: Symbol | None = None, lengths: Symbol | None = None, state: Symbol | None = None, cell: Symbol | None = None, peepholes: Symbol | None = None, kind: Literal['lstm', 'gru', 'rnn'] | str | None = ..., activations: str | None = ..., given: str = ..., direction: Literal['forward', 'reverse', 'bidirectional'] | str = ..., alphas: float | Sequence[float] = ..., betas: float | Sequence[float] = ..., clip: float = ..., linear_before_reset: bool = ..., input_forget: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Run a recurrent layer over ``(time, batch, features)``."""

@@ -36,7 +36,7 @@ def MultiBoxPrior(data: Symbol | None = None, sizes: float | Sequence[float] = .
     """Lay prior boxes of several sizes and ratios over every place of a feature map."""
 
 def MultiBoxTarget(anchor: Symbol | None = None, label: Symbol | None = None, cls_pred: Symbol | None = None, overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ..., negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: float | Sequence[float] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Match anchors with labelled boxes: offsets to learn, their mask, and class targets."""
+    """Match anchors with labeled boxes: offsets to learn, their mask, and class targets."""
 
 def MultiProposal(cls_prob: Symbol | None = None, bbox_pred: Symbol | None = None, im_info: Symbol | None = None, rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ..., scales: float | Sequence[float] = ..., ratios: float | Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ..., iou_loss: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Propose regions ``(image, x1, y1, x2, y2)`` of a batch from scores and offsets."""
@@ -78,7 +78,7 @@ def box_decode(data: Symbol | None = None, anchors: Symbol | None = None, std0: 
     """Apply predicted offsets to anchors and give corner boxes."""
 
 def box_encode(samples: Symbol | None = None, matches: Symbol | None = None, anchors: Symbol | None = None, refs: Symbol | None = None, means: Symbol | None = None, stds: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Encode matched reference boxes as normalised offsets of anchors, with a mask of positives."""
+    """Encode matched reference boxes as normalized offsets of anchors, with a mask of positives."""
 
 def box_iou(lhs: Symbol | None = None, rhs: Symbol | None = None, format: Literal['center', 'corner'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Intersection over union of every box of one array with every box of the other."""
@@ -114,7 +114,7 @@ def gradientmultiplier(data: Symbol | None = None, scalar: float = ..., is_int: 
     """Return a copy whose gradient is multiplied by ``scalar``; -1 reverses it."""
 
 def group_adagrad_update(weight: Symbol | None = None, grad: Symbol | None = None, history: Symbol | None = None, lr: float | None = ..., rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take AdaGrad's step with one history number a row: ``h += mean(g^2)`` over each row."""
+    """Take AdaGrad's step with one history number per row: ``h += mean(g^2)`` over each row."""
 
 def hawkesll(lda: Symbol | None = None, alpha: Symbol | None = None, beta: Symbol | None = None, state: Symbol | None = None, lags: Symbol | None = None, marks: Symbol | None = None, valid_length: Symbol | None = None, max_time: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Log likelihood of Hawkes processes, and their memory at the end of the observation."""

@@ -81,7 +81,7 @@ def L2Normalization(data: Symbol | None = None, eps: float = ..., mode: Literal[
     """Divide by the Euclidean norm of each sample, position or channel: ``x / sqrt(|x|^2 + eps)``."""
 
 def LRN(data: Symbol | None = None, alpha: float = ..., beta: float = ..., knorm: float = ..., nsize: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Divide by the energy of `nsize` neighbouring channels."""
+    """Divide by the energy of `nsize` neighboring channels."""
 
 def LayerNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, axis: int = ..., eps: float = ..., output_mean_var: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Normalize along one axis: ``gamma * (x - mean) / sqrt(var + eps) + beta``."""
@@ -144,7 +144,7 @@ def SoftmaxOutput(data: Symbol | None = None, label: Symbol | None = None, grad_
     """Return the softmax of data; its gradient is that of the cross entropy: ``p - one_hot``."""
 
 def SpatialTransformer(data: Symbol | None = None, loc: Symbol | None = None, target_shape: int | Sequence[int | None] = ..., transform_type: Literal['affine'] | str | None = ..., sampler_type: Literal['bilinear'] | str | None = ..., cudnn_off: bool | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Sample the data under an affine map that a localisation network gives."""
+    """Sample the data under an affine map that a localization network gives."""
 
 def SwapAxis(data: Symbol | None = None, dim1: int = ..., dim2: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Exchange two axes."""
@@ -618,7 +618,7 @@ def random_poisson(lam: float = ..., shape: int | Sequence[int | None] | None = 
     """Draw from a Poisson distribution of mean `lam`."""
 
 def random_randint(low: int | None = ..., high: int | None = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Draw whole numbers evenly from [`low`, `high`), as int32 or int64."""
+    """Draw integers evenly from [`low`, `high`), as int32 or int64."""
 
 def random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Draw evenly from [`low`, `high`)."""

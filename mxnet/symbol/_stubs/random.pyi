@@ -69,7 +69,7 @@ def poisson_like(data: Symbol | None = None, lam: float = ..., name: str | None 
     """Draw from a Poisson distribution of mean `lam`, in the shape and type of `data`."""
 
 def randint(low: Any, high: Any, shape: Any = ..., dtype: Any = ..., **kwargs: Any) -> Any:
-    """Draw whole numbers evenly from [`low`, `high`), as int32 unless dtype is 'int64'."""
+    """Draw integers evenly from [`low`, `high`), as int32 unless dtype is 'int64'."""
 
 def randn(*shape: Any, **kwargs: Any) -> Any:
     """Draw from a normal distribution; the sizes of the result are given one by one."""

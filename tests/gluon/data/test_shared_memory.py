@@ -83,10 +83,10 @@ class Dying:
 
 
 def test_a_worker_that_is_still_dying_is_named():
-    crew = workers.ProcessCrew.__new__(workers.ProcessCrew)
-    crew._iterator = types.SimpleNamespace(_workers=[Dying()], _shutdown_workers=lambda: None)
+    group = workers.WorkerProcesses.__new__(workers.WorkerProcesses)
+    group._iterator = types.SimpleNamespace(_workers=[Dying()], _shutdown_workers=lambda: None)
     named = r"worker 0 \(pid 17\) by signal SIGKILL"
-    with pytest.raises(workers.WorkerDied, match=named), crew._explained():
+    with pytest.raises(workers.WorkerDied, match=named), group._explained():
         raise EOFError
 
 

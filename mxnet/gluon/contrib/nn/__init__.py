@@ -1,4 +1,4 @@
-"""Layers: side by side, identity, sparse embedding, synchronised normalisation, pixel shuffle."""
+"""Layers: side by side, identity, sparse embedding, synchronized normalization, pixel shuffle."""
 
 from . import basic_layers
 from .basic_layers import (

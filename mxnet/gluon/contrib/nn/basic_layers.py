@@ -213,7 +213,7 @@ class SyncBatchNorm(BatchNorm):
     def hybrid_forward(
         self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
     ) -> Any:
-        """Normalise the input."""
+        """Normalize the input."""
         settings = self._kwargs
         group = current_group()
         if self._takes_all_workers and group is not None:

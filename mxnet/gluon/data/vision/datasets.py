@@ -234,7 +234,7 @@ class ImageRecordDataset(dataset.RecordFileDataset):
     filename : str
         The path of the ``.rec`` file; its ``.idx`` file lies beside it.
     flag : {0, 1}
-        1 for three channels, 0 for one (grey).
+        1 for three channels, 0 for one (gray).
     transform : callable
         Makes a sample of image and label.
 
@@ -270,7 +270,7 @@ class ImageFolderDataset(dataset.Dataset):
     root : str
         The folder that holds the folders of the classes.
     flag : {0, 1}
-        1 for three channels, 0 for one (grey).
+        1 for three channels, 0 for one (gray).
     transform : callable
         Makes a sample of image and label.
 
@@ -335,7 +335,7 @@ class ImageListDataset(dataset.Dataset):
     imglist : str, or list of lists
         A ``.lst`` file as `im2rec` writes it (number, labels, path), or rows of labels and path.
     flag : {0, 1}
-        1 for three channels, 0 for one (grey).
+        1 for three channels, 0 for one (gray).
     transform : callable
         Makes a sample of image and label.
 

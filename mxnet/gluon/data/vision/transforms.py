@@ -23,7 +23,7 @@ Factors = tuple[float, float]
 
 
 class Compose(Sequential):
-    """Apply transformations one after the other; neighbours that can run as one graph do.
+    """Apply transformations one after the other; neighbors that can run as one graph do.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ class RandomLighting(HybridBlock):
 
 
 class RandomGray(Block):
-    """Make an image grey with probability ``p``; it keeps its channels and its type.
+    """Make an image gray with probability ``p``; it keeps its channels and its type.
 
     Parameters
     ----------

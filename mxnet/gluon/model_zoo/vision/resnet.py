@@ -1,4 +1,4 @@
-"""ResNet, 2015 (v1), and with normalisation and ReLU before the convolutions, 2016 (v2)."""
+"""ResNet, 2015 (v1), and with normalization and ReLU before the convolutions, 2016 (v2)."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class BottleneckV1(_BlockV1):
 
 
 class BasicBlockV2(HybridBlock):
-    """Two 3x3 convolutions, each after its normalisation and ReLU.
+    """Two 3x3 convolutions, each after its normalization and ReLU.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class BasicBlockV2(HybridBlock):
 
 
 class BottleneckV2(HybridBlock):
-    """1x1, 3x3 and 1x1 convolutions, each after its normalisation and ReLU.
+    """1x1, 3x3 and 1x1 convolutions, each after its normalization and ReLU.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def vgg19(**kwargs: Any) -> VGG:
 
 
 def vgg11_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 11 layers with batch normalisation.
+    """Return VGG of 11 layers with batch normalization.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def vgg11_bn(**kwargs: Any) -> VGG:
 
 
 def vgg13_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 13 layers with batch normalisation.
+    """Return VGG of 13 layers with batch normalization.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def vgg13_bn(**kwargs: Any) -> VGG:
 
 
 def vgg16_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 16 layers with batch normalisation.
+    """Return VGG of 16 layers with batch normalization.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def vgg16_bn(**kwargs: Any) -> VGG:
 
 
 def vgg19_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 19 layers with batch normalisation.
+    """Return VGG of 19 layers with batch normalization.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def _statistics(
 
 
 def _channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    """The result is like data; parameters, states and statistics have one number a channel."""
+    """The result is like data; parameters, states and statistics have one number per channel."""
     data = unify(ins[0], outs[0], "data and output of batch normalization")
     if data is None:
         return ins, outs

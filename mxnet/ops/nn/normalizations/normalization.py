@@ -1,4 +1,4 @@
-"""Normalization that needs no moving statistics: by layer, group, instance, norm or neighbours."""
+"""Normalization that needs no moving statistics: by layer, group, instance, norm or neighbors."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def lrn(
     knorm: float = 2.0,
     nsize: Count,
 ) -> Tensor:
-    """Divide by the energy of `nsize` neighbouring channels.
+    """Divide by the energy of `nsize` neighboring channels.
 
     ``x / (knorm + alpha / nsize * sum(x^2)) ^ beta``
 
@@ -252,6 +252,6 @@ def lrn(
     >>> mx.nd.LRN(mx.nd.array([[[[2]]]]), nsize=1, alpha=1, beta=1, knorm=0).asnumpy()
     array([[[[0.5]]]], dtype=float32)
     """
-    if nsize % 2 == 0:  # the window is symmetric, so one neighbour less takes part
+    if nsize % 2 == 0:  # the window is symmetric, so one neighbor less takes part
         alpha, nsize = alpha * (nsize - 1) / nsize, nsize - 1
     return F.local_response_norm(data, nsize, alpha, beta, knorm)

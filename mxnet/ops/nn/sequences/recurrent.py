@@ -181,7 +181,7 @@ def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
 
 def _in_kernel_order(packed: Sequence[Tensor], cells: int) -> list[Tensor]:
     """Return weights and biases cell by cell (layer, direction) instead of all weights first."""
-    each = len(packed) // cells - 2  # two matrices a cell, three with projection
+    each = len(packed) // cells - 2  # two matrices per cell, three with projection
     weights: list[Tensor] = []
     for i in range(cells):
         part = packed[i * each : (i + 1) * each]

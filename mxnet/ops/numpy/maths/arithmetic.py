@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ...families import Kernel, cut, scalar
+from ...families import Kernel, scalar, truncate
 from ...tensor.maths.arithmetic import (
     hypotenuse,
     modulo,
@@ -28,7 +28,7 @@ def angle(y: Tensor, x: Tensor) -> Tensor:
     """Return the angle of the point (x, y); that of integers is truncated."""
     if y.dtype.is_floating_point:
         return torch.atan2(y, x)
-    return cut(torch.atan2(y.double(), x.double()), y.dtype)
+    return truncate(torch.atan2(y.double(), x.double()), y.dtype)
 
 
 def with_sign(size: Tensor, sign: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def times_power_of_two(x: Tensor, exponent: Tensor) -> Tensor:
     """Return ``x * 2^exponent``; the exponent may be a fraction."""
     if x.dtype.is_floating_point:
         return x * torch.exp2(exponent)
-    return cut(x.double() * torch.exp2(exponent.double()), x.dtype)
+    return truncate(x.double() * torch.exp2(exponent.double()), x.dtype)
 
 
 def least_common_multiple(lhs: Tensor, rhs: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ....error import DTypeError
 from ...declare import op
-from ...families import BOOL, cut, refuse_bool
+from ...families import BOOL, refuse_bool, truncate
 from ...shapes import same
 from ...tensor.maths.elementwise import cube_root, round_down
 from .families import question, unary
@@ -130,7 +130,7 @@ def around(x: Tensor, *, decimals: int = 0) -> Tensor:
         return torch.round(x * scale) / scale
     if x.dtype.is_floating_point:
         return torch.round(x / scale) * scale
-    return cut(
+    return truncate(
         torch.round(torch.div(x, int(scale), rounding_mode="trunc").double()) * scale, x.dtype
     )
 

@@ -17,7 +17,7 @@ from ....dtypes import to_name
 from ....error import DTypeError, MXNetError, ShapeError
 from ...attributes import Shape
 from ...declare import Op, op
-from ...families import cut
+from ...families import truncate
 from ...shapes import UNKNOWN, Shapes, TypePattern, unify
 from ...tensor.shaping.shape_changing import axis_within
 from .reduce import axes_over, reduced_shape
@@ -432,10 +432,10 @@ def norm(
         if data.dtype in (*_REAL, torch.bool) or flag == NUCLEAR or abs(ord) == 2:
             return _matrix_norm(_floating("_npi_norm", data), axes, ord, flag, keepdims)
         sums = _matrix_norm(data.double(), axes, ord, flag, keepdims)
-        return sums.half() if data.is_floating_point() else cut(sums, data.dtype)
+        return sums.half() if data.is_floating_point() else truncate(sums, data.dtype)
     if not data.dtype.is_floating_point:
         whole = norm(data.double(), ord=ord, axis=axis, keepdims=keepdims, flag=flag)
-        return cut(whole, data.dtype)
+        return truncate(whole, data.dtype)
     if not data.ndim:
         return data.abs()
     return torch.linalg.vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)

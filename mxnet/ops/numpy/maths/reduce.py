@@ -14,7 +14,7 @@ from ....dtypes import to_name
 from ....error import DTypeError, MXNetError, ShapeError
 from ...attributes import DType, Shape
 from ...declare import Op, op
-from ...families import BOOL, cut, document, refuse_bool
+from ...families import BOOL, document, refuse_bool, truncate
 from ...shapes import Shapes, reduced_axes, unify
 from ...tensor.maths.reduce import product, to_every_extreme
 from ..promotion import AttributeTypes, to_countable, to_float
@@ -201,7 +201,7 @@ def spread(
     count = max(math.prod(a.shape[i] for i in axes) - ddof, 0)
     out = (squares.sum(axes, keepdim=keepdims) if axes else squares) / count
     out = _root(out) if root else out
-    return out.to(wanted) if wanted.is_floating_point else cut(out, wanted)
+    return out.to(wanted) if wanted.is_floating_point else truncate(out, wanted)
 
 
 def _root(x: Tensor) -> Tensor:

@@ -21,11 +21,11 @@ from ...families import (
     Kernel,
     binary,
     check_same_dtype,
-    cut,
     elementwise,
     refuse_bool,
     scalar,
     shown,
+    truncate,
 )
 from ...shapes import same
 
@@ -54,7 +54,7 @@ def power(base: Tensor, exponent: Tensor) -> Tensor:
     """Raise to a power; integers go through floating point, so negative exponents are cut."""
     if base.dtype.is_floating_point:
         return torch.pow(base, exponent)
-    return cut(torch.pow(base.double(), exponent.double()), base.dtype)
+    return truncate(torch.pow(base.double(), exponent.double()), base.dtype)
 
 
 def power_of_number(base: Tensor, exponent: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def hypotenuse(lhs: Tensor, rhs: Tensor) -> Tensor:
     """Return ``sqrt(lhs^2 + rhs^2)`` without overflow in between."""
     if lhs.dtype.is_floating_point:
         return torch.hypot(lhs, rhs)
-    return cut(torch.hypot(lhs.double(), rhs.double()), lhs.dtype)
+    return truncate(torch.hypot(lhs.double(), rhs.double()), lhs.dtype)
 
 
 def larger(lhs: Tensor, rhs: Tensor) -> Tensor:

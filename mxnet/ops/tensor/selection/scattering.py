@@ -199,7 +199,7 @@ def onehot_encode_shape(lhs: Shape | None, rhs: Shape | None) -> Shape | None:
 
 
 def _strides(name: str, shape: Shape | None) -> list[int]:
-    """Return how far apart neighbours of each axis lie; the first size does not matter."""
+    """Return how far apart neighbors of each axis lie; the first size does not matter."""
     if not shape:
         raise ShapeError(f"{name}: shape must be given.")
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
