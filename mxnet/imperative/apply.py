@@ -69,12 +69,7 @@ def apply(
         tensors = [None if a is None else current(a) for a in inputs]
         through_integers = state.recording and integers.casts_to_integer(op, tensors, attrs)
     except SparseOperand:
-        from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
-
-        made = run(op, inputs, attrs, out, cls)
-        if state.recording:
-            note(made, Call(op, attrs), inputs)
-        return made
+        return _apply_to_sparse(op, inputs, attrs, out, cls)
     except IntegerInGraph:
         tensors, through_integers = [None if a is None else plain(a) for a in inputs], True
     result_ctx, given = _context_of(inputs, ctx, attrs), attrs
@@ -107,6 +102,17 @@ def apply(
     if state.recording:
         note(made[0] if single else made, Call(op, given), inputs)
     return made[0] if single else made
+
+
+def _apply_to_sparse(
+    op: Op, inputs: Sequence[NDArray | None], attrs: dict[str, Any], out: Any, cls: type[NDArray]
+) -> Any:
+    from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
+
+    made = run(op, inputs, attrs, out, cls)
+    if state.recording:
+        note(made, Call(op, attrs), inputs)
+    return made
 
 
 def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDArray]:

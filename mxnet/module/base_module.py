@@ -232,7 +232,7 @@ class BaseModule(Steps):
         Parameters
         ----------
         train_data, eval_data : DataIter
-            Iterator over the training data.
+            Iterators over the training data, and over what is evaluated after each epoch.
         eval_metric, validation_metric : EvalMetric, str or list
             Metrics of training, and of `eval_data`; the second is the first by default.
         epoch_end_callback : callable or list
@@ -268,7 +268,7 @@ class BaseModule(Steps):
         resume_every : int, optional
             Write that file every so many batches too, not only after each epoch.
         progress : bool, optional
-            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line a
+            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line per
             minute in a file. By default as ``MXNET_PROGRESS`` says.
         loggers : Logger or list
             Where to write the metrics of each epoch, such as ``mx.tracking.CSVLogger("run.csv")``.

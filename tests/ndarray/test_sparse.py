@@ -20,7 +20,7 @@ VALUES = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "float32")
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    fallback._told.clear()
+    fallback._warned.clear()
 
 
 @pytest.fixture(params=["csr", "row_sparse"])

@@ -6,7 +6,7 @@ nodes whose surroundings changed go on until nothing does. An ordinary network n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -155,58 +155,58 @@ def _sweep_once(graph: Graph, values: dict[Node, list], kind: _Kind) -> bool:
 
 def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> None:
     """Go over the nodes whose surroundings changed, forward and backward, until none is left."""
-    nodes, users = graph.nodes, graph.readers
-    step, merge = kind.step, kind.merge
-    waiting = [node.op is not None for node in nodes]
-    pending = sum(waiting)
+    nodes, readers = graph.nodes, graph.readers
+    waiting = {position for position, node in enumerate(nodes) if node.op is not None}
     order = range(len(nodes))
-    while pending:
+    while waiting:
         for position in order:
-            if not waiting[position]:
+            if position not in waiting:
                 continue
-            waiting[position] = False
-            pending -= 1
-            node = nodes[position]
-            entries = node.inputs
-            ins = tuple([values[e[0]][e[1]] for e in entries])
-            slots = values[node]
-            outs = tuple(slots)
-            try:
-                if node.subgraphs:
-                    new_ins, new_outs = _through(node, ins, outs, kind)
-                else:
-                    new_ins, new_outs = step(node, ins, outs)
-                changed = []
-                if new_outs != outs:
-                    slots[:] = [
-                        new if old is None else merge(new, old)
-                        for new, old in zip(new_outs, outs, strict=True)
-                    ]
-                    if tuple(slots) != outs:
-                        changed.append(node)
-                if new_ins != ins:
-                    for entry, new, old in zip(entries, new_ins, ins, strict=True):
-                        if new is not None and new != old:
-                            here = values[entry[0]]
-                            found = here[entry[1]]
-                            merged = new if found is None else merge(new, found)
-                            if merged != found:
-                                here[entry[1]] = merged
-                                changed.append(entry[0])
-            except MXNetError as error:
-                raise _explained(node, ins, outs, kind, error) from None
-            except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-                raise _explained(node, ins, outs, kind, error) from error
-            for other in changed:
-                for user in users[other]:
-                    if user != position and not waiting[user]:
-                        waiting[user] = True
-                        pending += 1
-                maker = graph.position[other] if other.op is not None else position
-                if maker != position and not waiting[maker]:
-                    waiting[maker] = True
-                    pending += 1
+            for changed in _complete(nodes[position], values, kind):
+                waiting.update(readers[changed])
+                if changed.op is not None:
+                    waiting.add(graph.position[changed])
+            waiting.remove(position)
         order = order[::-1]
+
+
+def _complete(node: Node, values: dict[Node, list], kind: _Kind) -> list[Node]:
+    """Apply the rule of a node; return the nodes of whose results more is known now."""
+    ins = tuple([values[e[0]][e[1]] for e in node.inputs])
+    outs = tuple(values[node])
+    changed: list[Node] = []
+    try:
+        if node.subgraphs:
+            new_ins, new_outs = _through(node, ins, outs, kind)
+        else:
+            new_ins, new_outs = kind.step(node, ins, outs)
+        if new_outs != outs:
+            places = [(node, i) for i in range(len(outs))]
+            changed += _merge(values, places, new_outs, outs, kind)
+        if new_ins != ins:
+            changed += _merge(values, node.inputs, new_ins, ins, kind)
+    except MXNetError as error:
+        raise _explained(node, ins, outs, kind, error) from None
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise _explained(node, ins, outs, kind, error) from error
+    return changed
+
+
+def _merge(
+    values: dict[Node, list], places: Sequence[tuple], found: tuple, before: tuple, kind: _Kind
+) -> list[Node]:
+    """Merge what a rule found into the values; return the nodes of which more is known now."""
+    changed = []
+    for place, new, old in zip(places, found, before, strict=True):
+        if new is None or new == old:
+            continue
+        slots, index = values[place[0]], place[1]
+        known = slots[index]
+        merged = new if known is None else kind.merge(new, known)
+        if merged != known:
+            slots[index] = merged
+            changed.append(place[0])
+    return changed
 
 
 def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:

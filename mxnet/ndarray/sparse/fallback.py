@@ -10,7 +10,7 @@ from ... import env
 from ...base import users_stacklevel
 from ...ops.attributes import to_string
 
-_told: set[str] = set()
+_warned: set[str] = set()
 _ADVICE = (
     "The result is right, but it takes the memory and time of dense arrays. Set the environment "
     "variable MXNET_STORAGE_FALLBACK_LOG_VERBOSE to 0 to suppress this warning."
@@ -18,9 +18,9 @@ _ADVICE = (
 
 
 def _tell(what: str) -> None:
-    if what in _told or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
+    if what in _warned or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
         return
-    _told.add(what)
+    _warned.add(what)
     warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
 
 

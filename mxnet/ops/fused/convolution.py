@@ -26,7 +26,8 @@ from .prepared_convolution import PreparedConvolution
 NORM = ("gamma", "beta", "moving_mean", "moving_var")
 
 
-def _fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """Infer the result from data and the size of the windows; images are (N, C, H, W)."""
     _, outs = convolution_shapes(ins, outs, {**attrs, "layout": None})
     return ins, outs
 
@@ -38,7 +39,7 @@ def _fused_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
         "other": lambda a: a["addition"] != "none",
         **dict.fromkeys(NORM, lambda a: a["normalized"]),
     },
-    shape=_fused_shapes,
+    shape=fused_shapes,
     layout="channels_last",
     keeps_finite=True,
     overwritable=True,

@@ -13,7 +13,7 @@ from ...error import AttributeConversionError, ShapeError
 from ..attributes import IntegerDType, NumberDType, Shape
 from ..declare import OpContext, op
 from ..shapes import TypePattern, same
-from .distributions import as_told, check_float, needed_shape
+from .distributions import check_float, given_shape, needed_shape
 
 
 @op("_random_randint", "random_randint", "_npi_random_randint", random=True)
@@ -61,7 +61,7 @@ class _WholeNumbers(TypePattern):
         return attrs.get("dtype") or torch.int32
 
 
-random_randint.infer_outputs(as_told)
+random_randint.infer_outputs(given_shape)
 random_randint.type_pattern = _WholeNumbers("-> @dtype")
 
 

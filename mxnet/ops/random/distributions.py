@@ -231,7 +231,7 @@ def _no_gradient(grad: Any, out: Any, *inputs: Tensor, **_: Any) -> tuple:
     return tuple(torch.zeros_like(x) for x in inputs)
 
 
-def as_told(*_: Any, shape: Shape | None, **attrs: Any) -> Shape | None:
+def given_shape(*_: Any, shape: Shape | None, **attrs: Any) -> Shape | None:
     """Infer the shape of the output: the attribute."""
     return shape
 
@@ -269,7 +269,7 @@ def _scalar_operator(row: Distribution) -> Op:
     """
     declare = op(name, f"random_{row.name}", *row.aliases, types="-> @dtype", random=True)
     made = declare(_signed(function, name, doc, (), attributes))
-    made.infer_outputs(as_told)
+    made.infer_outputs(given_shape)
     return made
 
 

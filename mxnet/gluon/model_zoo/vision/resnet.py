@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....context import Context, cpu
+from ....ops.documentation import inherits_parameters
 from ... import nn
 from ...block import HybridBlock
 from ..model_store import load_pretrained
@@ -47,8 +48,24 @@ def _conv1x1(channels: int, stride: int = 1, in_channels: int = 0) -> nn.Conv2D:
     )
 
 
-class _BlockV1(HybridBlock):
-    """A body whose input, made smaller if need be, is added to its output; then a ReLU."""
+class _ResidualBlock(HybridBlock):
+    """A block whose input, made smaller if need be, is added to its output.
+
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    stride
+        Step of the first convolution.
+    downsample
+        Whether the shortcut is a convolution, to change the size.
+    in_channels
+        Number of input channels; 0 waits for the first input.
+    """
+
+
+class _BlockV1(_ResidualBlock):
+    """A body whose input is added to its output; then a ReLU."""
 
     body: HybridBlock
 
@@ -66,19 +83,9 @@ class _BlockV1(HybridBlock):
         return F.Activation(residual + x, act_type="relu")
 
 
+@inherits_parameters
 class BasicBlockV1(_BlockV1):
     """Two 3x3 convolutions, for nets of 18 and 34 layers.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    stride
-        Step of the first convolution.
-    downsample
-        Whether the shortcut is a convolution, to change the size.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BasicBlockV1(4, stride=2, downsample=True)
     >>> block.initialize()
@@ -106,19 +113,9 @@ class BasicBlockV1(_BlockV1):
             self._add_downsample(channels, stride, in_channels)
 
 
+@inherits_parameters
 class BottleneckV1(_BlockV1):
     """1x1, 3x3 and 1x1 convolutions, for nets of 50 layers and more.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    stride
-        Step of the first convolution.
-    downsample
-        Whether the shortcut is a convolution, to change the size.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BottleneckV1(8, stride=2, downsample=True)
     >>> block.initialize()
@@ -150,19 +147,9 @@ class BottleneckV1(_BlockV1):
             self._add_downsample(channels, stride, in_channels)
 
 
-class BasicBlockV2(HybridBlock):
+@inherits_parameters
+class BasicBlockV2(_ResidualBlock):
     """Two 3x3 convolutions, each after its normalization and ReLU.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    stride
-        Step of the first convolution.
-    downsample
-        Whether the shortcut is a convolution, to change the size.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BasicBlockV2(4, stride=2, downsample=True)
     >>> block.initialize()
@@ -196,19 +183,9 @@ class BasicBlockV2(HybridBlock):
         return self.conv2(x) + residual
 
 
-class BottleneckV2(HybridBlock):
+@inherits_parameters
+class BottleneckV2(_ResidualBlock):
     """1x1, 3x3 and 1x1 convolutions, each after its normalization and ReLU.
-
-    Parameters
-    ----------
-    channels
-        Number of output channels.
-    stride
-        Step of the first convolution.
-    downsample
-        Whether the shortcut is a convolution, to change the size.
-    in_channels
-        Number of input channels; 0 waits for the first input.
 
     >>> block = mx.gluon.model_zoo.vision.BottleneckV2(8, stride=2, downsample=True)
     >>> block.initialize()
@@ -248,7 +225,21 @@ class BottleneckV2(HybridBlock):
 
 
 class _ResNet(HybridBlock):
-    """What both versions share: stages of blocks, each half the size of the one before."""
+    """What both versions share: stages of blocks, each half the size of the one before.
+
+    Parameters
+    ----------
+    block
+        Class of the blocks.
+    layers
+        Number of blocks of each stage.
+    channels
+        Number of channels of each stage.
+    classes
+        Number of classes of the output layer.
+    thumbnail
+        Whether images are small, so that the first stage keeps their size.
+    """
 
     features: nn.HybridSequential
     output: HybridBlock
@@ -283,21 +274,9 @@ class _ResNet(HybridBlock):
         return self.output(self.features(x))
 
 
+@inherits_parameters
 class ResNetV1(_ResNet):
     """Residual network; `thumbnail` leaves the images of CIFAR their small size.
-
-    Parameters
-    ----------
-    block
-        Class of the blocks.
-    layers
-        Number of blocks of each stage.
-    channels
-        Number of channels of each stage.
-    classes
-        Number of classes of the output layer.
-    thumbnail
-        Whether images are small, so that the first stage keeps their size.
 
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV1(vision.BasicBlockV1, [1], [4, 4], classes=3, thumbnail=True)
@@ -331,21 +310,9 @@ class ResNetV1(_ResNet):
             self.output = nn.Dense(classes, in_units=channels[-1])
 
 
+@inherits_parameters
 class ResNetV2(_ResNet):
     """Residual network of pre-activated blocks.
-
-    Parameters
-    ----------
-    block
-        Class of the blocks.
-    layers
-        Number of blocks of each stage.
-    channels
-        Number of channels of each stage.
-    classes
-        Number of classes of the output layer.
-    thumbnail
-        Whether images are small, so that the first stage keeps their size.
 
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV2(vision.BasicBlockV2, [1], [4, 4], classes=3, thumbnail=True)

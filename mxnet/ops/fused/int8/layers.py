@@ -14,20 +14,15 @@ from torch import Tensor
 from ...attributes import Count, Positive, PositiveCount
 from ...attributes import Shape as ShapeAttribute
 from ...declare import Attrs, OneAux, ZeroAux, op
-from ...nn.convolutions.convolution import (
-    convolution,
-    convolution_inputs,
-    convolution_shapes,
-    convolution_work,
-)
+from ...nn.convolutions.convolution import convolution, convolution_work
 from ...nn.dense import fully_connected, fully_connected_inputs, fully_connected_work
 from ...shapes import Shape, Shapes
+from ..convolution import NORM, fused_convolution_inputs, fused_shapes
 from .arrays import pack, unpack
 from .prepared import PreparedConvolution, PreparedDense
 from .weights import Weights, folded_weights, quantized_weights, stored_weights
 
 OutType = Literal["float32", "uint8"]
-NORM = ("gamma", "beta", "moving_mean", "moving_var")
 RANGES: Mapping[str, Callable[[Attrs], bool]] = {
     "bias": lambda a: not a["no_bias"],
     "min_weight": lambda a: a["stored"],
@@ -82,11 +77,6 @@ def _finish(real: Tensor, relu: bool, out_type: str, step: float, zero: int) -> 
     return real if out_type == "float32" else pack(real, step, zero)
 
 
-def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    _, outs = convolution_shapes(ins, outs, {**attrs, "layout": None})
-    return ins, outs
-
-
 @op(
     "_fused_int8_convolution",
     optional={
@@ -95,7 +85,7 @@ def _convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes,
         "other": lambda a: a["adds"],
     },
     types="uint8 A float32 -> @out_type",
-    shape=_convolution_shapes,
+    shape=fused_shapes,
     layout="channels_last",
     fresh=True,  # or an array that it owns, which nothing reads any more
 )
@@ -160,24 +150,7 @@ def int8_convolution(
     return _finish(real, relu, out_type, out_step, out_zero)
 
 
-@int8_convolution.infer_inputs
-def int8_convolution_inputs(
-    data: Shape | None,
-    weight: Shape | None,
-    bias: Shape | None,
-    *_: Shape | None,
-    kernel: Shape,
-    num_filter: int,
-    num_group: int,
-    **__: object,
-) -> dict[str, Shape]:
-    """Infer weight and bias from the channels of data."""
-    found = convolution_inputs(
-        data, weight, bias, kernel=kernel, num_filter=num_filter, num_group=num_group, layout=None
-    )
-    return {**found, **dict.fromkeys(NORM, (num_filter,))}
-
-
+int8_convolution.infer_inputs(fused_convolution_inputs)
 int8_convolution.work(convolution_work)
 
 
