@@ -292,7 +292,7 @@ class KVStore(KVStoreBase):
         return self._updater
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send two bits a value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only.
+        """Send two bits per value, ``{'type': '2bit', 'threshold': 0.5}``; 'device' stores only.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from ..declare import Op, OpContext, op
 from ..families import check_same_dtype
 from ..shapes import same, unify
 
+MaybeFloat: TypeAlias = FloatDType | None
 Number = float | Tensor
 
 
@@ -259,7 +260,7 @@ def _scalar_operator(row: Distribution) -> Op:
         **numbers,
         "shape": (Shape | None, None),
         "ctx": (str, ""),
-        "dtype": (FloatDType | None, None),
+        "dtype": (MaybeFloat, None),
         "run": (OpContext, inspect.Parameter.empty),
     }
     doc = f"""Draw {row.text}.
@@ -315,7 +316,7 @@ def _array_operator(row: Distribution) -> Op:
         aligned = (*first.shape, *(1 for _ in shape))
         return draw(made, *(p.detach().to(made.dtype).reshape(aligned) for p in parameters))
 
-    attributes = {"shape": (Shape, ()), "dtype": (FloatDType | None, None)}
+    attributes = {"shape": (Shape, ()), "dtype": (MaybeFloat, None)}
     doc = f"""Draw {row.text}; `shape` samples for each element of the parameters.
 
     >>> half = nd.array([0.5, 0.5])

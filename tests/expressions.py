@@ -1,0 +1,70 @@
+"""Compares what expressions give with what MXNet 1.9.1 gave, errors included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.golden import HERE
+from tests.golden.describing import describe
+
+
+class Expressions:
+    """Recorded answers to expressions, each evaluated after the same lines of setup.
+
+    Parameters
+    ----------
+    file : name of the JSON file in `tests/golden`.
+    setup : the lines that run first.
+    names : what setup and expressions can name.
+    atol : absolute tolerance of values.
+    """
+
+    def __init__(self, file: str, setup: str, names: Mapping[str, Any], atol: float = 0.0) -> None:
+        self._answers = json.loads((HERE / file).read_text())
+        self._setup, self._names, self._atol = setup, names, atol
+
+    def check(self, expression: str, statement: str = "") -> None:
+        """Compare what an expression gives, after a statement if there is one."""
+        wanted = self._answers[f"{statement} => {expression}" if statement else expression]
+        if not (isinstance(wanted, dict) and "error" in wanted):
+            self._compare(self._evaluate(statement, expression), wanted)
+            return
+        with pytest.raises(Exception) as caught:
+            self._evaluate(statement, expression)
+        # An error of MXNet's class, or a class that says more and still is one.
+        kinds = [c.__name__ for c in type(caught.value).__mro__]
+        bare = wanted["error"][0] == "AssertionError"  # ours say more
+        assert bare or wanted["error"][0] in kinds or "MXNetError" in kinds
+
+    def _evaluate(self, statement: str, expression: str) -> Any:
+        space = dict(self._names)
+        exec(self._setup, space)
+        exec(statement, space)
+        return describe(eval(expression, space))
+
+    def _compare(self, given: Any, wanted: Any) -> None:
+        if isinstance(wanted, list):
+            assert len(given) == len(wanted)
+            for g, w in zip(given, wanted, strict=True):
+                self._compare(g, w)
+            return
+        if "number" in wanted:
+            assert given["number"] == pytest.approx(wanted["number"])
+            return
+        if "values" in wanted:
+            np.testing.assert_allclose(
+                np.array(given["values"], dtype="float64"),
+                np.array(wanted["values"], dtype="float64"),
+                rtol=2e-3 if wanted["dtype"] == "float16" else 1e-5,
+                atol=self._atol,
+            )
+        assert _without_values(given) == _without_values(wanted)
+
+
+def _without_values(description: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in description.items() if key != "values"}
