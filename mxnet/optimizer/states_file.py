@@ -21,6 +21,7 @@ from ..formats.parameters.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
+from .states_objects import Borrowed, borrow, program_class
 from .states_values import DEEPEST, LARGEST, build, make_array, make_numpy, make_object
 
 __all__ = ["UnreadableStates", "dump_states", "read_states"]
@@ -34,15 +35,21 @@ class UnreadableStates(FormatError, pickle.UnpicklingError):
     """Bytes that hold no optimizer states, or damaged ones."""
 
 
-def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
+def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict, Optimizer]:
     """Return the states by index, or a pair of them and their optimizer.
+
+    What an optimizer held that files do not hold comes from `live`, the optimizer of the program;
+    without it there are names in its place (see `states_objects`).
 
     >>> read_states(dump_states({0: None}))
     {0: None}
     """
     try:
         if data[-len(MAGIC) :] == MAGIC:
-            read = _Description(data).value()
+            described = _Description(data)
+            read = described.value()
+            if described.borrows and live is not None:
+                read = borrow(read, (None, live) if isinstance(read, tuple) else None)
         else:
             read = build(read_pickle(data))
     except PickleError as error:
@@ -61,19 +68,9 @@ def read_states(data: bytes) -> dict | tuple[dict, Optimizer]:
 def dump_states(held: dict | tuple[dict, Optimizer]) -> bytes:
     """Return states, perhaps with their optimizer, as bytes that MXNet reads too."""
     pickled = pickle.dumps(held, protocol=PICKLE_PROTOCOL)
-    try:
-        described = _Describer(pickled).describe(held)
-    except _NotDescribable as error:
-        raise MXNetError(
-            f"Optimizer states hold {error}, which cannot be saved: only numbers, text, arrays, "
-            "containers, optimizers and learning-rate schedulers can."
-        ) from None
+    described = _Describer(pickled).describe(held)
     text = json.dumps(described, separators=(",", ":")).encode()
     return pickled + text + FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
-
-
-class _NotDescribable(Exception):
-    """A value that has no form in a states file."""
 
 
 # Containers and arrays are numbered nodes, each after those that it refers to; {"ref": n} stands
@@ -88,6 +85,7 @@ class _Describer:
         self.search_from = 0
         self.nodes: list[Any] = []
         self.known: dict[int, tuple[int, Any]] = {}  # by identity; the value is kept alive
+        self.under_way: set[int] = set()
 
     def describe(self, value: Any) -> dict[str, Any]:
         root = self.atom(value)
@@ -97,7 +95,14 @@ class _Describer:
         if value is None or type(value) in (bool, int, float, str):
             return value
         if id(value) not in self.known:
+            if id(value) in self.under_way:
+                raise MXNetError(
+                    f"Optimizer states hold {type(value).__name__} inside itself, which cannot be "
+                    "saved: leave it out of what its holder's __getstate__ returns."
+                )
+            self.under_way.add(id(value))
             node = self.node(value)
+            self.under_way.discard(id(value))
             self.nodes.append(node)
             self.known[id(value)] = len(self.nodes) - 1, value
         return {"ref": self.known[id(value)][0]}
@@ -115,10 +120,10 @@ class _Describer:
             return {"dict": [[self.atom(k), self.atom(v)] for k, v in value.items()]}
         if type(value) in (list, tuple, set, frozenset):
             return {type(value).__name__: [self.atom(v) for v in value]}
-        if isinstance(value, Optimizer | LRScheduler):
-            get_fields = getattr(value, "__getstate__", lambda: vars(value))
-            fields = {k: self.atom(v) for k, v in (get_fields() or {}).items()}
-            kind = type(value)
+        kind = type(value)
+        if isinstance(value, Optimizer | LRScheduler) or program_class(*Borrowed.of(kind)) is kind:
+            get_fields = getattr(kind, "__getstate__", vars)
+            fields = {k: self.atom(v) for k, v in (get_fields(value) or {}).items()}
             return {"object": [kind.__module__, kind.__qualname__, fields]}
         if isinstance(value, type) and issubclass(value, np.generic):
             return {"dtype": value.__name__}
@@ -126,7 +131,7 @@ class _Describer:
             return {"dtype": value.name}
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
-        raise _NotDescribable(type(value).__name__)
+        return {"borrowed": list(Borrowed.of(value))}
 
     def place(self, record: bytes | None) -> list[int] | str | None:
         """Return where a record lies in the pickled bytes, its length and checksum."""
@@ -145,6 +150,7 @@ class _Description:
     """Builds the values that a description names."""
 
     def __init__(self, data: bytes) -> None:
+        self.borrows = False  # whether some come from the program instead
         if len(data) < FOOTER.size:
             self.fail("they are cut off")
         length, checksum, _ = FOOTER.unpack_from(data, len(data) - FOOTER.size)
@@ -220,6 +226,9 @@ class _Description:
             return code.type if code.kind in "biufc" else self.fail("an odd number type")
         if kind == "complex":
             return complex(float(content[0]), float(content[1]))
+        if kind == "borrowed":
+            self.borrows = True
+            return Borrowed(str(content[0]), str(content[1]))
         raise _damaged(f"they hold an unknown kind {kind!r:.80}")
 
     def key(self, value: Any) -> Any:

@@ -1,14 +1,15 @@
 """Build optimizer states from the plain data that a file holds, checking every field.
 
-Only known kinds are made: numbers, text, containers, arrays, and the optimizers and learning-rate
-schedulers that are imported already. No function that a file names is ever called.
+Only known kinds are made: numbers, text, containers, arrays, the optimizers and learning-rate
+schedulers that are imported already, and what `states_objects` allows them to hold. No function
+that a file names is ever called.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from ..ndarray.sparse import from_stored
 from .base import Optimizer
+from .states_objects import program_class, subclasses
 
 DEEPEST = 40  # containers inside each other
 LARGEST = 1_000_000  # values, counted as often as they can be reached
@@ -46,7 +48,7 @@ def build(value: Any) -> Any:
 
 
 def find_class(module: str, name: str) -> type:
-    """Return the optimizer or scheduler of this name; others are refused.
+    """Return the optimizer or scheduler of this name, or what one may hold; others are refused.
 
     Classes of MXNet are found wherever they are defined here, other classes only if they are
     imported already.
@@ -54,20 +56,24 @@ def find_class(module: str, name: str) -> type:
     if module.startswith("mxnet."):
         bases = {"mxnet.optimizer": Optimizer, "mxnet.lr_scheduler": LRScheduler}
         base = bases.get(".".join(module.split(".")[:2]))
-        candidates = [] if base is None else [base, *_subclasses(base)]
+        candidates = [] if base is None else [base, *subclasses(base)]
         for kind in candidates:
             if kind.__module__.startswith("mxnet.") and kind.__qualname__ == name:
                 return kind
-    for kind in (*_subclasses(Optimizer), *_subclasses(LRScheduler)):
+    for kind in (*subclasses(Optimizer), *subclasses(LRScheduler)):
         if (kind.__module__, kind.__qualname__) == (module, name):
             return kind
+    kind = program_class(module, name)
+    if kind is not None:
+        return kind
     raise _refusal(module, name)
 
 
 def _refusal(module: str, name: str) -> FormatError:
     return FormatError(
         f"Optimizer states may not hold {module}.{name}: only arrays, numbers, containers, "
-        "and optimizers and schedulers that are imported already. Nothing was run."
+        "optimizers and schedulers that are imported already, and objects of the program's own "
+        "classes that have no code for being copied or deleted. Nothing was run."
     )
 
 
@@ -78,11 +84,11 @@ def make_object(module: str, name: str, fields: Any) -> Any:
     _check_fields(kind, fields)
     fields = {**_default_fields(kind), **fields}
     made = kind.__new__(kind)
-    restore = getattr(made, "__setstate__", None)
+    restore = getattr(kind, "__setstate__", None)
     if restore is None:
         vars(made).update(fields)
     else:
-        restore(fields)
+        restore(made, fields)
     return made
 
 
@@ -328,9 +334,3 @@ _CALLS: Mapping[tuple, Callable[[Call], Any]] = {
     **{(module, "scalar"): _pickled_scalar for module in _NUMPY},
     **{(f"numpy.{core}.numeric", "_frombuffer"): _pickled_buffer for core in ("core", "_core")},
 }
-
-
-def _subclasses(base: type) -> Iterator[type]:
-    for kind in base.__subclasses__():
-        yield kind
-        yield from _subclasses(kind)

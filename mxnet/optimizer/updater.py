@@ -110,7 +110,7 @@ class Updater:
         The optimizer is replaced too if it was saved with them. Bytes that hold anything but
         arrays, numbers, text, containers, optimizers and their schedulers are refused.
         """
-        read = read_states(states)
+        read = read_states(states, self.optimizer)
         if isinstance(read, tuple):
             read, self.optimizer = read
             self.aggregate_updates = self.optimizer.aggregate_num > 0
