@@ -181,7 +181,7 @@ def positions_by_place(weights: list[Tensor], alone: bool) -> list[list[int] | N
 
 
 def by_kind(states: Sequence[Any]) -> list[list[Tensor] | None]:
-    """Turn states a parameter into lists a kind of state.
+    """Turn the states of each parameter into a list for each kind of state.
 
     >>> by_kind([None, None])
     [None]
