@@ -109,6 +109,7 @@ class Op:
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
         self.out_rule: Callable[[Attrs, torch.dtype], Callable | None] | None = None
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
+        self.reveal_rule: Callable | None = None
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
         self.auxiliary_rule: Callable | None = None  # inputs that are states of those graphs
         self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
@@ -242,6 +243,14 @@ class Op:
     def epilogue(self, rule: Callable[[Attrs], Epilogue | None]) -> Callable:
         """Register what the operator is as the last step of a fused one, if it can be that."""
         self.epilogue_rule = rule
+        return rule
+
+    def reveal(self, rule: Callable) -> Callable:
+        """Register the form that returns the hidden outputs too, which monitors show.
+
+        It takes what the operator takes; `Facts.hidden_outputs` has their names.
+        """
+        self.reveal_rule = rule
         return rule
 
     def work(self, rule: Callable[[KnownShapes, KnownShapes, Attrs], int]) -> Callable:

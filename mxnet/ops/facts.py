@@ -44,7 +44,8 @@ class Facts:
     gradients_by_input : whether it calls gradients by the inputs' names; else they are numbered.
     gradient_names : what it calls the gradients of the inputs, where neither holds; None is not
         shown.
-    hidden_outputs : the attribute that shows further outputs, and their names.
+    hidden_outputs : the attribute that shows further outputs, and their names; None for the
+        attribute where `Op.reveal` has them.
     quantizes : the float operator that this one computes on 8-bit integers.
     quantizes_when : a function of the attributes, for which of them it does so; by default all.
     straight_through : whether the gradient of the result is that of the input, cut if it turns
@@ -74,7 +75,7 @@ class Facts:
     names_single_input: bool = False
     gradients_by_input: bool = False
     gradient_names: tuple[str | None, ...] | None = None
-    hidden_outputs: tuple[str, tuple[str, ...]] | None = None
+    hidden_outputs: tuple[str | None, tuple[str, ...]] | None = None
     quantizes: Any | None = None
     quantizes_when: Callable[[dict[str, Any]], bool] | None = None
     straight_through: bool = False

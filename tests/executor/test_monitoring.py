@@ -17,6 +17,7 @@ FORWARD = [
     "bn_var",
     "relu1_output",
     "drop_output",
+    "drop_mask",
     "sp_output0",
     "sp_output1",
     "mul_output",
@@ -47,6 +48,7 @@ INPUTS_TOO = [
     "relu1_output",
     "drop_data",
     "drop_output",
+    "drop_mask",
     "sp_data",
     "sp_output0",
     "sp_output1",
@@ -139,6 +141,48 @@ def test_hidden_outputs_have_their_values():
         shown = dict(rows)
         np.testing.assert_array_equal(shown["bn_mean"].asnumpy(), mean)
         np.testing.assert_array_equal(shown["bn_output"].asnumpy(), out.asnumpy())
+
+
+NORMS = {
+    "instance": ((2, 1, 3), [3.7416575, 8.774965]),
+    "channel": ((1, 2, 3), [[[4.1231055, 5.3851647, 6.708204]]]),
+    "spatial": ((1, 2, 3), [[3.7416575, 8.774965]]),
+}
+
+
+@pytest.mark.parametrize("mode", NORMS)
+def test_norms_are_shown(mode):
+    shape, norms = NORMS[mode]
+    net = sym.L2Normalization(sym.var("x"), mode=mode, name="l2")
+    exe, rows = watched(net, x=shape)
+    exe.forward(x=nd.arange(1, 7).reshape(shape))
+    assert [name for name, _ in rows] == ["l2_output", "l2_norm"]
+    np.testing.assert_allclose(rows[1][1].asnumpy(), norms, rtol=1e-6)
+
+
+def test_moments_of_samples_are_shown():
+    exe, rows = watched(sym.InstanceNorm(sym.var("x"), name="in"), x=(1, 2, 3))
+    exe.forward(x=nd.arange(6).reshape((1, 2, 3)))
+    shown = dict(rows)
+    assert list(shown) == ["in_output", "in_mean", "in_var"]
+    np.testing.assert_allclose(shown["in_mean"].asnumpy(), [[1, 4]])
+    np.testing.assert_allclose(shown["in_var"].asnumpy(), [[2 / 3, 2 / 3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("axes", "shape"), [((), (20, 30)), ((0,), (1, 30)), ((-1,), (20, 1))])
+def test_masks_of_dropout_are_shown(axes, shape):
+    """They are the factors of the data, and of the gradient."""
+    x = sym.var("x")
+    exe, rows = watched(sym.Dropout(x, p=0.75, axes=axes, name="drop"), x=(20, 30))
+    exe.arg_dict["x"][:] = 2
+    out = exe.forward(is_train=True)[0].asnumpy()
+    mask = dict(rows)["drop_mask"].asnumpy()
+    assert mask.shape == shape and set(np.unique(mask)) == {0, 4}
+    np.testing.assert_array_equal(out, 2 * np.broadcast_to(mask, out.shape))
+    exe.backward(nd.ones((20, 30)))
+    np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), out / 2)
+    exe.forward(is_train=False)
+    assert (rows[-1][1].asnumpy() == 1).all() and rows[-1][0] == "drop_mask"
 
 
 x, q = sym.var("x"), sym.var("q")

@@ -20,9 +20,9 @@ def input_rows(node: Node) -> list[str]:
 
 
 def hidden_rows(node: Node) -> tuple[str | None, list[str]]:
-    """Return the attribute that shows a node's hidden outputs, and their names; or neither."""
+    """Return the names of a node's hidden outputs, and the attribute that shows them, if any."""
     switch, names = _op(node).facts.hidden_outputs or (None, ())
-    if switch is None or node.typed[switch]:
+    if switch is not None and node.typed[switch]:
         return None, []
     return switch, [f"{node.name}_{n}" for n in names]
 

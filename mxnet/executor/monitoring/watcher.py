@@ -34,9 +34,11 @@ class Watcher(Interpreter):
         if self._inputs_too and not self._silent:
             self._show_inputs(node, [t for t in tensors if t is not None])
         switch, hidden = hidden_rows(node)
-        made = proceed(
-            self._split(node, tensors), attrs if switch is None else {**attrs, switch: True}
-        )
+        if hidden and switch is None:
+            made = node.operator.reveal_rule(*self._split(node, tensors), **attrs)
+        else:
+            shown = attrs if switch is None else {**attrs, switch: True}
+            made = proceed(self._split(node, tensors), shown)
         results = made if isinstance(made, tuple) else (made,)
         if not self._silent:
             for name, value in zip([*node.output_names(), *hidden], results, strict=False):

@@ -23,6 +23,7 @@ from ..shapes import same
     identity=lambda a: a["mode"] != "always" and 0.0 <= a["p"] <= 1.0,
     keeps_layout=True,
     names_single_input=True,
+    hidden_outputs=(None, ("mask",)),
 )
 def dropout(
     data: Tensor,
@@ -58,7 +59,27 @@ def dropout(
         return data.clone()
     if not axes:
         return torch.dropout(data, p, True)
+    return data * _mask(data, p, axes)
+
+
+def _mask(data: Tensor, p: float, axes: Shape) -> Tensor:
+    """Return factors: 0 for what is dropped, ``1 / (1 - p)`` for the rest."""
     shape = list(data.shape)
     for axis in axes:
         shape[axis] = 1
-    return data * torch.dropout(data.new_ones(shape), p, True)
+    return torch.dropout(data.new_ones(shape), p, True)
+
+
+@dropout.reveal
+def _with_mask(
+    data: Tensor,
+    *,
+    p: float = 0.5,
+    mode: str = "training",
+    axes: Shape = (),
+    cudnn_off: bool | None = False,
+    run: OpContext,
+) -> tuple[Tensor, Tensor]:
+    drops = run.training or mode == "always"
+    mask = _mask(data, p if drops else 0.0, axes)
+    return data * mask, mask

@@ -157,6 +157,7 @@ def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
     shape=_instance_shapes,
     precision="full",
     gradients_by_input=True,
+    hidden_outputs=(None, ("mean", "var")),
 )
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
     """Normalize each channel of each sample over its spatial axes.
@@ -175,6 +176,14 @@ def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-
     return torch.instance_norm(data, gamma, beta, None, None, True, 0.0, eps, True)
 
 
+@instance_norm.reveal
+def _with_moments(
+    data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3
+) -> tuple[Tensor, Tensor, Tensor]:
+    variance, mean = torch.var_mean(data.detach().flatten(2), -1, correction=0)
+    return instance_norm.function(data, gamma, beta, eps=eps), mean, variance
+
+
 def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
     if mode == "instance":
         return tuple(range(1, ndim)) or (0,)
@@ -191,6 +200,7 @@ def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
     precision="full",
     names_single_input=True,
     gradients_by_input=True,
+    hidden_outputs=(None, ("norm",)),
 )
 def l2_normalization(
     data: Tensor,
@@ -213,8 +223,23 @@ def l2_normalization(
     """
     if data.ndim == 1:  # every number is a sample of its own
         return data / (data * data).add(eps).sqrt()
-    axes = _norm_axes(mode, data.ndim)
-    return data / (data * data).sum(axes, keepdim=True).add(eps).sqrt()
+    return data / _norms(data, eps, mode)
+
+
+def _norms(data: Tensor, eps: float, mode: str) -> Tensor:
+    return (data * data).sum(_norm_axes(mode, data.ndim), keepdim=True).add(eps).sqrt()
+
+
+@l2_normalization.reveal
+def _with_norm(
+    data: Tensor, *, eps: float = 1e-10, mode: str = "instance"
+) -> tuple[Tensor, Tensor]:
+    made = l2_normalization.function(data, eps=eps, mode=mode)
+    if data.ndim == 1:
+        return made, (data * data).add(eps).sqrt()
+    norms = _norms(data.detach(), eps, mode)
+    kept = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
+    return made, norms if kept is None else norms.reshape(norms.shape[:kept])
 
 
 @op(
