@@ -1,4 +1,4 @@
-"""Exceptions: `MXNetError` is what MXNet raised; its kin are also the builtin errors they mean."""
+"""Exceptions: `MXNetError` is what MXNet raised; its subclasses are also the builtin errors they mean."""
 
 from __future__ import annotations
 

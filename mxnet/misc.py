@@ -38,7 +38,7 @@ class FactorScheduler(LearningRateScheduler):
         self.init = False
 
     def __call__(self, iteration: int) -> float:
-        """Return the learning rate after `iteration` updates, and tell when it changes."""
+        """Return the learning rate after `iteration` updates, and log when it changes."""
         if not self.init:
             self.init, self.old_lr = True, self.base_lr
         rate = self.base_lr * self.factor ** (iteration // self.step)

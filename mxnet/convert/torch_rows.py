@@ -127,7 +127,7 @@ def layer_norm(w: TorchWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -
 
 @row("Pooling")
 def pooling(w: TorchWriter, call: TorchCall, x: Any) -> Any:
-    """F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d and their kin."""
+    """F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d and similar functions."""
     a = call.attrs
     _check_layout(a["layout"])
     if a["global_pool"]:

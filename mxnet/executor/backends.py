@@ -99,8 +99,8 @@ def chosen_backend(graph: Graph) -> Backend | None:
 class BackendProgram:
     """Runs a graph by an engine, prepared for each shape of data and checked on its first run.
 
-    `data` are the positions of variables that change from call to call. With None, those are it
-    that have changed so far.
+    `data` are the positions of variables that change from call to call. With None, they
+    are those that have changed so far.
     """
 
     def __init__(self, backend: Backend, own: Program, data: Sequence[int] | None) -> None:

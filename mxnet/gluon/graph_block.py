@@ -117,7 +117,7 @@ class GraphBlock(Block):
         if self._callback is not None:
             made._register_op_hook(self._callback, self._monitor_all)
         self._held, self._cached_op_args = (), sources
-        self._cached_op = made  # last: other threads take this for a sign that all is there
+        self._cached_op = made  # last: other threads take it to mean that all is there
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""

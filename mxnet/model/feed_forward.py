@@ -273,7 +273,7 @@ class FeedForward:
             if self.epoch_size is None or nbatch >= self.epoch_size:
                 return
 
-    # -- asking -------------------------------------------------------------------------------
+    # -- prediction ---------------------------------------------------------------------------
 
     def _predictor(self, data: Any) -> Any:
         if self.arg_params is None:

@@ -1,4 +1,4 @@
-"""Modules: symbols with parameters and optimizers, trained by `fit`, asked by `predict`."""
+"""Modules: symbols with parameters and optimizers, trained by `fit`, used by `predict`."""
 
 from __future__ import annotations
 

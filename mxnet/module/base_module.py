@@ -26,9 +26,9 @@ from .steps import SGD_DEFAULTS, Params, Steps
 
 
 class BaseModule(Steps):
-    """A machine that computes: bound to shapes, given parameters, run on batches, and updated.
+    """A computation with parameters that is bound to shapes, run on batches and updated.
 
-    Its life: `bind`, `init_params`, `init_optimizer`, then for each batch `forward`, `backward`,
+    In order: `bind`, `init_params`, `init_optimizer`, then for each batch `forward`, `backward`,
     `update`. `fit`, `score` and `predict` do all of this. A subclass implements the steps.
 
     Parameters

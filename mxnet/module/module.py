@@ -20,7 +20,7 @@ from .symbol_module import SymbolModule
 
 
 class Module(SymbolModule):
-    """A symbol that can be trained and asked.
+    """A symbol that can be trained and used for prediction.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ SGD_DEFAULTS = (("learning_rate", 0.01),)
 
 
 class Steps:
-    """What a module says of itself, what it does step by step, and how far it is."""
+    """The interface of modules: names, shapes, parameters, steps, and which steps were done."""
 
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger

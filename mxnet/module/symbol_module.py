@@ -71,7 +71,7 @@ class SymbolModule(BaseModule):
 
     @property
     def _total_exec_bytes(self) -> int:
-        """Megabytes of the executors' results, as `Executor.debug_str` tells them."""
+        """Megabytes of the executors' results, as `Executor.debug_str` reports them."""
         found = self._exec_group.execs if self._exec_group is not None else []
         return sum(int(exe.debug_str().split("\n")[-3].split()[1]) for exe in found)
 

@@ -62,7 +62,7 @@ _FULL = slice(None)
 
 
 def _either(array: NDArray) -> Tensor:
-    """Return a tensor of the array for questions about its form: any will do."""
+    """Return a tensor of the array whose shape and dtype are asked for: plain or tracked."""
     data = array._data
     return array._tracked if data is None else data
 
@@ -77,7 +77,7 @@ def _is_member(value: Any) -> bool:
 class NDArray(NDArrayMethods):
     """A multi-dimensional array on a device.
 
-    Make one with `mx.nd.array`, `mx.nd.zeros` and their kin rather than by calling the class.
+    Make one with `mx.nd.array`, `mx.nd.zeros` and the like rather than by calling the class.
 
     Parameters
     ----------

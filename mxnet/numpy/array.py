@@ -32,7 +32,7 @@ def _numpy_dtype(dtype: torch.dtype | None) -> Any:
 class ndarray(NDArray):
     """An array with NumPy's semantics: scalars of shape (), bool comparisons, dtype promotion.
 
-    Make one with `mx.np.array`, `mx.np.zeros` and their kin rather than by calling the class. It
+    Make one with `mx.np.array`, `mx.np.zeros` and the like rather than by calling the class. It
     lives on a device and takes part in `autograd` like any NDArray.
 
     Parameters

@@ -39,7 +39,7 @@ def set_config(**kwargs: Any) -> None:
     filename : str
         Where `dump` writes the trace, 'profile.json' at first.
     profile_all : bool
-        Record everything that the next three tell of.
+        Record everything that the next three name.
     profile_symbolic, profile_imperative : bool
         Record operators in executors, and operators called on arrays.
     profile_memory : bool

@@ -26,7 +26,7 @@ FIRST_CALL = ForkSafeLock()
 
 
 class ParameterArrays:
-    """Holds what a parameter is made of; how the arrays come to be is `Parameter`'s affair."""
+    """Holds what a parameter is made of; `Parameter` decides how they are made."""
 
     def __init__(self, name: str, stype: str, grad_stype: str) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class ParameterArrays:
         else:
             arrays = [data.copyto(ctx) for ctx in self._ctx_list]
         self._grad = self._attached(arrays)
-        self._data = arrays  # last: other threads take this for a sign that all is there
+        self._data = arrays  # last: other threads take it to mean that all is there
         Generation.number += 1
 
     def _init_grad(self) -> None:

@@ -13,7 +13,7 @@ from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import layout
 from .base import BaseSparseNDArray, make
-from .fallback import tell_copy
+from .fallback import warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ class CSRNDArray(BaseSparseNDArray):
     def _receive_sparse(self, found: Tensor, req: str) -> None:
         if found.layout is not torch.strided:
             found = found.to_dense()
-        tell_copy("default", "csr")
+        warn_of_copy("default", "csr")
         self._set_dense(found + self._dense() if req == "add" else found)
 
 
@@ -177,7 +177,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def _receive_sparse(self, found: Tensor, req: str) -> None:
         if found.layout is torch.strided:
-            tell_copy("default", "row_sparse")
+            warn_of_copy("default", "row_sparse")
             values, rows = layout.rows_from_dense(found)
         else:
             found = found.coalesce()

@@ -23,7 +23,7 @@ from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, wrap_plain
 from ..ndarray import NDArray, from_host
 from ..printing import label
-from .fallback import tell_copy
+from .fallback import warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class BaseSparseNDArray(NDArray):
-    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` and its kin.
+    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` or the like.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class BaseSparseNDArray(NDArray):
             return other
         self._check_shape(other)
         if other.stype == "default":
-            tell_copy(self.stype, "default")
+            warn_of_copy(self.stype, "default")
             other[:] = wrap_plain(NDArray, self._dense())
             return other
         if other.stype != self.stype:
@@ -229,7 +229,7 @@ class BaseSparseNDArray(NDArray):
             source.copyto(self)
             return
         self._check_shape(source)
-        tell_copy("default", self.stype)
+        warn_of_copy("default", self.stype)
         self._take_dense(plain(source))
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -268,7 +268,7 @@ class BaseSparseNDArray(NDArray):
 
     def _densified(self) -> Tensor:
         """Return the dense form for code that knows no sparse arrays, and say so."""
-        tell_copy(self.stype, "default")
+        warn_of_copy(self.stype, "default")
         return self._dense()
 
     # -- gradients ----------------------------------------------------------------------------

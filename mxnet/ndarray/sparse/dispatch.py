@@ -24,7 +24,7 @@ from ...ops.kernel_errors import operator_error
 from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make
-from .fallback import tell_operator
+from .fallback import warn_of_operator
 
 CLASSES = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
 
@@ -155,7 +155,7 @@ def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> A
     result, tensors = _run_dense(call)
     single = isinstance(result, Tensor)
     made = _stypes_of(call.out, 1 if single else len(result))
-    tell_operator(call.op.name, [s for s in call.stypes if s != "none"], made, given)
+    warn_of_operator(call.op.name, [s for s in call.stypes if s != "none"], made, given)
     for i in _changed(call):
         if call.stypes[i] not in ("default", "none"):
             call.inputs[i]._take_dense(tensors[i])
@@ -171,7 +171,7 @@ def _with_graph(call: Call, given: Mapping[str, Any], made: NDArray, cls: type[N
     stypes = [s for s in call.stypes if s != "none"]
     if not isinstance(made, BaseSparseNDArray):
         return wrap(cls, result, made._ctx)
-    tell_operator(f"_backward_{call.op.name}", ["default", *stypes], stypes, given)
+    warn_of_operator(f"_backward_{call.op.name}", ["default", *stypes], stypes, given)
     made._ghost = result
     return made
 
@@ -194,7 +194,7 @@ def write_one(name: str, target: NDArray, result: NDArray) -> None:
     elif isinstance(target, BaseSparseNDArray):
         assign_dense(name, target, dense_of(result))
     elif isinstance(result, BaseSparseNDArray):
-        tell_operator(name, [result.stype], ["default"], {})
+        warn_of_operator(name, [result.stype], ["default"], {})
         assign(name, target, dense_of(result))
     else:
         assign(name, target, current(result))
@@ -217,7 +217,7 @@ def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any
 def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
     """Write a dense operator's result into a sparse array, and say so."""
     _check_target(name, target, tuple(tensor.shape), dtypes.to_numpy(tensor.dtype))
-    tell_operator(name, ["default"], [target.stype], {})
+    warn_of_operator(name, ["default"], [target.stype], {})
     target._take_dense(tensor)
 
 

@@ -24,7 +24,7 @@ def _tell(what: str) -> None:
     warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
 
 
-def tell_operator(
+def warn_of_operator(
     name: str, given: Sequence[str], made: Sequence[str], attrs: Mapping[str, Any]
 ) -> None:
     """Warn that an operator has no kernel for these storage types."""
@@ -35,6 +35,6 @@ def tell_operator(
     )
 
 
-def tell_copy(given: str, made: str) -> None:
+def warn_of_copy(given: str, made: str) -> None:
     """Warn that a copy between storage types makes a temporary dense or sparse array."""
     _tell(f"Storage fallback detected: copy from {given} storage type to {made} storage type.")

@@ -21,7 +21,7 @@ from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make
 from .dispatch import Call, dense_now, kernel, to_storage
-from .fallback import tell_operator
+from .fallback import warn_of_operator
 
 
 def wants_sparse_gradient(array: NDArray) -> bool:
@@ -76,7 +76,7 @@ def product(call: Call) -> NDArray:
 
 def _by_dense(call: Call, stype: str) -> NDArray:
     given = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
-    tell_operator(call.op.name, call.stypes, [stype], given)
+    warn_of_operator(call.op.name, call.stypes, [stype], given)
     lhs, rhs = call.inputs
     made = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
     return to_storage(made, stype, lhs._ctx)
