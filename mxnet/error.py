@@ -1,4 +1,4 @@
-"""Exceptions: `MXNetError` is what MXNet raised; its subclasses are also the builtin errors they mean."""
+"""Exceptions: `MXNetError` as MXNet raised it; subclasses are also the builtin errors they mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ImageRecordIter` and its variants: batches of pictures from record files, made by many threads."""
+"""`ImageRecordIter` and its variants: batches of pictures from record files, by many threads."""
 
 from __future__ import annotations
 

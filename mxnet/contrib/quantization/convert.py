@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
-import inspect
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ... import autograd, dtypes, ndarray, symbol
+from ... import dtypes, ndarray
 from ...context import Context, cpu
-from ...error import MXNetError
-from ...executor.cached_op import CachedOp
 from ...gluon import HybridBlock, SymbolBlock
-from ...gluon.nesting import leaves
-from ...graph import Entry
-from ...graph.graph import Graph
-from ...graph.interpret import interpret
-from ...graph.node import Node
-from ...ndarray import NDArray
 from ...symbol import Symbol
-from .calibration import (
-    LayerHistogramCollector,
-    LayerOutputMinMaxCollector,
-    Ranges,
-)
-from .calibration import LayerOutputCollector as Collector
+from .collection import MODES, Arrays, calibrate, check_option, collect, make_collector, structures
 from .folding import fold_batch_norm
-from .graph import QUANTIZE, Quantization, calibrated_outputs
+from .graph import QUANTIZE, Quantization
 from .storage import Storage
 
-Arrays = dict[str, NDArray]
 Names = Sequence[str] | None
-MODES, DTYPES, EXTENTS = ("none", "naive", "entropy"), ("int8", "uint8", "auto"), ("full", "smart")
+DTYPES, EXTENTS = ("int8", "uint8", "auto"), ("full", "smart")
 CPU = cpu()
 ENDS = (f"{QUANTIZE}_min", f"{QUANTIZE}_max")
 STORED = (QUANTIZE, *ENDS)
@@ -107,7 +92,7 @@ def quantize_graph(
         ),
         Storage(filters=is_channel_wise(quantize_granularity)),
     )
-    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
+    collector = make_collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     return quantized, args, dict(aux_params), collector
 
 
@@ -213,7 +198,7 @@ def quantize_model(
     )  # fmt: skip
     if collector is not None:
         params = {**arg_params, **aux_params}
-        _collect(sym, params, data_names, ctx, collector, calib_data, num_calib_examples)
+        collect(sym, params, data_names, ctx, collector, calib_data, num_calib_examples)
     return calib_graph(quantized, args, aux, collector, calib_mode, quantized_dtype, logger)
 
 
@@ -279,11 +264,11 @@ def quantize_folded(
     )
     storage = Storage(True, is_channel_wise(quantize_granularity), wide_bias=True, exact=True)
     quantized, args = _quantize(folded, arguments, wanted, storage)
-    collector = _collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
+    collector = make_collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     if collector is None:
         return quantized, args, auxiliary
     params = {**arguments, **auxiliary}
-    _collect(folded, params, data_names, ctx, collector, calib_data, num_calib_examples)
+    collect(folded, params, data_names, ctx, collector, calib_data, num_calib_examples)
     mode = "naive" if calib_mode == "none" else calib_mode
     return calib_graph(quantized, args, auxiliary, collector, mode)
 
@@ -423,15 +408,6 @@ def is_channel_wise(granularity: str) -> bool:
     return check_option("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
 
 
-def check_option(what: str, given: str, known: Sequence[str]) -> str:
-    """Return an option, or raise an error that lists the known ones."""
-    if given not in known:
-        *front, last = (f"`{name}`" for name in known)
-        wanted = f"{', '.join(front)} or {last}"
-        raise ValueError(f"unknown {what} {given} received, expected {wanted}")
-    return given
-
-
 def _check_names(what: str, given: Names) -> None:
     if given is not None and not isinstance(given, list | tuple | set | frozenset):
         raise ValueError(
@@ -467,102 +443,6 @@ def _describe(sym: Symbol, arrays: Arrays) -> None:
             node.set_attribute("__shape__", str(array.shape))
 
 
-def _collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
-    include = sorted(set(calibrated_outputs(sym._graph.nodes).values()))
-    if own is not None:
-        made = own() if isinstance(own, type) else own
-        made.include_layer = include
-        return made
-    if check_option("calibration mode", mode, MODES) == "none":
-        return None
-    if mode == "naive":
-        return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
-    return LayerHistogramCollector(include_layer=include, logger=logger, quantized_dtype=dtype)
-
-
-def calibrate(sym: Symbol, ranges: Ranges) -> Symbol:
-    """Return a quantized symbol with ranges, by the names of the outputs that they are of."""
-    outputs = calibrated_outputs(sym._graph.nodes)
-
-    def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
-        made = node.copy(inputs)
-        found = ranges.get(outputs.get(node, ""))
-        if found is not None:
-            made.set_attribute("min_calib_range", f"{found[0]:.9g}")
-            made.set_attribute("max_calib_range", f"{found[1]:.9g}")
-        return [Entry(made, i) for i in range(node.outputs)]
-
-    return type(sym)(interpret(Graph(sym._heads), Entry, apply))
-
-
-def _collect(
-    sym: Symbol, params: Arrays, data_names: Sequence[str], ctx: Context, collector: Collector,
-    calib_data: Any, limit: int | None,
-) -> None:  # fmt: skip
-    """Run the float model on the calibration data, and show the collector its outputs."""
-    if calib_data is None:
-        raise ValueError("calib_data must be provided when calib_mode=naive or entropy")
-    if isinstance(calib_data, np.ndarray):
-        raise ValueError(
-            "calib_data must be a DataIter, a DataLoader or batches of NDArrays, while received "
-            f"type {type(calib_data)}; give [mx.nd.array(data)]"
-        )
-    if not collector.include_layer:
-        return  # nothing has an 8-bit form
-    model = CachedOp(_up_to(sym, collector.include_layer))
-
-    def observe(name: str, op_name: str, array: NDArray) -> None:
-        if name in collector.include_layer:
-            _show(collector, name, op_name, array)
-
-    model._register_op_hook(observe)
-    names, seen = model._sym.list_inputs(), 0
-    params = {k: v.as_in_context(ctx) for k, v in params.items() if k in names}
-    for batch in map(leaves, _structures(calib_data)):  # states may be in lists of their own
-        if limit is not None and seen >= limit:
-            break
-        feed = {
-            name: value.as_in_context(ctx) for name, value in zip(data_names, batch, strict=False)
-        }
-        for name, value in feed.items():
-            observe(name, "", value)
-        with autograd.pause(train_mode=False):
-            model.run([feed[n] if n in feed else params[n] for n in names])
-        seen += batch[0].shape[0]
-    if not seen:
-        raise MXNetError("calib_data has no batches; is it an iterator that was used up?")
-
-
-def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
-    """Return the part of a symbol that makes some outputs of its nodes, and nothing after them."""
-    internals = sym.get_internals()
-    wanted = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
-    made = symbol.Group(wanted)
-    used = {entry.node for node in made._graph.nodes for entry in node.inputs}
-    return symbol.Group([head for head in wanted if head._heads[0].node not in used])
-
-
-def _show(collector: Collector, name: str, op_name: str, array: NDArray) -> None:
-    """Give an output to a collector; those written for MXNet 2 take an operator's name as well."""
-    try:
-        inspect.signature(collector.collect).bind(name, array)
-    except TypeError:
-        collector.collect(name, op_name, array)
-    else:
-        collector.collect(name, array)
-
-
-def _structures(data: Any) -> Iterator[list]:
-    """Yield each batch of a DataIter, a DataLoader or an iterable as it is given to a network."""
-    if hasattr(data, "reset"):
-        data.reset()
-    for batch in data:
-        arrays = getattr(batch, "data", None) if not isinstance(batch, NDArray) else [batch]
-        if not isinstance(arrays, list | tuple):
-            arrays = batch if isinstance(batch, list | tuple) else [batch]
-        yield list(arrays)
-
-
 def _trace(
     network: HybridBlock, calib_data: Any, data_shapes: Sequence | None, ctx: Context
 ) -> tuple[list[Symbol], Symbol, Arrays, Arrays]:
@@ -572,7 +452,7 @@ def _trace(
         shapes = [tuple(getattr(shape, "shape", shape)) for shape in data_shapes]
         zeros = [ndarray.zeros(shape, ctx=ctx) for shape in shapes]
     elif calib_data is not None:
-        zeros = _zeros_like(next(_structures(calib_data)), ctx)
+        zeros = _zeros_like(next(structures(calib_data)), ctx)
     else:
         raise ValueError("calib_data or data_shapes must be provided")
     inputs, sym = _graph_of(network, zeros)

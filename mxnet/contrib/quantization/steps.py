@@ -16,7 +16,8 @@ from ... import ndarray, symbol
 from ...context import Context
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from .convert import DTYPES, EXTENTS, calibrate, check_option, is_channel_wise
+from .collection import calibrate, check_option
+from .convert import DTYPES, EXTENTS, is_channel_wise
 from .graph import QUANTIZE, Quantization, calibrated_outputs
 from .storage import Storage
 
