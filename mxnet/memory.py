@@ -107,7 +107,7 @@ class GapReturning:
     """Returns gaps in memory to the system between training steps, now and then.
 
     What the first step leaves for good (compiled kernels, states of optimizers) lies between its
-    arrays. The arrays of later steps fit the gaps differently and would touch pages beyond them.
+    arrays. The arrays of later steps fit the gaps otherwise and would touch pages beyond them.
     """
 
     def __init__(self, least: int = 32 << 20, rate: float = 12 << 20, pause: float = 10.0) -> None:
