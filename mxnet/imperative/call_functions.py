@@ -156,7 +156,7 @@ _WRAP_RECORDED = """\
                 if not out_.requires_grad:
                     return _wrap_constant({kind}, out_, {dtype}, session_, call_, {sources})
                 made_ = _new({kind})
-                made_._data = made_._grad = None
+                {hides}made_._data = made_._grad = None
                 made_._tracked = out_
                 made_._session = session_
                 made_._dtype = {dtype}
@@ -231,9 +231,15 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         "        else:",
         "            if dtype_ is None:",
         f"                return _wrap(out_, {everything}, call_)",
-        _WRAP_RECORDED.format(sources=everything, nodes=nodes, **made),
+        _WRAP_RECORDED.format(sources=everything, nodes=nodes, hides=_hiding(op), **made),
         _WRAP.format(**made),
     ]
+
+
+def _hiding(op: Op) -> str:
+    """Return the line that tells the session of inputs that torch's graph does not show."""
+    tests = [f"({i} is not None and {i}._tracked is not None)" for i in op.facts.without_gradient]
+    return f"session_.hides |= {' or '.join(tests)}\n{' ' * 16}" if tests else ""
 
 
 def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
@@ -285,7 +291,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "        else:",
             "            if made_dtype_ is None:",
             "                return _wrap(out_, args, call_)",
-            _WRAP_RECORDED.format(sources="args", nodes=nodes, **made),
+            _WRAP_RECORDED.format(sources="args", nodes=nodes, hides="", **made),
             _WRAP.format(**made),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")

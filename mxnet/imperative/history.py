@@ -73,7 +73,7 @@ class Indexing(Step):
 
 
 class Gathering(Step):
-    """A read by lists of indices; after the source stands a mark of the indices."""
+    """A read by lists of indices; after the source stand a mark of them, and those in the graph."""
 
     __slots__ = ()
 
@@ -114,7 +114,8 @@ _leaf_kinds: set[type] = set()  # faster than isinstance
 
 RESULT, INDEXING, GATHERING = Result(), Indexing(), Gathering()
 RESHAPING, COPYING = Reshaping(), Copying()
-UNKNOWN = (_Unknown(),)  # the node of recorded arrays that no operator made
+UNKNOWN_STEP = _Unknown()
+UNKNOWN = (UNKNOWN_STEP,)  # the node of recorded arrays of which nothing is known
 
 
 class _Constant:
@@ -198,6 +199,8 @@ def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
     session = state.session
     if session is None or not any(map(_is_recorded, inputs)):
         return
+    if isinstance(step, Call) and step.op.facts.without_gradient:
+        hide_inputs(step.op, inputs, session)
     several = isinstance(made, list | tuple)
     node = (step, *[None if a is None else a._node or mark(a) for a in inputs], *more)
     for index, array in enumerate(made if several else (made,)):
@@ -206,6 +209,14 @@ def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
             array._node = own
         elif array._grad is None:
             make_constant(array, session, own, inputs)
+
+
+def hide_inputs(op: Op, inputs: Sequence[Any], session: Session) -> None:
+    """Let backward look for what is an index, a condition or a shape: torch does not see it."""
+    for name in op.facts.without_gradient:
+        place = op.input_index[name]
+        if place < len(inputs) and inputs[place] is not None:
+            session.hides |= inputs[place]._tracked is not None
 
 
 def _is_recorded(array: Any) -> bool:

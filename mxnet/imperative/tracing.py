@@ -90,7 +90,7 @@ class _Builder:
         if isinstance(step, Copying):
             return self._add(copyto, {}, inputs)
         if isinstance(step, Gathering):
-            return self._add(gather_nd, {}, inputs)
+            return self._add(gather_nd, {}, inputs[:2])
         raise MXNetError(
             "autograd.get_symbol: a part of this computation is no operator: a gradient of "
             "autograd.grad(create_graph=True), or lists beside other indices (use mx.nd.take or "

@@ -16,7 +16,8 @@ from torch import Tensor
 from .. import dtypes
 from ..error import InvalidValue
 from ..imperative.handle import Handle, plain
-from ..imperative.history import GATHERING, INDEXING, UNKNOWN, Mark, node_of
+from ..imperative.history import GATHERING, INDEXING, UNKNOWN_STEP, Mark, node_of
+from ..imperative.state import state
 
 
 def index_error(index: int, axis: int, size: int) -> IndexError:
@@ -103,9 +104,16 @@ def node_of_part(array: Any, key: Any, shape: tuple) -> tuple:
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
         return (INDEXING, node_of(array), tuple(numbers), shape)
-    if all(isinstance(i, list | np.ndarray | Handle) and not _is_mask(i) for i in items):
-        return (GATHERING, node_of(array), Mark())
-    return UNKNOWN
+    members = [node_of(i) for i in items if isinstance(i, Handle) and i._tracked is not None]
+    if members and state.session is not None:
+        state.session.hides = True  # they are behind the result, but not in torch's graph
+    if all(_is_list(i) or type(i) is int for i in numbers):
+        return (GATHERING, node_of(array), Mark(), *members)
+    return (UNKNOWN_STEP, node_of(array), *members)
+
+
+def _is_list(item: Any) -> bool:
+    return isinstance(item, list | np.ndarray | Handle) and not _is_mask(item)
 
 
 def _is_number(item: Any) -> bool:

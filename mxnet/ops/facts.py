@@ -39,6 +39,8 @@ class Facts:
     bfloat16 : the same for bfloat16, where it differs.
     full_precision_when : attribute -> values that need float32.
     input_init : input -> the initializer (``__init__`` of its variable) that it starts with.
+    without_gradient : inputs that are indices, conditions or shapes: nothing flows back to them,
+        and backward writes zeros.
     full_precision_inputs : inputs that stay float32 while the data is 16 bits (BatchNorm).
     names_single_input : whether MXNet's Monitor calls a single input by its name; else ``input0``.
     gradients_by_input : whether it calls gradients by the inputs' names; else they are numbered.
@@ -71,6 +73,7 @@ class Facts:
     bfloat16: Precision | None = None
     full_precision_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     input_init: Mapping[str, str] = field(default_factory=dict)
+    without_gradient: tuple[str, ...] = ()
     full_precision_inputs: tuple[str, ...] = ()
     names_single_input: bool = False
     gradients_by_input: bool = False

@@ -211,6 +211,15 @@ def test_functions_of_users_are_shown():
         executor.forward()[0].wait_to_read()
 
 
+def test_reads_by_lists_and_numbers_are_shown():
+    x = leaf(1, 2).reshape((2, 1))
+    x.attach_grad()
+    with autograd.record():
+        y = x[[0, 1], 0] * 2
+    nodes = json.loads(autograd.get_symbol(y).tojson())["nodes"]
+    assert [n["op"] for n in nodes] == ["null", "null", "gather_nd", "_mul_scalar"]
+
+
 def test_what_cannot_be_shown_is_explained():
     x = leaf(1, 2)
     with autograd.record():

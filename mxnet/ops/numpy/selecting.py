@@ -19,7 +19,7 @@ def _chosen(condition: Tensor) -> Tensor:
     return condition if condition.dtype is torch.bool else condition != 0
 
 
-@op("_npi_where", types="C T T -> T", shape=broadcast)
+@op("_npi_where", types="C T T -> T", shape=broadcast, without_gradient=("condition",))
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; all three broadcast.
 
@@ -38,7 +38,7 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return torch.where(_chosen(condition), x, y)
 
 
-@op("_npi_where_lscalar", types="C T -> T", shape=broadcast)
+@op("_npi_where_lscalar", types="C T -> T", shape=broadcast, without_gradient=("condition",))
 def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tensor:
     """Take the number where the condition is not 0, else from ``x``.
 
@@ -56,7 +56,7 @@ def where_lscalar(condition: Tensor, x: Tensor, *, scalar: float = 0.0) -> Tenso
     return torch.where(_chosen(condition), number(scalar, x.dtype).to(x.device), x)
 
 
-@op("_npi_where_rscalar", types="C T -> T", shape=broadcast)
+@op("_npi_where_rscalar", types="C T -> T", shape=broadcast, without_gradient=("condition",))
 def where_rscalar(condition: Tensor, y: Tensor, *, scalar: float = 0.0) -> Tensor:
     """Take from ``y`` where the condition is not 0, else the number.
 

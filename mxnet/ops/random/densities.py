@@ -90,7 +90,9 @@ def _density(
         found = logarithm(x, *(p.reshape(aligned) for p in given))
         return found if is_log else found.exp()
 
-    made = op(full, full[1:], precision="widest")(_signed(function, full, doc, example, parameters))
+    constant = ("sample",) if discrete or logarithm is _uniform else ()
+    declare = op(full, full[1:], precision="widest", without_gradient=constant)
+    made = declare(_signed(function, full, doc, example, parameters))
 
     def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
         known = None

@@ -86,7 +86,7 @@ def getnnz_shape(data: Shape | None, *, axis: int | None) -> Shape | None:
     return (1,) if axis is None else data[:1]
 
 
-@op("_contrib_SparseEmbedding")
+@op("_contrib_SparseEmbedding", without_gradient=("data",))
 def sparse_embedding(
     data: Tensor,
     weight: Tensor,

@@ -118,7 +118,7 @@ unary(
 )
 
 
-@op("_identity_with_attr_like_rhs", shape=same)
+@op("_identity_with_attr_like_rhs", shape=same, without_gradient=("rhs",))
 def identity_with_attr_like_rhs(lhs: Tensor, rhs: Tensor) -> Tensor:
     """Return a copy of the first array; the second only says what shape it has.
 

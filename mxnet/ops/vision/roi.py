@@ -53,7 +53,14 @@ def _pooled_shape(
     return (rois[0], data[1], *pooled_size)
 
 
-@op("ROIPooling", "_npx_roi_pooling", outputs=("output",), total=2, gradients_by_input=True)
+@op(
+    "ROIPooling",
+    "_npx_roi_pooling",
+    outputs=("output",),
+    total=2,
+    gradients_by_input=True,
+    without_gradient=("rois",),
+)
 def roi_pooling(
     data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: Fraction
 ) -> Tensor:
@@ -151,7 +158,7 @@ def _assembled(
 roi_pooling.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_ROIAlign", precision="widest")
+@op("_contrib_ROIAlign", precision="widest", without_gradient=("rois",))
 def roi_align(
     data: Tensor,
     rois: Tensor,
@@ -259,7 +266,7 @@ def roi_align_shape(
     return (rois[0], channels, *pooled_size)
 
 
-@op("_contrib_RROIAlign")
+@op("_contrib_RROIAlign", without_gradient=("rois",))
 def rroi_align(
     data: Tensor,
     rois: Tensor,
@@ -337,7 +344,7 @@ def corner_pixels(
 rroi_align.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_PSROIPooling", precision="widest")
+@op("_contrib_PSROIPooling", precision="widest", without_gradient=("rois",))
 def psroi_pooling(
     data: Tensor,
     rois: Tensor,
@@ -423,6 +430,7 @@ def psroi_pooling_shape(
     total=2,
     optional={"trans": lambda a: not a["no_trans"]},
     precision="full",
+    without_gradient=("rois",),
 )
 def deformable_psroi_pooling(
     data: Tensor,

@@ -80,6 +80,7 @@ def _resized(size: int, mode: str, given: int, scale: float | None, like: int | 
     "_contrib_BilinearResize2D",
     optional={"like": lambda a: a["mode"] == "like"},
     names_single_input=True,
+    without_gradient=("like",),
 )
 def bilinear_resize_2d(
     data: Tensor,

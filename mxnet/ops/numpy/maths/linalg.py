@@ -241,7 +241,7 @@ def _pseudo_inverse(A: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
     return torch.linalg.pinv(A, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
 
 
-@op("_npi_pinv", types="T R -> T")
+@op("_npi_pinv", types="T R -> T", without_gradient=("rcond",))
 def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
     """Pseudo-inverse; singular values below ``rcond`` times the largest count as 0.
 

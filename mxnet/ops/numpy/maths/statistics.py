@@ -224,6 +224,7 @@ def _percentile_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, S
     "_npi_percentile",
     optional={"q": lambda a: a["q_scalar"] is None},
     shape=_percentile_shape,
+    without_gradient=("q",),
 )
 def percentile(
     a: Tensor,

@@ -34,7 +34,13 @@ def within(index: Tensor, size: int, mode: str) -> Tensor:
     return whole.remainder(size) if mode == "wrap" else whole.clamp(0, size - 1)
 
 
-@op("take", "_npi_take", types="T I -> T", method=True)
+@op(
+    "take",
+    "_npi_take",
+    types="T I -> T",
+    method=True,
+    without_gradient=("indices",),
+)
 def take(
     a: Tensor, indices: Tensor, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip"
 ) -> Tensor:
@@ -90,7 +96,7 @@ class EmbeddingTypes(TypePattern):
         return [ins[0], wanted], [wanted]
 
 
-@op("Embedding", "_npx_embedding", "_sparse_Embedding")
+@op("Embedding", "_npx_embedding", "_sparse_Embedding", without_gradient=("data",))
 def embedding(
     data: Tensor,
     weight: Tensor,
@@ -146,7 +152,13 @@ def embedding_shape(
     return None if data is None else (*data, output_dim)
 
 
-@op("one_hot", "_npx_one_hot", types="I -> @dtype", method=True)
+@op(
+    "one_hot",
+    "_npx_one_hot",
+    types="I -> @dtype",
+    method=True,
+    without_gradient=("indices",),
+)
 def one_hot(
     indices: Tensor,
     *,
@@ -213,6 +225,7 @@ def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
     types="T I -> T",
     method=True,
     gradient_names=("output",),
+    without_gradient=("index",),
 )
 def pick(
     data: Tensor,
@@ -275,7 +288,7 @@ def pick_derivative(attrs: dict) -> Formulas | None:
     return {"data": of_data}
 
 
-@op("batch_take", types="T int32 -> T")
+@op("batch_take", types="T int32 -> T", without_gradient=("indices",))
 def batch_take(a: Tensor, indices: Tensor) -> Tensor:
     """Take one element of each row of the last axis; indices are clipped.
 
@@ -315,7 +328,14 @@ def coordinates(name: str, indices: Tensor, ndim: int) -> tuple[Tensor, ...]:
     return indices.long().unbind(0)
 
 
-@op("gather_nd", "_npi_gather_nd", "_npx_gather_nd", types="T I -> T", gradient_names=("output",))
+@op(
+    "gather_nd",
+    "_npi_gather_nd",
+    "_npx_gather_nd",
+    types="T I -> T",
+    gradient_names=("output",),
+    without_gradient=("indices",),
+)
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
     """Gather elements or slices whose coordinates stand in the columns of ``indices``.
 
@@ -377,6 +397,7 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
     types="C T T -> T",
     precision="widest",
     gradient_names=(None, "output0", "output1"),
+    without_gradient=("condition",),
 )
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.

@@ -22,7 +22,7 @@ def _check_scatter(name: str, data: Tensor, indices: Tensor, shape: Shape) -> No
         )
 
 
-@op("scatter_nd", types="T I -> T")
+@op("scatter_nd", types="T I -> T", without_gradient=("indices",))
 def scatter_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     """Write elements into zeros at the coordinates in the columns of ``indices``.
 
@@ -151,7 +151,7 @@ def _one_in_each_row(name: str, data: Tensor, index: Tensor, values: Tensor) -> 
     return data.scatter(1, places, torch.where(valid, values, data.gather(1, places)))
 
 
-@op("fill_element_0index", auto_inputs=False)
+@op("fill_element_0index", auto_inputs=False, without_gradient=("rhs",))
 def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Tensor) -> Tensor:
     """Return a copy of ``lhs`` with ``mhs[i]`` in row ``i`` at column ``rhs[i]``.
 

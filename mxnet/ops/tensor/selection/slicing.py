@@ -148,7 +148,7 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
 
 
 @may_share
-@op("slice_like", types="T L -> T", method=True)
+@op("slice_like", types="T L -> T", method=True, without_gradient=("shape_like",))
 def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> Tensor:
     """Cut the array to the sizes of another, on all axes or on those given; on none for None.
 

@@ -116,7 +116,7 @@ def _like_target(lhs: Shape, rhs: Shape, lhs_axes: Shape | None, rhs_axes: Shape
 
 
 @may_share
-@op("broadcast_like", types="T L -> T", method=True)
+@op("broadcast_like", types="T L -> T", method=True, without_gradient=("rhs",))
 def broadcast_like(
     lhs: Tensor, rhs: Tensor, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None
 ) -> Tensor:

@@ -303,6 +303,7 @@ def _like_shape(
     types="T L -> T",
     method=True,
     gradient_names=("output",),
+    without_gradient=("rhs",),
 )
 def reshape_like(
     lhs: Tensor,

@@ -1,0 +1,45 @@
+"""Law: backward writes the gradients of all inputs, zeros for indices, conditions and shapes."""
+
+from __future__ import annotations
+
+from mxnet.ops import registry
+from tests.grammar.calling import arrays_of, differentiable, run_backward
+from tests.grammar.laws import hold_for_all
+from tests.grammar.sampling import Row
+
+# MXNet 1.9.1 leaves the gradients of these alone, or has none of the operator at all.
+KEPT = {
+    "BatchNorm": "moving_mean moving_var",
+    "CTCLoss": "label data_lengths label_lengths",
+    "LinearRegressionOutput": "label",
+    "LogisticRegressionOutput": "label",
+    "MAERegressionOutput": "label",
+    "SVMOutput": "label",
+    "SequenceLast": "sequence_length",
+    "SequenceMask": "sequence_length",
+    "SequenceReverse": "sequence_length",
+    "SoftmaxOutput": "label",
+    "_contrib_BatchNormWithReLU": "moving_mean moving_var",
+    "_contrib_SyncBatchNorm": "moving_mean moving_var",
+    "_contrib_boolean_mask": "index",
+    "_contrib_hawkesll": "lags state valid_length",
+    "_contrib_index_copy": "index_vector",
+    "_contrib_quantized_embedding": "data",
+}
+
+
+def test_backward_writes_all_gradients(family: str, rows: list[Row]) -> None:
+    """In a first call of an operator and in one that is known."""
+
+    def law(row: Row) -> None:
+        op, kept = registry.get(row.op), KEPT.get(row.op, "").split()
+        for _ in range(2):
+            arrays = arrays_of(row)
+            places = differentiable(arrays)
+            run_backward(row, arrays, places)
+            if any(arrays[i]._fresh_grad for i in places) and op.variadic is None:
+                names = op.names_of_inputs(op.complete(op.parse(row.attrs)), len(arrays))
+                left = [names[i] for i in places if not arrays[i]._fresh_grad]
+                assert set(left) <= set(kept), left
+
+    hold_for_all([r for r in rows if r.grad][:3], law)
