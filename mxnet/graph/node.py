@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..ops.declare import Op
+from ..ops.declare import Epilogue, Op
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -106,6 +106,12 @@ class Node:
     def typed(self) -> dict[str, Any]:
         """All attributes of the operator, typed, defaults filled in. Do not change it."""
         return self.signature.attrs
+
+    @property
+    def epilogue(self) -> Epilogue | None:
+        """The function of each element that this node is to fused operators, if they know it."""
+        rule = None if self.op is None else self.op.epilogue_rule
+        return None if rule is None else rule(self.typed)
 
     @property
     def outputs(self) -> int:

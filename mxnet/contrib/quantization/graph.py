@@ -24,10 +24,8 @@ from ...graph.graph import Graph
 from ...graph.interpret import interpret
 from ...graph.node import Node
 from ...ops import registry
-from ...ops.declare import Op
-from ...ops.nn.activation import activation
+from ...ops.declare import Epilogue, Op
 from ...ops.quantization.conversions import dequantize, quantize_v2, requantize
-from ...ops.tensor.maths.elementwise import clip, relu
 
 ATTENTION = (fused_attention_scores, fused_attention_values)
 FUSED = (fused_convolution_layer, fused_dense_layer, *ATTENTION)
@@ -211,9 +209,11 @@ def _output_name(entry: Entry) -> str:
 
 
 def _is_relu(node: Node) -> bool:
-    if node.op is clip:
-        return node.typed["a_min"] == 0 < node.typed["a_max"]
-    return node.op is relu or (node.op is activation and node.typed["act_type"] == "relu")
+    epilogue = node.epilogue
+    if epilogue is not None and epilogue.name == "clip":
+        low, high = epilogue.constants
+        return low == 0 < high
+    return epilogue == Epilogue("relu")
 
 
 def calibrated_outputs(nodes: Iterable[Node]) -> dict[Node, str]:

@@ -60,8 +60,7 @@ def _add(match: Match) -> Node | None:
 
 def _activate(match: Match) -> Node | None:
     node, conv = match.root, match["conv"]
-    rule = node.operator.epilogue_rule
-    epilogue = None if rule is None else rule(node.typed)
+    epilogue = node.epilogue
     if epilogue is None or node.outputs != 1:
         return None
     if conv.typed["addition"] != "none" and epilogue.name not in AFTER_ADDITION:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ...ops.declare import Epilogue
 from ...ops.fused.int8.layers import int8_convolution, int8_dense
-from ...ops.nn.activation import activation
 from ...ops.nn.convolutions.convolution import convolution
 from ...ops.nn.dense import fully_connected
 from ...ops.nn.normalizations.batch_norm import batch_norm
 from ...ops.quantization.conversions import STEPS
 from ...ops.tensor.maths.arithmetic import elemwise_add
-from ...ops.tensor.maths.elementwise import clip, relu
 from ..node import Entry, Node
 from ..patterns import named_inputs
 from .lower_int8 import NORMALIZED_ORDERS, Lowering, Made, Scale, calibrated_scale
@@ -103,10 +102,11 @@ def _reads_once(node: Node, before: Node) -> bool:
 
 def rectifies(node: Node, end: float | None = None) -> bool:
     """Return whether a node only sets negative numbers to 0; numbers from `end` on do not count."""
-    if node.op is clip:
-        high = node.typed["a_max"]
-        return node.typed["a_min"] == 0 and end is not None and high >= end * (1 - 1e-6)
-    return node.op is relu or (node.op is activation and node.typed["act_type"] == "relu")
+    epilogue = node.epilogue
+    if epilogue is not None and epilogue.name == "clip":
+        low, high = epilogue.constants
+        return low == 0 and end is not None and high >= end * (1 - 1e-6)
+    return epilogue == Epilogue("relu")
 
 
 def lower_held(walk: Lowering, node: Node) -> Made:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...ops.declare import Op
-from ...ops.nn.activation import activation
+from ...ops.declare import Epilogue, Op
 from ...ops.nn.dense import fully_connected
 from ...ops.tensor.maths.arithmetic import (
     elemwise_add,
@@ -18,7 +17,6 @@ from ...ops.tensor.maths.arithmetic import (
     elemwise_sub,
     rminus_scalar,
 )
-from ...ops.tensor.maths.elementwise import relu, sigmoid, tanh
 from ...ops.tensor.passing import ones_like
 from ...ops.tensor.shaping.joining import slice_channel
 from ..node import Entry, Node
@@ -62,8 +60,9 @@ def _of(op: Op) -> Callable[[Node], bool]:
     return lambda node: node.op is op
 
 
-def _activates(op: Op, kind: str) -> Callable[[Node], bool]:
-    return lambda node: node.op is op or (node.op is activation and node.typed["act_type"] == kind)
+def _activates(kind: str) -> Callable[[Node], bool]:
+    wanted = Epilogue(kind)
+    return lambda node: node.epilogue == wanted
 
 
 def _slices(parts: int) -> Callable[[Node], bool]:
@@ -80,11 +79,11 @@ def _multiplies(lhs: Formula | str, rhs: Formula | str) -> Formula:
 
 
 def _sigmoid(x: Formula) -> Formula:
-    return Formula(_activates(sigmoid, "sigmoid"), (x,))
+    return Formula(_activates("sigmoid"), (x,))
 
 
 def _tanh(x: Formula) -> Formula:
-    return Formula(_activates(tanh, "tanh"), (x,))
+    return Formula(_activates("tanh"), (x,))
 
 
 def _is_linear(node: Node) -> bool:
@@ -126,7 +125,7 @@ CELLS: tuple[tuple[str, tuple[Formula, ...]], ...] = (
     ("gru", _gru(_one_minus)),
     ("gru", _gru(_ones_minus)),
     ("rnn_tanh", (_tanh(_SUM),)),
-    ("rnn_relu", (Formula(_activates(relu, "relu"), (_SUM,)),)),
+    ("rnn_relu", (Formula(_activates("relu"), (_SUM,)),)),
 )
 
 
