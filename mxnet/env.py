@@ -124,7 +124,7 @@ VARIABLES = {
             str,
             "auto",
             "How `fit`, `mx.progress`, downloads and tools show progress on stderr: auto is a bar "
-            "on a terminal or in a notebook and a line a minute in a file; bar, lines, off.",
+            "on a terminal or in a notebook and a line per minute in a file; bar, lines, off.",
         ),
         Variable(
             "MXNET_FULL_TRACEBACK",

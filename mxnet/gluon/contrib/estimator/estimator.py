@@ -272,7 +272,7 @@ class Estimator:
         resume_every : int
             The number of batches after which one is written inside epochs, too.
         progress : bool
-            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line a
+            Whether to show progress on stderr: a bar on a terminal or in a notebook, a line per
             minute in a file. By default as ``MXNET_PROGRESS`` says.
         loggers : Logger or list
             Where to write the metrics of each epoch, such as ``mx.tracking.CSVLogger("run.csv")``.
