@@ -92,18 +92,18 @@ class Op:
         function: Callable,
         names: tuple[str, ...],
         *,
-        optional: Mapping[str, Callable[[Attrs], bool]],
-        outputs: Outputs | Callable[[Attrs], Outputs],
-        total: int | Callable[[Attrs], int] | None,
-        count: str | None,
-        types: str | None,
-        shape: Callable | None,
-        method: bool,
-        auto_inputs: bool,
-        mutates: tuple[str, ...],
-        input_names: Callable[[Attrs], list[str]] | None,
-        value_dependent: bool,
-        facts: Facts,
+        optional: Mapping[str, Callable[[Attrs], bool]] | None = None,
+        outputs: Outputs | Callable[[Attrs], Outputs] = 1,
+        total: int | Callable[[Attrs], int] | None = None,
+        count: str | None = None,
+        types: str | None = None,
+        shape: Callable | None = None,
+        method: bool = False,
+        auto_inputs: bool = True,
+        mutates: tuple[str, ...] = (),
+        input_names: Callable[[Attrs], list[str]] | None = None,
+        value_dependent: bool = False,
+        facts: Facts | None = None,
     ) -> None:
         self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
@@ -122,8 +122,8 @@ class Op:
         self.auto_inputs = auto_inputs
         self.mutates = mutates
         self.value_dependent = value_dependent
-        self.facts = facts
-        self.optional = dict(optional)
+        self.facts = facts or Facts()
+        self.optional = dict(optional or {})
         self.gradient_rule: Callable | None = None
         self.derivative_rule: Callable[[Attrs], Formulas | None] | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
@@ -498,7 +498,7 @@ def op(
         made = cls(
             function,
             names,
-            optional=optional or {},
+            optional=optional,
             outputs=outputs,
             total=total,
             count=count,

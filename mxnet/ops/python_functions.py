@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ..error import MXNetError
 from .declare import Attrs, Op
-from .facts import Facts
 from .shapes import KnownShapes
 
 NAME = "_CustomFunction"
@@ -30,19 +29,4 @@ def operator_of_function(shapes: Sequence[tuple[int, ...]]) -> Op:
     def infer(ins: KnownShapes, outs: KnownShapes, attrs: Attrs) -> tuple[KnownShapes, list]:
         return ins, list(shapes)
 
-    return Op(
-        run,
-        (NAME,),
-        optional={},
-        outputs=len(shapes),
-        total=None,
-        count=None,
-        types=None,
-        shape=infer,
-        method=False,
-        auto_inputs=False,
-        mutates=(),
-        input_names=None,
-        value_dependent=False,
-        facts=Facts(),
-    )
+    return Op(run, (NAME,), outputs=len(shapes), shape=infer, auto_inputs=False)

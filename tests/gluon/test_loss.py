@@ -81,3 +81,17 @@ def test_recorded_entropy_in_one_kernel_shows_its_operators() -> None:
     ]
     assert operators[0] == operators[1]
     assert "pick" in [name for name, _ in operators[0]]
+
+
+def test_the_gradient_of_labels_is_zero():
+    """Also where the loss of rows runs in one kernel, in a first call and in a known one."""
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    pred, label = mx.nd.ones((2, 3)), mx.nd.array([0, 1])
+    pred.attach_grad()
+    label.attach_grad()
+    for _ in range(2):
+        label.grad[:] = 7
+        with mx.autograd.record():
+            value = loss(pred, label)
+        value.backward()
+        assert label.grad.asnumpy().tolist() == [0, 0]

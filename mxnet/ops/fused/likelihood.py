@@ -34,7 +34,7 @@ def _is_plain(data: Tensor, label: Tensor) -> bool:
     )
 
 
-@op("_likelihood_loss", types="T I -> T", precision="full")
+@op("_likelihood_loss", types="T I -> T", precision="full", without_gradient=("label",))
 def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tensor:
     """Return ``scale * data[i, label[i]]`` for each row; labels out of range are clipped.
 
