@@ -19,8 +19,9 @@ from .builder import UNKNOWN, Shape
 
 __all__ = ["Facts", "infer_facts", "probe_sizes"]
 
-# What stands in for a size that is not given; the second run takes other ones.
-FIRST, SECOND = 4, 6
+# Stand in for sizes that are not given: of axis 0, and of the others. The second run takes larger
+# ones, of the others by multiples of a number that strides divide.
+BATCH, SIZE, MULTIPLE = 4, 64, 32
 
 
 class Facts(NamedTuple):
@@ -41,9 +42,9 @@ def probe_sizes(
             continue
         given = None if example is None else example[axis]
         if isinstance(given, int) and given > 0:
-            sizes.append(given + (add if axis == 0 else 32 * add))
+            sizes.append(given + (add if axis == 0 else MULTIPLE * add))
         else:
-            sizes.append(FIRST + add if axis == 0 else 64 + 32 * add)
+            sizes.append(BATCH + add if axis == 0 else SIZE + MULTIPLE * add)
     return tuple(sizes)
 
 

@@ -57,11 +57,6 @@ def identity(node: OnnxNode, x: Any) -> Any:
     return F.identity(x.symbol, name=node.name) if isinstance(x, Value) else x
 
 
-def cast_to(x: Any, dtype: Any) -> Any:
-    """Convert a symbol to a NumPy dtype."""
-    return F.cast(x, dtype=np.dtype(dtype).name)
-
-
 def is_nan(x: Any) -> Any:
     """Return 1 where a symbol is NaN, as floats."""
     return F.broadcast_not_equal(x, x)
