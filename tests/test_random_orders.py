@@ -85,3 +85,25 @@ def test_programs_that_seed_numpy_alone_repeat_under_our_seed() -> None:
         draws = [mx.image.random_crop(mx.nd.ones((30, 30, 3)), (9, 9))[1] for _ in range(3)]
         epochs.append((data.idx, draws))
     assert epochs[0] == epochs[1]
+
+
+def test_the_last_batch_of_pictures_is_filled_in_the_order_of_its_epoch(tmp_path) -> None:
+    """`reset` alone shuffles, so that filling does not change the epochs that follow."""
+    files = {"path_imgidx": str(tmp_path / "a.idx"), "path_imgrec": str(tmp_path / "a.rec")}
+    with mx.recordio.MXIndexedRecordIO(*files.values(), "w") as file:
+        for number in range(5):
+            header = mx.recordio.IRHeader(0, float(number), number, 0)
+            pixels = np.full((16, 16, 3), number, np.uint8)
+            file.write_idx(number, mx.recordio.pack_img(header, pixels, 3, ".png"))
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+    batches = mx.image.ImageIter(2, (3, 16, 16), shuffle=True, **files)
+    epochs = []
+    for _ in range(3):
+        epochs.append([b.label[0].asnumpy().astype(int).tolist() for b in batches])
+        batches.reset()
+    assert epochs == [
+        [[0, 1], [3, 2], [4, 0]],
+        [[3, 2], [1, 0], [4, 3]],
+        [[1, 0], [4, 2], [3, 1]],
+    ]

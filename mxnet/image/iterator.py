@@ -263,9 +263,12 @@ class ImageIter(DataIter):
         return self._batch(found, pad)
 
     def _filled(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
-        """Fill the last batch with images from the start, again and again if they are few."""
+        """Fill the last batch with images from the start, again and again if they are few.
+
+        They come in the order of this epoch, as in MXNet: `reset` alone shuffles.
+        """
         while len(found) < self.batch_size:
-            self._rewind()
+            self._to_start()
             found = found + self._samples(self.batch_size - len(found))
         self._exhausted = True
         return found
