@@ -56,7 +56,7 @@ class LRScheduler:
         warmup_mode: WarmupMode = "linear",
     ) -> None:
         if not isinstance(warmup_steps, int):
-            raise InvalidType(f"warmup_steps must be a whole number, got {warmup_steps!r}")
+            raise InvalidType(f"warmup_steps must be an integer, got {warmup_steps!r}")
         if warmup_begin_lr > base_lr:
             raise ValueError(
                 "Base lr has to be higher than warmup_begin_lr: "
@@ -228,7 +228,7 @@ class _DecreasingScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int):
-            raise InvalidType(f"max_update must be a whole number, got {max_update!r}")
+            raise InvalidType(f"max_update must be an integer, got {max_update!r}")
         if max_update < 1:
             raise ValueError(
                 f"maximum number of updates must be strictly positive, got {max_update}"

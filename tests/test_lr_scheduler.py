@@ -45,7 +45,7 @@ def test_changes_are_logged(caplog):
     ("make", "error", "message"),
     [
         (lambda s: s.LRScheduler(warmup_steps=-1), ValueError, "positive or 0"),
-        (lambda s: s.LRScheduler(warmup_steps=1.5), TypeError, "whole number"),
+        (lambda s: s.LRScheduler(warmup_steps=1.5), TypeError, "integer"),
         (lambda s: s.LRScheduler(0.1, warmup_begin_lr=0.2), ValueError, "higher than"),
         (lambda s: s.LRScheduler(warmup_mode="x"), ValueError, "linear and constant"),
         (lambda s: s.LRScheduler()(3), NotImplementedError, "override"),
@@ -55,7 +55,7 @@ def test_changes_are_logged(caplog):
         (lambda s: s.MultiFactorScheduler([0, 3]), ValueError, "than 1 round"),
         (lambda s: s.MultiFactorScheduler([]), TypeError, "list"),
         (lambda s: s.PolyScheduler(0), ValueError, "strictly positive"),
-        (lambda s: s.CosineScheduler(1.5), TypeError, "whole number"),
+        (lambda s: s.CosineScheduler(1.5), TypeError, "integer"),
     ],
 )
 def test_mistakes_raise_errors(make, error, message):

@@ -42,7 +42,7 @@ def _number(names: tuple[str, ...], variables: Mapping[str, str]) -> int | None:
             try:
                 return int(text)
             except ValueError:
-                raise MXNetError(f"{name}={text!r} is not a whole number.") from None
+                raise MXNetError(f"{name}={text!r} is not an integer.") from None
     return None
 
 

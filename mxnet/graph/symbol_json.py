@@ -249,7 +249,7 @@ class _Reader:
         number, index = given[0], given[1]
         version = given[2] if len(given) == 3 else 0
         if not (type(number) is type(index) is type(version) is int):
-            raise FormatError(f"{where[:80]!r}: an input must be three whole numbers.")
+            raise FormatError(f"{where[:80]!r}: an input must be three integers.")
         if not 0 <= number < len(nodes):
             raise FormatError(
                 f"{where[:80]!r} refers to node {number}, but only the {len(nodes)} nodes before "

@@ -144,7 +144,7 @@ class _Machine:
         try:
             return int(text[:600].rstrip(b"L"))  # as many digits as the longest binary integer has
         except ValueError:
-            self.fail("a whole number", repr(text[:40]))
+            self.fail("an integer", repr(text[:40]))
 
     # -- the stack ----------------------------------------------------------------------------
 

@@ -89,6 +89,6 @@ def _explain(place: str | os.PathLike[str], number: int, line: str) -> None:
         entries = entries[1:]
     wrong = [entry for entry in entries if not _ENTRY_ONLY.fullmatch(entry)]
     if wrong and re.fullmatch(_NUMBER, label, re.IGNORECASE):
-        wanted = "index:value, with the index a whole number from 0"
+        wanted = "index:value, with the index an integer from 0"
         fail(place, number, wanted, repr(wrong[0][:80]))
     fail(place, number, "one number as the label", repr(label[:80]))

@@ -139,7 +139,7 @@ def _number(call: Call, dtype: torch.dtype) -> float:
     if is_float(dtype):
         return number if is_float(call.dtype) or is_float(call.out_dtypes[0]) else int(number)
     if not math.isfinite(number) or abs(number) >= 2**31:
-        raise call.unsupported(f"has scalar={number}, which whole numbers do not hold.")
+        raise call.unsupported(f"has scalar={number}, which integers cannot hold.")
     whole = int(number)
     return whole & 0xFF if call.dtype is torch.uint8 else whole
 

@@ -212,7 +212,9 @@ def multibox_detection(g: Builder, call: Call, prob: str, loc: str, anchor: str)
     """Decode scores and offsets into rows, by score; class -1 marks what was suppressed."""
     a = call.attrs
     if not 0 < a["nms_threshold"] <= 1:
-        raise call.unsupported("without suppression (nms_threshold outside (0, 1]) has no row.")
+        raise call.unsupported(
+            "without suppression (nms_threshold outside (0, 1]) has no ONNX form."
+        )
     classes = g.slice(prob, [1], [2**62], [1])
     score = g.reduce("ReduceMax", classes, [1], False)
     ids = g.cast(g.ArgMax(classes, axis=1, keepdims=0), INT64, FLOAT)

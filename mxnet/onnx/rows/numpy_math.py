@@ -89,7 +89,7 @@ def around(g: Builder, call: Call, x: str) -> str:
     y, dtype = in_float(g, call, x)
     scale = 10.0 ** call.attrs["decimals"]
     if scale < 1 and not is_float(call.dtype):
-        raise call.unsupported("of whole numbers at tens has no row.")
+        raise call.unsupported("of integers at tens has no ONNX form.")
     if scale == 1:
         return g.cast(g.Round(y), dtype, call.out_dtypes[0])
     factor = g.scalar(scale, dtype)
@@ -187,7 +187,7 @@ def _scalar(name: str, idea: str, is_reversed: bool = False) -> None:
     def emit(g: Builder, call: Call, x: str) -> str:
         number = float(call.attrs["scalar"])
         if not math.isfinite(number) and not is_float(call.dtype):
-            raise call.unsupported(f"has scalar={number}, which whole numbers do not hold.")
+            raise call.unsupported(f"has scalar={number}, which integers cannot hold.")
         dtype = _computed_in(call, gives_bool)
         if not is_float(dtype):
             dtype, number = _taken(call, dtype, number, gives_bool)
@@ -219,7 +219,7 @@ def _reduction(name: str, op_type: str) -> None:
     @row(name)
     def emit(g: Builder, call: Call, x: str) -> str:
         if call.attrs.get("initial") is not None:
-            raise call.unsupported("with initial= has no row.")
+            raise call.unsupported("with initial= has no ONNX form.")
         wanted = call.out_dtypes[0]
         dtype = torch.int32 if call.dtype in SMALL else call.dtype
         if op_type in WIDENING and wanted not in SMALL and not is_float(call.dtype):
@@ -242,7 +242,7 @@ def _truth(name: str, op_type: str) -> None:
     def emit(g: Builder, call: Call, x: str) -> str:
         number = g.cast(g.cast(x, call.dtype, torch.bool), torch.bool, torch.int32)
         if 0 in call.shape:
-            raise call.unsupported("of an empty array has no row.")
+            raise call.unsupported("of an empty array has no ONNX form.")
         if not axes_of(call):
             return g.cast(number, torch.int32, call.out_dtypes[0])
         made = g.reduce(op_type, number, axes_of(call), call.attrs["keepdims"])
@@ -259,7 +259,7 @@ def _spread(name: str, is_root: bool) -> None:
         axes, wanted = axes_of(call), call.out_dtypes[0]
         dtype = wanted if is_float(wanted) else torch.float32
         if not axes or not is_float(call.dtype):
-            raise call.unsupported("of whole numbers, or over no axes, has no row.")
+            raise call.unsupported("of integers, or over no axes, has no ONNX form.")
         sizes = [call.shape[a] for a in axes]
         if UNKNOWN in sizes:
             raise call.unsupported("needs the reduced sizes as numbers.")

@@ -218,7 +218,7 @@ def norm(g: Builder, call: Call, x: str) -> str:
         axes = list(range(call.ndim))[-2 if flag == -1 else 0 :]
     dtype = call.out_dtypes[0]
     if not is_float(dtype):
-        raise call.unsupported("of whole numbers has no row.")
+        raise call.unsupported("of integers has no ONNX form.")
     value = g.cast(x, call.dtype, dtype)
     if flag in (0, 2) or (flag == -1 and len(axes) == 2):
         return _matrix_norm(g, call, value, order, axes, kept)

@@ -18,7 +18,7 @@ def reshape(g: Builder, call: Call, x: str) -> str:
     if call.attrs["order"] != "C":
         raise call.unsupported("reads in another order than C, which ONNX cannot.")
     if 0 in call.shape:
-        raise call.unsupported("of an empty array has no row.")
+        raise call.unsupported("of an empty array has no ONNX form.")
     return g.reshape_to(call, x, call.shape, call.out_shapes[0])
 
 
@@ -211,7 +211,7 @@ def tril(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in call.shape[-2:]:
         raise call.unsupported("needs the last two sizes as numbers.")
     if call.ndim < 2:
-        raise call.unsupported("of a vector has no row.")
+        raise call.unsupported("of a vector has no ONNX form.")
     rows, columns = call.shape[-2:]
     mask = np.tri(rows, columns, call.attrs["k"]) > 0
     return g.Where(g.array(mask), x, g.scalar(0, call.dtype))

@@ -50,7 +50,7 @@ def _whole_mean(g: Builder, call: Call, x: str) -> str:
     total = _reduced(g, call, "ReduceSum", x)
     sizes = [call.shape[a] for a in axes_of(call)]
     if UNKNOWN in sizes or call.dtype is torch.bool:
-        raise call.unsupported("of whole numbers needs the reduced sizes as numbers.")
+        raise call.unsupported("of integers needs the reduced sizes as numbers.")
     wide = g.cast(total, call.dtype, torch.int64)
     mean = g.Div(wide, g.array(np.array(math.prod(sizes), np.int64)))
     return g.cast(mean, torch.int64, call.out_dtypes[0])

@@ -226,7 +226,7 @@ def space_to_depth(g: Builder, call: Call, x: str) -> str:
 
 def _known(call: Call) -> None:
     if UNKNOWN in call.shape[1:]:
-        raise call.unsupported("of whole numbers needs all sizes but the first as numbers.")
+        raise call.unsupported("of integers needs all sizes but the first as numbers.")
 
 
 @row("Pad")
