@@ -2,9 +2,9 @@
 
 On Linux with glibc a large array's pages are returned when it dies and faulted in again for the
 next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leaves glibc alone.
-With `MXNET_BACKWARD_DO_MIRROR=1`, which asks for little memory, large arrays are returned at once.
 Gaps between arrays are returned after the first training step and then from time to time: memory
-does not grow while shapes change.
+does not grow while shapes change. Programs that recompute results to save memory map their largest
+arrays (`map_large_arrays`).
 
 Python's collector rests while MXNext is imported: what is imported stays, and looking through
 torch's many objects again and again would take a tenth of a second.
@@ -33,7 +33,8 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 _NEVER_TRIM = 2**31 - 1
 _TOP_PAD_BYTES = 64 * 1024 * 1024
 _LEAST_MAPPED = 1 << 20  # bytes
-_LEAST_RETURNED = 1 << 18  # bytes
+_MAPPED_IN_SMALL_MEMORY = 5 << 20  # bytes
+_MOST_MAPPED = 1 << 16  # arrays at a time; glibc's own setting
 
 
 def keep_freed_memory() -> bool:
@@ -45,9 +46,6 @@ def keep_freed_memory() -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
-        return False
-    if env.get("MXNET_BACKWARD_DO_MIRROR"):  # less memory is worth some time
-        mallopt(_M_MMAP_THRESHOLD, _LEAST_RETURNED)
         return False
     return all(
         mallopt(option, value) == 1
@@ -72,6 +70,26 @@ def collect_again() -> None:
     gc.freeze()
     if _collecting:
         gc.enable()
+
+
+_mapped_from: float = math.inf
+
+
+def map_large_arrays(largest: int) -> None:
+    """Give large arrays that fit no gap pages of their own, which are returned with the array.
+
+    glibc asks for 96 bytes more than an aligned array takes, so that the gap of a freed array is
+    too small for the next one of its size if a small object lies beside it: 200 equal layers of
+    which 20 are kept at a time would need the memory of all. To touch new pages takes time, so this
+    is for programs that trade time for memory; `largest` is the bytes of their largest array.
+    """
+    global _mapped_from
+    threshold = min(largest * 3 // 5, _MAPPED_IN_SMALL_MEMORY)
+    if KEEPS_FREED_MEMORY and _LEAST_MAPPED // 4 <= threshold < _mapped_from:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_MAX, _MOST_MAPPED)
+        mallopt(_M_MMAP_THRESHOLD, threshold)
+        _mapped_from = threshold
 
 
 def return_freed_memory() -> None:

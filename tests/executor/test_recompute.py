@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -150,3 +153,37 @@ def test_a_compiled_graph_with_segments_is_saved_and_loaded():
     _, found = gradients(loaded)
     for first, second in zip(wanted, found, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-6)
+
+
+GROWTH = """
+import sys
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+
+net = gluon.nn.HybridSequential()
+for _ in range(60):
+    net.add(gluon.nn.Dense(256, activation="tanh"))
+net.initialize()
+net.hybridize(recompute=sys.argv[1] == "recompute")
+x = nd.ones((4096, 256))
+net(x[:1])
+trainer = gluon.Trainer(net.collect_params(), "sgd")
+before = mx.memory._process_memory()[0]
+for _ in range(2):
+    with autograd.record():
+        loss = net(x).sum()
+    loss.backward()
+    trainer.step(1)
+print(mx.memory._process_memory()[1] - before)
+"""
+
+
+@pytest.mark.skipif(not mx.memory.KEEPS_FREED_MEMORY, reason="not the allocator of glibc")
+def test_the_process_needs_less_memory():
+    def grown(how):
+        call = [sys.executable, "-c", GROWTH, how]
+        done = subprocess.run(call, timeout=120, check=True, capture_output=True)
+        return int(done.stdout)
+
+    kept = 60 * 4096 * 256 * 4  # results of layers
+    assert grown("keep") - grown("recompute") > kept / 2

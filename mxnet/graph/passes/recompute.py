@@ -4,9 +4,9 @@
 
 Nodes that run one after another become one `_recompute` node, which keeps its inputs alone. Nodes
 marked ``__force_mirroring__`` are what is recomputed (those of one ``__mirror_stage__`` together);
-without marks, cuts are chosen such that what
-is kept between segments and what the largest segment makes anew are small together: with n equal
-nodes about sqrt(n) of each. What runs last is needed first by backward and stays as it is.
+without marks, cuts are chosen such that the most memory that backward needs at once is small: what
+is kept up to a segment, and what that segment makes anew. With n equal nodes this is about
+sqrt(2 n) of them. What runs last is needed first by backward and stays as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..segments import Segment, find_runs, wrap_segments
 from ..typed import TypedGraph
 
 MARK, STAGE = "__force_mirroring__", "__mirror_stage__"
-TRIALS, SHRINKING = 24, 1.3  # of the most bytes that one segment may make
+TRIALS, SHRINKING = 40, 1.15  # of the most bytes that may be needed at once
 
 
 class Plan(NamedTuple):
@@ -111,18 +111,15 @@ def marked_plan(graph: TypedGraph) -> Plan:
 def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
     """Search for cuts; with a `limit` in bytes, the plan that recomputes least and keeps to it."""
     sizes = _kept_sizes(graph)
-    everything = sum(sizes.values())
-    best = Plan([], everything)
-    if limit is not None and everything <= limit:
+    best = Plan([], _total_bytes(graph, [], sizes))
+    if limit is not None and best.total <= limit:
         return best
     crossing = _crossing_bytes(graph)
+    runs = list(find_runs(graph, _may_recompute))
+    everything = sum(sizes.values())
     for trial in range(1, TRIALS + 1):
         bound = everything * SHRINKING**-trial
-        segments = [
-            segment
-            for run in find_runs(graph, _may_recompute)
-            for segment in _cut(run, bound, sizes, crossing)
-        ]
+        segments = [segment for run in runs for segment in _cut(run, bound, sizes, crossing)]
         plan = Plan(segments, _total_bytes(graph, segments, sizes))
         if limit is not None and plan.total <= limit:
             return plan
@@ -134,16 +131,18 @@ def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
 def _cut(
     run: Segment, bound: float, sizes: dict[Node, int], crossing: dict[Node, int]
 ) -> list[Segment]:
-    """Cut nodes into segments that make at most `bound` bytes, so that least crosses the cuts.
+    """Cut nodes into segments such that backward needs at most `bound` bytes at once.
 
-    The cheapest way to cut before node j continues the cheapest way to cut before some i, where
-    nodes i to j - 1 fit the bound; a queue keeps the candidates i by their costs.
+    When backward comes to nodes i to j - 1, all that crosses the cuts up to i is still kept, and
+    what these nodes make is there again. The cheapest way to cut before node j continues the
+    cheapest way to cut before some i that keeps to the bound; a queue has the candidates i by
+    their costs.
     """
     made = [0, *accumulate(sizes[n] for n in run)]
     cost, came_from = [0] * (len(run) + 1), [0] * (len(run) + 1)
     candidates: deque[int] = deque([0])
     for j in range(1, len(run) + 1):
-        while len(candidates) > 1 and made[j] - made[candidates[0]] > bound:
+        while len(candidates) > 1 and cost[(i := candidates[0])] + made[j] - made[i] > bound:
             candidates.popleft()
         came_from[j] = candidates[0]
         cost[j] = cost[candidates[0]] + (crossing[run[j - 1]] if j < len(run) else 0)
@@ -160,17 +159,28 @@ def _cut(
 
 
 def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Node, int]) -> int:
-    """Return what is kept between segments, and the most that one of them makes anew."""
-    inside = {node for segment in segments for node in segment}
+    """Return the most bytes of results that backward needs at once.
+
+    At the end of forward these are the results of nodes outside of segments and what segments
+    read; then, as backward goes through the segments, what was kept before each, what it makes
+    anew, and gradients of its results and of what they were made of.
+    """
+    segment_of = {node: segment for segment in segments for node in segment}
     kept: set[tuple[Node, int]] = set()
-    largest = 0
-    for segment in segments:
-        members = set(segment)
-        largest = max(largest, sum(sizes[n] for n in segment))
-        for node in segment:
-            kept.update((e[0], e[1]) for e in node.inputs if e[0] not in members)
-    between = sum(graph.types[n][i].nbytes or 0 for n, i in kept if n in inside)
-    return between + largest + sum(size for node, size in sizes.items() if node not in inside)
+    before = peak = 0
+    for node in graph.nodes:
+        segment = segment_of.get(node)
+        if segment is None:
+            before += sizes[node]
+            continue
+        for e in node.inputs:
+            if segment_of.get(e[0], segment) is not segment and (e[0], e[1]) not in kept:
+                kept.add((e[0], e[1]))
+                before += graph.types[e[0]][e[1]].nbytes or 0
+        if node is segment[-1]:
+            made = sum(sizes[n] for n in segment)
+            peak = max(peak, before + made + 2 * sum(t.nbytes or 0 for t in graph.types[node]))
+    return max(peak, before)
 
 
 def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
