@@ -50,7 +50,7 @@ def search_plan(
     ...     net = mx.sym.exp(mx.sym.FullyConnected(net, num_hidden=64, name=f"fc{i}"))
     >>> planned = mx.memonger.search_plan(net, data=(4096, 64))
     >>> mx.memonger.get_cost(net, data=(4096, 64)), mx.memonger.get_cost(planned, data=(4096, 64))
-    (32, 12)
+    (32, 10)
     """
     typed = _typed(sym, type_dict, shapes)
     bytes_kept = None if limit is None else limit * MEGABYTE

@@ -18,7 +18,9 @@ from ..shapes import Shapes
 from . import windowed_gradient
 from .windowed_gradient import LAST, Pair
 
-LEAST_RATIO = 2  # of elements in data to elements in the weight
+# Of elements in data to elements in the weight that is copied: where the data is copied too, and
+# where it has channels last already and would have to be copied if it should not.
+LEAST_RATIO, LEAST_RATIO_OF_LAST = 2, 0.5
 MOST_ROWS, LEAST_MATRIX = 256, 1_000_000  # of a product of windows by a weight so large
 
 
@@ -61,7 +63,7 @@ def convolution_channels_last(
         is_plain = num_group == 1 and weight.shape == (num_filter, data.shape[1], *kernel)
         if is_plain and _is_small_product(data, weight, *place):
             return _multiply_windows(data, weight, bias, *place)
-        if data.numel() >= LEAST_RATIO * weight.numel():
+        if _pays(data, weight):
             data, weight = _channels_last(data), weight.contiguous(memory_format=LAST)
             sizes = _output_sizes(data, weight, *place)
             if is_plain and windowed_gradient.pays(data, weight, sizes):
@@ -79,6 +81,14 @@ def convolution_channels_last(
         num_filter=num_filter,
         num_group=num_group,
     )
+
+
+def _pays(data: Tensor, weight: Tensor) -> bool:
+    """Return whether channels last are worth a copy of the weight."""
+    if not data.is_contiguous(memory_format=LAST):
+        return data.numel() >= LEAST_RATIO * weight.numel()
+    # The weight of one pixel is in both orders.
+    return weight[0, 0].numel() == 1 or data.numel() >= LEAST_RATIO_OF_LAST * weight.numel()
 
 
 def _output_sizes(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> Pair:

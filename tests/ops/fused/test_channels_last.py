@@ -43,3 +43,16 @@ def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
     assert not channels_last._is_small_product(data, torch.zeros(4, 2, 3, 3), *place)
     assert not channels_last._is_small_product(data[..., :2, :2], torch.zeros(4, 2, 1, 1), *place)
     assert not channels_last._is_small_product(data[..., :2, :2], torch.zeros(4, 2, 3, 3), *place)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 1)])
+def test_data_with_channels_last_stays_so_beside_a_weight_of_its_size(kernel):
+    torch.manual_seed(3)
+    data, weight = torch.randn(2, 16, 6, 6), torch.randn(16, 16, *kernel)
+    last = data.contiguous(memory_format=torch.channels_last)
+    attrs = {"kernel": kernel, "num_filter": 16}
+    plain, kept = (convolution_channels_last.function(d, weight, **attrs) for d in (data, last))
+    assert kept.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(plain, kept, rtol=1e-4, atol=1e-5)
+    if kernel == (3, 3):
+        assert plain.is_contiguous()
