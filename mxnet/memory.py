@@ -33,7 +33,8 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4
 _NEVER_TRIM = 2**31 - 1
 _TOP_PAD_BYTES = 64 * 1024 * 1024
 _LEAST_MAPPED = 1 << 20  # bytes
-_MAPPED_IN_SMALL_MEMORY = 5 << 20  # bytes
+# Bytes from which arrays are mapped in programs that save memory; fewer than the first never.
+_LEAST_MAPPED_TO_SAVE, _MAPPED_TO_SAVE = 1 << 18, 5 << 20
 _MOST_MAPPED = 1 << 16  # arrays at a time; glibc's own setting
 
 
@@ -84,8 +85,8 @@ def map_large_arrays(largest: int) -> None:
     is for programs that trade time for memory; `largest` is the bytes of their largest array.
     """
     global _mapped_from
-    threshold = min(largest * 3 // 5, _MAPPED_IN_SMALL_MEMORY)
-    if KEEPS_FREED_MEMORY and _LEAST_MAPPED // 4 <= threshold < _mapped_from:
+    threshold = min(largest * 3 // 5, _MAPPED_TO_SAVE)
+    if KEEPS_FREED_MEMORY and _LEAST_MAPPED_TO_SAVE <= threshold < _mapped_from:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_MAX, _MOST_MAPPED)
         mallopt(_M_MMAP_THRESHOLD, threshold)

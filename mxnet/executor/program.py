@@ -85,7 +85,7 @@ class Program:
         )
         self.rearranged = self.graph.is_rearranged and not keeps_layout
         self.nodes, self.heads = scheduler.nodes, scheduler.heads
-        self._slots, self._first_slot = scheduler.slots, scheduler.first_slot
+        self._slots = scheduler.slots
         self.steps = scheduler.steps()
 
     @property

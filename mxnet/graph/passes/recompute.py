@@ -64,6 +64,10 @@ def kept_bytes(graph: TypedGraph, node: Node) -> int:
         makers = [e.node for e in node.inputs]
         if any(m.op and m.op.facts.overwritable and graph.uses[m, 0] == 1 for m in makers):
             return 0
+    return _result_bytes(graph, node)
+
+
+def _result_bytes(graph: TypedGraph, node: Node) -> int:
     return sum(t.nbytes or 0 for t in graph.types[node])
 
 
@@ -179,7 +183,7 @@ def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Nod
                 before += graph.types[e[0]][e[1]].nbytes or 0
         if node is segment[-1]:
             made = sum(sizes[n] for n in segment)
-            peak = max(peak, before + made + 2 * sum(t.nbytes or 0 for t in graph.types[node]))
+            peak = max(peak, before + made + 2 * _result_bytes(graph, node))
     return max(peak, before)
 
 
@@ -193,7 +197,7 @@ def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
     live, found = 0, {}
     for position, node in enumerate(graph.nodes):
         if node.op is not None and node in last:
-            size = sum(t.nbytes or 0 for t in graph.types[node])
+            size = _result_bytes(graph, node)
             live += size
             leaving[last[node]] += size
         live -= leaving[position]
