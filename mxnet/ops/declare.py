@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Annotated, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union
 
 import torch
 from torch import Tensor
@@ -27,10 +27,14 @@ from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_str
 from .derivatives import Formulas
 from .facts import Facts
 from .gradients import with_gradient_rule
+from .options import Attrs
 from .shapes import KnownShapes, Shapes, TypePattern, infer_by_rules
 
-Attrs = dict[str, Any]
-Outputs = int | tuple[str, ...]  # how many, or their names
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import Options
+
 MAX_CACHED_ATTRS = 4096
 # What kernels raise about arguments that do not fit, such as a stride of 0.
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
@@ -88,22 +92,7 @@ class Op:
     """
 
     def __init__(
-        self,
-        function: Callable,
-        names: tuple[str, ...],
-        *,
-        optional: Mapping[str, Callable[[Attrs], bool]] | None = None,
-        outputs: Outputs | Callable[[Attrs], Outputs] = 1,
-        total: int | Callable[[Attrs], int] | None = None,
-        count: str | None = None,
-        types: str | None = None,
-        shape: Callable | None = None,
-        method: bool = False,
-        auto_inputs: bool = True,
-        mutates: tuple[str, ...] = (),
-        input_names: Callable[[Attrs], list[str]] | None = None,
-        value_dependent: bool = False,
-        facts: Facts | None = None,
+        self, function: Callable, names: tuple[str, ...], **options: Unpack[Options]
     ) -> None:
         self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
         self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
@@ -117,26 +106,14 @@ class Op:
         self.function = function
         self.kernel = function
         self.name, self.aliases = names[0], names[1:]
-        self.count = count
-        self.method = method
-        self.auto_inputs = auto_inputs
-        self.mutates = mutates
-        self.value_dependent = value_dependent
-        self.facts = facts or Facts()
-        self.optional = dict(optional or {})
+        self._take(options)
         self.gradient_rule: Callable | None = None
         self.derivative_rule: Callable[[Attrs], Formulas | None] | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.swapped = False  # whether that kernel takes the number first
         self.shared: Callable | None = None  # the same result as a view, where that is possible
-        self._outputs = outputs
-        self._total = total
-        self._input_names = input_names
-        self.names_inputs = input_names is not None  # the attributes say what they are called
         self.input_rule: Callable | None = None
         self.output_rule: Callable | None = None
-        self.shape_rule = shape
-        self.type_pattern = TypePattern(types)
         self.parsed_attributes: dict[tuple, Attrs] = {}
         self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
         self.fast_path_rule: Callable | None = None
@@ -144,6 +121,25 @@ class Op:
         self.gradient_storage_rule: Callable | None = None
         self._read_signature(function)
         update_wrapper(self, function)
+
+    def _take(self, options: Options) -> None:
+        """Take what the declaration says, and defaults for the rest; `Options` documents both."""
+        self.optional = dict(options.pop("optional", {}))
+        self._outputs = options.pop("outputs", 1)
+        self._total = options.pop("total", None)
+        self.count = options.pop("count", None)
+        self.type_pattern = TypePattern(options.pop("types", None))
+        self.shape_rule = options.pop("shape", None)
+        self.method = options.pop("method", False)
+        self.auto_inputs = options.pop("auto_inputs", True)
+        self.mutates = options.pop("mutates", ())
+        self._input_names = options.pop("input_names", None)
+        self.names_inputs = self._input_names is not None  # the attributes say what they are called
+        self.value_dependent = options.pop("value_dependent", False)
+        facts: dict[str, Any] = {**options}  # what is left
+        if self.mutates or not self.auto_inputs:
+            facts.setdefault("precision", "own")  # weights and states keep their types
+        self.facts = Facts(**facts)
 
     def _read_signature(self, function: Callable) -> None:
         hints = {k: _evaluated(v, function) for k, v in function.__annotations__.items()}
@@ -455,62 +451,18 @@ def _attribute(parameter: inspect.Parameter, hint: Any) -> Attribute:
     return Attribute(parameter.name, kind, None if required else parameter.default, required)
 
 
-def op(
-    *names: str,
-    optional: Mapping[str, Callable[[Attrs], bool]] | None = None,
-    outputs: Outputs | Callable[[Attrs], Outputs] = 1,
-    total: int | Callable[[Attrs], int] | None = None,
-    count: str | None = None,
-    types: str | None = None,
-    shape: Callable | None = None,
-    method: bool = False,
-    auto_inputs: bool = True,
-    mutates: tuple[str, ...] = (),
-    input_names: Callable[[Attrs], list[str]] | None = None,
-    value_dependent: bool = False,
-    cls: type[Op] = Op,
-    **facts: Any,
-) -> Callable[[Callable], Op]:
+def op(*names: str, cls: type[Op] = Op, **options: Unpack[Options]) -> Callable[[Callable], Op]:
     """Declare an operator under its MXNet name and aliases.
 
     Parameters
     ----------
     names : the registry name first, then its aliases.
-    optional : input name -> whether it is there, given the complete attributes.
-    outputs : what the function returns: how many, their names, or a function of the attributes
-        that returns either. Without names MXNet's rule names them (see `Node.output_names`).
-    total : how many MXNet counts in model files, where it hides some.
-    count : for variadic operators, the attribute that says how many inputs there are.
-    types : dtype pattern such as ``"T I -> T"``; by default all are equal.
-    shape : a rule of `shapes`; by default companion rules or torch's meta tensors decide.
-    method : whether NDArray and Symbol have it as a method.
-    auto_inputs : whether a Symbol makes variables for inputs that are not given.
-    mutates : inputs that are changed in place, besides auxiliary states.
-    input_names : names of the inputs as a function of the attributes, for irregular operators.
-    value_dependent : whether the output shape depends on values, so that no rule can infer it.
     cls : the class of the record, for operators whose facts come from user code.
-    facts : fields of `Facts`, such as ``random=True`` or ``precision="full"``.
+    options : see `Options`; all others are fields of `Facts`, such as ``precision="full"``.
     """
-    if mutates or not auto_inputs:
-        facts.setdefault("precision", "own")  # weights and states keep their types
 
     def declare(function: Callable) -> Op:
-        made = cls(
-            function,
-            names,
-            optional=optional,
-            outputs=outputs,
-            total=total,
-            count=count,
-            types=types,
-            shape=shape,
-            method=method,
-            auto_inputs=auto_inputs,
-            mutates=mutates,
-            input_names=input_names,
-            value_dependent=value_dependent,
-            facts=Facts(**facts),
-        )
+        made = cls(function, names, **options)
         registry.register(made, *names)
         return made
 
