@@ -13,6 +13,7 @@ from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
+from ..kvstore.exchange import KeyedExchange, exchange_with
 from ..memory import return_gaps
 from ..model.exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
@@ -173,7 +174,7 @@ class Trainer:
 
     def _check_custom_store(self, store: Any) -> None:
         """Refuse sparse parameters with a store that promises dense `pushpull` only."""
-        if isinstance(store, kvs.KVStore):
+        if exchange_with(store).takes_sparse:
             return
         if self._contains_sparse_weight:
             raise TypeError(
@@ -209,23 +210,12 @@ class Trainer:
         ready = [param for param in self._params_to_init if not param._deferred_init]
         if self._kvstore is not None and ready:
             keys = [self._param2idx[param.name] for param in ready]
-            arrays = [list(p._data if p._data is not None else p.list_data()) for p in ready]
-            self._init_keys(keys, arrays, [param._stype == "default" for param in ready])
+            arrays = [_arrays_of(param) for param in ready]
+            exchange = exchange_with(self._kvstore)
+            exchange.init(keys, [on_devices[0] for on_devices in arrays], arrays)
+            dense = [i for i, param in enumerate(ready) if param._stype == "default"]
+            exchange.pull([keys[i] for i in dense], [arrays[i] for i in dense])
         self._params_to_init = waiting
-
-    def _init_keys(
-        self, keys: list[int], arrays: list[list[NDArray]], is_dense: list[bool]
-    ) -> None:
-        """Give the store first values, and take over rank 0's."""
-        store = self._kvstore
-        if not isinstance(store, kvs.KVStore):  # one key at a time is all that others promise
-            for key, on_devices in zip(keys, arrays, strict=True):
-                store.broadcast(key, on_devices[0], out=on_devices)
-            return
-        store.init(keys, [on_devices[0] for on_devices in arrays])
-        pulled = [i for i, dense in enumerate(is_dense) if dense]
-        if pulled:
-            store.pull([keys[i] for i in pulled], [arrays[i] for i in pulled])
 
     def _prepare(self) -> None:
         if not self._kv_initialized:
@@ -340,32 +330,24 @@ class Trainer:
             grads.append(param.list_grad())
         if not keys:
             return
-        if not isinstance(store, kvs.KVStore):
-            for key, on_devices in zip(keys, grads, strict=True):
-                if self._update_on_kvstore:
-                    weights = self._params[key].list_data()
-                    store.pushpull(key, on_devices, out=weights, priority=-key)
-                else:
-                    store.pushpull(key, on_devices, priority=-key)
-            return
-        if not self._push_early(keys):
-            store.push(keys, grads)
-        if not self._update_on_kvstore:
-            store.pull(keys, grads, ignore_sparse=False)
+        exchange, update = exchange_with(store), self._update_on_kvstore
+        if not self._push_early(exchange, keys):
+            weights = [_arrays_of(self._params[i]) for i in keys] if update else None
+            exchange.push(keys, grads, weights, priorities=[-key for key in keys])
+        if not update:
+            exchange.pull(keys, grads, ignore_sparse=False)
 
-    def _push_early(self, keys: list[int]) -> bool:
+    def _push_early(self, exchange: KeyedExchange, keys: list[int]) -> bool:
         """Push by sums that began during backward; return False if `push` is needed.
 
         What happens here must be the same on all workers: whether gradients are watched is
         decided by the program, and whether that was in vain by all workers together.
         """
-        if not isinstance(self._kvstore, kvs.DistSyncStore) or self._early_failures > 1:
+        if self._early is False or self._early_failures > 1:
             return False
-        weights = [self._params[i].list_data() for i in keys]
+        weights = [_arrays_of(self._params[i]) for i in keys]
         if self._early is None:
-            self._watch_gradients(keys, weights)
-            return False
-        if self._early is False:
+            self._watch_gradients(exchange, keys, weights)
             return False
         if self._kvstore.push_watched(self._early, keys, [arrays[0] for arrays in weights]):
             return True
@@ -375,20 +357,20 @@ class Trainer:
         self._early_failures += 1
         return False
 
-    def _watch_gradients(self, keys: list[int], weights: list[list[NDArray]]) -> None:
+    def _watch_gradients(
+        self, exchange: KeyedExchange, keys: list[int], weights: list[list[NDArray]]
+    ) -> None:
         """Let gradients leave during backward from the next step on, where that can help."""
         self._early = False
         if all(len(on_devices) == 1 for on_devices in weights):
             single = [on_devices[0] for on_devices in weights]
-            self._early = self._kvstore.watch_gradients(keys, single) or False
+            self._early = exchange.watch_gradients(keys, single) or False
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         if self._kvstore is not None and self._update_on_kvstore:
-            if not isinstance(self._kvstore, kvs.KVStore):
-                return  # pushpull() wrote the new weights
-            pulled = [(i, p.list_data()) for i, p in self._trained() if p._stype == "default"]
-            if pulled:
-                self._kvstore.pull([i for i, _ in pulled], [arrays for _, arrays in pulled])
+            dense = [(i, p.list_data()) for i, p in self._trained() if p._stype == "default"]
+            exchange = exchange_with(self._kvstore)
+            exchange.pull([i for i, _ in dense], [arrays for _, arrays in dense])
             if not ignore_stale_grad:
                 self._refuse_unused()
             return
@@ -505,6 +487,11 @@ def _listed(params: Any) -> list[Parameter]:
                 f"First argument must be a list or dict of Parameters, got list of {type(param)}."
             )
     return list(params)
+
+
+def _arrays_of(param: Parameter) -> list[NDArray]:
+    """Return the arrays of a parameter on all contexts, of a row_sparse one too."""
+    return list(param._data if param._data is not None else param.list_data())
 
 
 def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:

@@ -223,6 +223,18 @@ class KVStore(KVStoreBase):
             chosen = wrap_plain(NDArray, plain(rows).flatten().long().unique().to(stored._indices))
             stored.retain(chosen).copyto(place)
 
+    def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
+        """Let gradients leave during backward; None, as nothing leaves the process.
+
+        Parameters
+        ----------
+        keys
+            Keys of the weights.
+        weights
+            Arrays whose gradients are pushed.
+        """
+        return None
+
     # -- updating -----------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:

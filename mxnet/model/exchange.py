@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import kvstore as kvs
+from ..kvstore.exchange import exchange_with
 from ..ndarray import NDArray
 
 LARGE_WEIGHT = 16 * 1024 * 1024  # elements; with larger ones a "local" store only sums gradients
@@ -38,11 +39,11 @@ def _initialize_kvstore(
     update_on_kvstore: bool,
 ) -> None:
     """Put all parameters into the store, and bring the devices' copies in line."""
-    for index, (name, on_devices) in enumerate(zip(param_names, param_arrays, strict=True)):
-        if update_on_kvstore or not isinstance(kvstore, kvs.KVStore):
-            kvstore.broadcast(name, arg_params[name], out=list(on_devices), priority=-index)
-        else:
-            kvstore.init(name, arg_params[name])
+    exchange = exchange_with(kvstore)
+    arrays = [list(on_devices) for on_devices in param_arrays]
+    exchange.init(param_names, [arg_params[name] for name in param_names], arrays)
+    if update_on_kvstore:
+        exchange.pull(param_names, arrays)
 
 
 def _trained(
@@ -58,13 +59,13 @@ def _trained(
     ]
 
 
-def _exchange(kvstore: Any, keys: list, values: list[list], outs: list[list]) -> None:
-    """Send values to a store and fetch its answers; ours takes all keys in one call."""
-    if isinstance(kvstore, kvs.KVStore):
-        kvstore.pushpull(keys, values, outs)
-        return
-    for priority, (key, value, out) in enumerate(zip(keys, values, outs, strict=True)):
-        kvstore.pushpull(key, value, out=out, priority=-priority)
+def _exchange(
+    kvstore: Any, indices: Sequence[int], keys: Sequence, values: list[list], outs: list[list]
+) -> None:
+    """Send values to a store and fetch what comes of them."""
+    exchange = exchange_with(kvstore)
+    exchange.push(keys, values, outs, priorities=[-index for index in indices])
+    exchange.pull(keys, outs, ignore_sparse=False)
 
 
 def _update_params_on_kvstore(
@@ -76,8 +77,8 @@ def _update_params_on_kvstore(
     """Send gradients to the store, which updates, and fetch the weights."""
     trained = _trained(param_arrays, grad_arrays, param_names)
     if trained:
-        _, keys, weights, grads = zip(*trained, strict=True)
-        _exchange(kvstore, list(keys), [*map(list, grads)], [*map(list, weights)])
+        indices, keys, weights, grads = zip(*trained, strict=True)
+        _exchange(kvstore, indices, keys, [*map(list, grads)], [*map(list, weights)])
 
 
 def _update_params(
@@ -93,8 +94,9 @@ def _update_params(
     if not trained:
         return
     if kvstore is not None:
-        grads = [list(grads) for *_, grads in trained]
-        _exchange(kvstore, [key for _, key, _, _ in trained], grads, grads)
+        indices, keys, _, grads = zip(*trained, strict=True)
+        on_devices = [*map(list, grads)]
+        _exchange(kvstore, indices, keys, on_devices, on_devices)
     for device in range(num_device):
         updater(
             [index * num_device + device for index, *_ in trained],

@@ -21,6 +21,7 @@ def run_all():
         stores.half_precision_sums,
         stores.every_name_sums,
         training.trainers_equal_one_process,
+        training.trainers_update_row_sparse_parameters,
         training.modules_equal_one_process,
         training.compressed_training_follows_mxnets_arithmetic,
         training.samplers_split_the_data,

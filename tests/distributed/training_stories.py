@@ -43,6 +43,26 @@ def trainers_equal_one_process():
                 assert_same(a, b)
 
 
+def trainers_update_row_sparse_parameters():
+    """Each worker uses two rows, one of them shared with its neighbor."""
+    rows = nd.array([hvd.rank(), hvd.rank() + 1])
+    table = gluon.Parameter(
+        "table", shape=(9, 2), init="ones", stype="row_sparse", grad_stype="row_sparse"
+    )
+    table.initialize()
+    trainer = gluon.Trainer([table], "sgd", {"learning_rate": 0.5}, kvstore="dist_sync")
+    for _ in range(STEPS):
+        with autograd.record():
+            used = nd.Embedding(
+                rows, table.row_sparse_data(rows), input_dim=9, output_dim=2, sparse_grad=True
+            )
+        used.backward()
+        trainer.step(1)
+    uses = np.bincount([r + i for r in range(hvd.size()) for i in (0, 1)], minlength=9)
+    found = table.row_sparse_data(nd.arange(9)).asnumpy()
+    np.testing.assert_array_equal(found, 1 - 0.5 * STEPS * uses[:, None].repeat(2, 1))
+
+
 def modules_equal_one_process():
     random = np.random.RandomState(2)
     x, y = random.normal(size=(12, 4)), random.normal(size=(12, 1))

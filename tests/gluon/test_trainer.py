@@ -374,11 +374,12 @@ def test_a_users_store_takes_no_sparse_gradients():
         trainer.step(1, ignore_stale_grad=True)
 
 
-def test_a_store_that_updates_reports_parameters_never_reached():
+@pytest.mark.parametrize("kvstore", ["device", RecordingStore(True)])
+def test_a_store_that_updates_reports_parameters_never_reached(kvstore):
     net, spare = dense(TWO), gluon.Parameter("spare", shape=(2,))
     spare.initialize(ctx=list(TWO))
     params = [*net.collect_params().values(), spare]
-    trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.5})
+    trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.5}, kvstore=kvstore)
     backward(net, TWO)
     with pytest.raises(UserWarning, match="`spare` on context cpu"):
         trainer.step(2)

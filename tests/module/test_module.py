@@ -380,6 +380,44 @@ def test_any_store_that_can_sum_is_enough():
     )
 
 
+class RecordingStore(mx.kvstore.KVStoreBase):
+    """A user's own store, which keeps what the module asks for."""
+
+    type, rank, num_workers = "recording", 0, 1
+
+    def __init__(self, can_update):
+        self.calls, self.can_update = [], can_update
+
+    def broadcast(self, key, value, out, priority=0):
+        self.calls.append(("broadcast", key, len(out), priority))
+
+    def pushpull(self, key, value, out=None, priority=0):
+        shares = [a is b for a, b in zip(value, out, strict=True)]
+        self.calls.append(("pushpull", key, shares, priority))
+
+    def set_optimizer(self, optimizer):
+        self.calls.append(("set_optimizer",))
+
+    def is_capable(self, capability):
+        return self.can_update
+
+
+@pytest.mark.parametrize("can_update", [True, False])
+def test_a_users_store_is_called_key_by_key(can_update):
+    store = RecordingStore(can_update)
+    mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)], fixed_param_names=["fc_weight"])
+    mod.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    mod.init_params()
+    mod.init_optimizer(kvstore=store)
+    mod.forward_backward(batch())
+    mod.update()
+    assert store.calls[-3:] == [
+        ("broadcast", "fc_weight", 2, 0),
+        ("broadcast", "fc_bias", 2, 0),
+        ("pushpull", "fc_bias", [not can_update] * 2, -1),  # into the weights, or back
+    ]
+
+
 def test_a_list_of_batches_is_one_batch_for_each_device():
     mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)])
     mod.bind([("data", (4, 3))], [("softmax_label", (4,))])

@@ -1,0 +1,87 @@
+"""How training talks to a store: to ours with all keys at once, to any other key by key.
+
+A user's store promises what `KVStoreBase` has: `broadcast` and `pushpull` of one key with dense
+arrays. Ours also take lists of keys, keep the arrays between `push` and `pull`, and know sparse
+ones. `Trainer` and `Module` call an exchange the same way for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ndarray import NDArray
+from .keys import Key
+from .kvstore import KVStore
+
+__all__ = ["KeyedExchange", "exchange_with"]
+
+Arrays = Sequence[list[NDArray]]  # of each key, one array for each device
+
+
+class KeyedExchange:
+    """Exchange with a store that promises only what `KVStoreBase` has.
+
+    Such a store fills the outputs of a call at once, so there is nothing left for `pull`.
+    """
+
+    takes_sparse = False
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
+        """Give the store first values; a store that keeps none writes rank 0's into `outs`."""
+        for key, value, out in zip(keys, values, outs, strict=True):
+            self.store.broadcast(key, value, out)
+
+    def push(
+        self, keys: Sequence[Key], values: Arrays, outs: Arrays | None, priorities: Sequence[int]
+    ) -> None:
+        """Send values; what comes of them goes into `outs`, here or by `pull`.
+
+        Without `outs` the sums replace the values.
+        """
+        for i, key in enumerate(keys):
+            if outs is None:
+                self.store.pushpull(key, values[i], priority=priorities[i])
+            else:
+                self.store.pushpull(key, values[i], out=outs[i], priority=priorities[i])
+
+    def pull(self, keys: Sequence[Key], outs: Arrays, ignore_sparse: bool = True) -> None:
+        """Copy what the store keeps into `outs`."""
+
+    def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
+        """Let gradients leave during backward; None where the store cannot."""
+        return None
+
+
+class _BatchedExchange(KeyedExchange):
+    """Exchange with a `KVStore`, in one call for all keys."""
+
+    takes_sparse = True
+
+    def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
+        self.store.init(list(keys), list(values))
+
+    def push(
+        self, keys: Sequence[Key], values: Arrays, outs: Arrays | None, priorities: Sequence[int]
+    ) -> None:
+        self.store.push(list(keys), list(values))
+
+    def pull(self, keys: Sequence[Key], outs: Arrays, ignore_sparse: bool = True) -> None:
+        self.store.pull(list(keys), list(outs), ignore_sparse=ignore_sparse)
+
+    def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
+        return self.store.watch_gradients(keys, weights)
+
+
+def exchange_with(store: Any) -> KeyedExchange:
+    """Return the way to exchange arrays with a store.
+
+    >>> exchange_with(mx.kvstore.create("local")).takes_sparse
+    True
+    >>> exchange_with(mx.kvstore.create("teststore")).takes_sparse
+    False
+    """
+    return _BatchedExchange(store) if isinstance(store, KVStore) else KeyedExchange(store)
