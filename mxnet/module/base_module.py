@@ -285,17 +285,7 @@ class BaseModule(Steps):
         """
         if num_epoch is None:
             raise AssertionError("please specify number of epochs: num_epoch=...")
-        if not hasattr(train_data, "provide_data"):
-            raise InvalidType(
-                f"train_data must be a DataIter, got a {type(train_data).__name__}; for a Gluon "
-                "DataLoader use mx.contrib.io.DataLoaderIter(loader)."
-            )
-        self.bind(
-            data_shapes=train_data.provide_data,
-            label_shapes=train_data.provide_label,
-            for_training=True,
-            force_rebind=force_rebind,
-        )
+        self._bind_to_data(train_data, force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)
         self.init_params(
@@ -314,7 +304,7 @@ class BaseModule(Steps):
         keeper = Resuming(self, resume, resume_every, train_data, eval_metric, tracker.history)
         begin_epoch = keeper.continue_from(begin_epoch)
 
-        # One function, because callbacks read its variables: `param.locals` is MXNet's way in.
+        # The loop over batches stays here: callbacks read its variables in `param.locals`.
         with tracker:
             for epoch in range(begin_epoch, num_epoch):
                 tic = time.time()
@@ -349,11 +339,8 @@ class BaseModule(Steps):
                     keeper.after_batch(epoch, nbatch, end_of_batch)
 
                 tracker.finish_bar((eval_metric,))
-                for name, value in eval_name_vals:
-                    self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+                results = self._logged("train", epoch, eval_name_vals)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
-                results = {f"train_{name}": value for name, value in eval_name_vals}
-
                 # Devices may differ in what they averaged, such as moving means: align them.
                 arg_params, aux_params = self.get_params()
                 self.set_params(arg_params, aux_params)
@@ -361,19 +348,39 @@ class BaseModule(Steps):
                     for callback in _as_list(epoch_end_callback):
                         callback(epoch, self.symbol, arg_params, aux_params)
                 if eval_data is not None:
-                    for name, value in self.score(
+                    found = self.score(
                         eval_data,
                         validation_metric,
                         score_end_callback=eval_end_callback,
                         batch_end_callback=eval_batch_end_callback,
                         epoch=epoch,
-                    ):
-                        self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
-                        results[f"val_{name}"] = value
+                    )
+                    results |= self._logged("val", epoch, found)
                 tracker.end_epoch(epoch, results)
                 keeper.reset_data()
                 keeper.after_epoch(epoch)
         return tracker.history
+
+    def _bind_to_data(self, train_data: Any, force_rebind: bool) -> None:
+        """Bind for training on an iterator."""
+        if not hasattr(train_data, "provide_data"):
+            raise InvalidType(
+                f"train_data must be a DataIter, got a {type(train_data).__name__}; for a Gluon "
+                "DataLoader use mx.contrib.io.DataLoaderIter(loader)."
+            )
+        self.bind(
+            data_shapes=train_data.provide_data,
+            label_shapes=train_data.provide_label,
+            for_training=True,
+            force_rebind=force_rebind,
+        )
+
+    def _logged(self, part: str, epoch: int, values: list[tuple[str, float]]) -> dict[str, float]:
+        """Log the metrics of an epoch and return them by the names they have in the history."""
+        title = {"train": "Train", "val": "Validation"}[part]
+        for name, value in values:
+            self.logger.info("Epoch[%d] %s-%s=%f", epoch, title, name, value)
+        return {f"{part}_{name}": value for name, value in values}
 
 
 def call_all(callbacks: Any, param: Any) -> None:
