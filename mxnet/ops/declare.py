@@ -127,6 +127,7 @@ class Op:
         self.optional = dict(options.pop("optional", {}))
         self._outputs = options.pop("outputs", 1)
         self._total = options.pop("total", None)
+        self.attributes_of = options.pop("attributes_of", None)
         self.count = options.pop("count", None)
         self.type_pattern = TypePattern(options.pop("types", None))
         self.shape_rule = options.pop("shape", None)
@@ -143,7 +144,8 @@ class Op:
 
     def _read_signature(self, function: Callable) -> None:
         hints = {k: _evaluated(v, function) for k, v in function.__annotations__.items()}
-        inputs, attributes = [], {}
+        shared = self.attributes_of
+        inputs, attributes = [], {} if shared is None else dict(shared.attributes)
         self.variadic: str | None = None
         self.context_parameter: str | None = None
         self.free_attributes = False  # keeps attributes it does not know, as text
@@ -152,7 +154,7 @@ class Op:
             if parameter.kind is parameter.VAR_POSITIONAL:
                 self.variadic = parameter.name
             elif parameter.kind is parameter.VAR_KEYWORD:
-                self.free_attributes = True
+                self.free_attributes = shared is None
             elif parameter.kind is not parameter.KEYWORD_ONLY:
                 inputs.append(_input(parameter.name, hint))
             elif hint is OpContext:

@@ -34,9 +34,7 @@ _HEADING = re.compile(r"^([A-Z].*)\n---+\n", re.MULTILINE)
 _ITEM = re.compile(
     r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : ?(.*))?((?:\n+ .*)*)", re.MULTILINE
 )  # names, type, indented lines
-
-
-_NOTHING = ("", "")
+_NOTHING = ("", "")  # no type, no sentence
 
 
 class Entry(NamedTuple):
@@ -121,23 +119,34 @@ def _typed_names(op: Op) -> Iterator[tuple[str, str]]:
             yield a.name, type_of(a)
 
 
+def _own_sentences(op: Op) -> dict[str, str]:
+    """Return what the docstring says of each parameter, and of attributes that are another's."""
+    items = parameter_items(_sections_of(op).get("Parameters", ""))
+    own = {name: sentence for name, (_, sentence) in items.items()}
+    if op.attributes_of is None:
+        return own
+    shared = _own_sentences(op.attributes_of)
+    return {n: s for n, s in shared.items() if n in op.attributes_of.attributes} | own
+
+
 @cache
 def entries_of(op: Op) -> tuple[Entry, ...]:
     """Return the parameters of an operator as docstrings show them.
 
-    A sentence is the operator's own, its folder's, or the common one.
+    A sentence is the operator's own, that of the operator whose attributes it has, its folder's,
+    or the common one.
 
     >>> from mxnet.ops import registry
     >>> entries_of(registry.get("exp"))[0].sentence
     'The input array.'
     """
-    own = parameter_items(_sections_of(op).get("Parameters", ""))
+    own = _own_sentences(op)
     folder = FOLDERS.get("".join(op.function.__module__.split(".")[2:3]), COMMON)
     return tuple(
         Entry(
             name,
             kind,
-            own.get(name.lstrip("*"), _NOTHING)[1] or folder.get(name) or COMMON.get(name, ""),
+            own.get(name.lstrip("*")) or folder.get(name) or COMMON.get(name, ""),
         )
         for name, kind in _typed_names(op)
     )

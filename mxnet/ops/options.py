@@ -11,6 +11,8 @@ Outputs = int | tuple[str, ...]  # how many, or their names
 if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a running program
     from typing_extensions import TypedDict
 
+    from .declare import Op
+
     class Options(TypedDict, total=False, extra_items=Any):
         """Keywords of `op` and `Op`. Further ones are fields of `Facts`: ``random=True``."""
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a 
         `Node.output_names`)."""
         total: int | Callable[[Attrs], int] | None
         """How many outputs MXNet counts in model files, where it hides some."""
+        attributes_of: Op | None
+        """Another operator whose attributes this one has too, before its own. The function gets
+        them as ``**attrs``, those that were given."""
         count: str | None
         """For variadic operators, the attribute that says how many inputs there are."""
         types: str | None

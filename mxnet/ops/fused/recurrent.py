@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from ..declare import OpContext, op
 from ..nn.sequences.recurrent import (
     GATES,
     KERNELS,
+    Mode,
     output_names,
     rnn,
     rnn_outputs,
@@ -27,22 +28,16 @@ def _shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return ins, rnn_outputs(*ins, **attrs) or outs
 
 
-@op("_rnn_unpacked", count="num_args", outputs=output_names, shape=_shapes, random=True)
+@op(
+    "_rnn_unpacked",
+    attributes_of=rnn,
+    count="num_args",
+    outputs=output_names,
+    shape=_shapes,
+    random=True,
+)
 def rnn_unpacked(
-    *data: Tensor,
-    num_states: Count,
-    state_size: Count,
-    num_layers: Count,
-    bidirectional: bool = False,
-    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
-    p: float = 0.0,
-    state_outputs: bool = False,
-    projection_size: int | None = None,
-    lstm_state_clip_min: float | None = None,
-    lstm_state_clip_max: float | None = None,
-    lstm_state_clip_nan: bool = False,
-    use_sequence_length: bool = False,
-    run: OpContext,
+    *data: Tensor, num_states: Count, run: OpContext, **attrs: Any
 ) -> Tensor | tuple[Tensor, ...]:
     """Run `RNN` on data, `num_states` states and lengths, then weights in the packed order.
 
@@ -53,29 +48,10 @@ def rnn_unpacked(
     array([1., 1.], dtype=float32)
     """
     sequence, states, packed = data[0], data[1 : 1 + num_states], data[1 + num_states :]
-    attrs = {
-        "state_size": state_size,
-        "num_layers": num_layers,
-        "bidirectional": bidirectional,
-        "mode": mode,
-        "projection_size": projection_size,
-    }
-    weights = unpacked(packed, sequence.shape[-1], attrs)
+    weights = unpacked(packed, sequence.shape[-1], rnn.complete(attrs))
     if weights is None:  # another order of sizes than Gluon's, or a mistake
         weights = torch.cat([w.reshape(-1) for w in packed])
-    return rnn.function(
-        sequence,
-        weights,
-        *states,
-        **attrs,
-        p=p,
-        state_outputs=state_outputs,
-        lstm_state_clip_min=lstm_state_clip_min,
-        lstm_state_clip_max=lstm_state_clip_max,
-        lstm_state_clip_nan=lstm_state_clip_nan,
-        use_sequence_length=use_sequence_length,
-        run=run,
-    )
+    return rnn.function(sequence, weights, *states, **attrs, run=run)
 
 
 rnn_unpacked.work(rnn_work)
@@ -103,7 +79,7 @@ def rnn_steps(
     *,
     num_steps: Count,
     state_size: Count,
-    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
+    mode: Mode,
     axis: int = 0,
 ) -> tuple[Tensor, ...]:
     """Run one recurrent cell over the steps along an axis; return its outputs and last states.

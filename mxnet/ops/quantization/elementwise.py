@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from ...error import MXNetError
-from ..attributes import Shape as ShapeAttribute
 from ..declare import Op, op
 from ..nn.activation import activation
-from ..nn.convolutions.pooling import Convention, PoolLayout, PoolType, pooling, pooling_output
+from ..nn.convolutions.pooling import pooling, pooling_output
 from ..shapes import Shape, Shapes, TypePattern, unify
 from ..tensor.maths.arithmetic import elemwise_add
 from ..tensor.shaping.shape_changing import flatten, flatten_shape
@@ -87,6 +86,7 @@ def _is_max_or_mean(attrs: dict) -> bool:
 
 @op(
     "_contrib_quantized_pooling",
+    attributes_of=pooling,
     outputs=OUTPUTS,
     types="T float32 -> T float32",
     quantizes=pooling,
@@ -96,17 +96,7 @@ def quantized_pooling(
     data: Tensor,
     min_data: Tensor,
     max_data: Tensor,
-    *,
-    kernel: ShapeAttribute = (),
-    pool_type: PoolType = "max",
-    global_pool: bool = False,
-    cudnn_off: bool = False,
-    pooling_convention: Convention = "valid",
-    stride: ShapeAttribute = (),
-    pad: ShapeAttribute = (),
-    p_value: int | None = None,
-    count_include_pad: bool | None = None,
-    layout: PoolLayout | None = None,
+    **attrs: Any,
 ) -> Ranged:
     """Pool 8-bit images by their maximum or mean; the range stays.
 
@@ -114,18 +104,10 @@ def quantized_pooling(
     ----------
     data
         8-bit integers of shape ``(batch, channels, height, width)``.
-    kernel
-        Size of the window along each spatial axis; not needed with ``global_pool=True``.
     pool_type
         What to take of each window: ``max`` or ``avg``.
-    global_pool
-        Whether one window covers all positions; kernel, stride and pad are then ignored.
-    pooling_convention
-        How sizes round: ``valid`` down, ``full`` up.
     p_value
         Exponent of ``lp`` pooling; not used here.
-    count_include_pad
-        Whether averages count the padding.
 
     >>> x, end = mx.nd.array([[[[-3, 4, 6, 7]]]], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_pooling(x, -end, end, kernel=(1, 2), stride=(1, 2))[0].asnumpy()
@@ -134,13 +116,10 @@ def quantized_pooling(
     name = "_contrib_quantized_pooling"
     _check_dtype(name, data, torch.int8, torch.uint8)
     _check_ranges(name, min_data, max_data)
+    pool_type = pooling.complete(attrs)["pool_type"]
     if pool_type not in ("max", "avg"):
         raise MXNetError(f"{name}: pool_type must be 'max' or 'avg', got {pool_type!r}.")
-    out = pooling.function(
-        data.float(), kernel=kernel, pool_type=pool_type, global_pool=global_pool,
-        pooling_convention=pooling_convention, stride=stride, pad=pad,
-        count_include_pad=count_include_pad, layout=layout,
-    )  # fmt: skip
+    out = pooling.function(data.float(), **attrs)
     return out.round_().to(data.dtype), min_data.clone(), max_data.clone()
 
 

@@ -8,14 +8,13 @@ the sums of 8-bit products, in a type in which these are exact. `ops/fused/int8`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..attributes import Count, Positive, PositiveCount
-from ..attributes import Shape as ShapeAttribute
 from ..declare import Op, op
-from ..nn.convolutions.convolution import ConvLayout, CudnnTune, convolution, convolution_inputs
+from ..nn.convolutions.convolution import convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes, TypePattern
 from .conversions import (
@@ -92,6 +91,7 @@ def _is_plain_convolution(attrs: dict) -> bool:
 
 @op(
     "_contrib_quantized_conv",
+    attributes_of=convolution,
     optional=dict.fromkeys(("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"]),
     outputs=OUTPUTS,
     types=TYPES,
@@ -110,18 +110,7 @@ def quantized_conv(
     max_weight: Tensor | None = None,
     min_bias: Tensor | None = None,
     max_bias: Tensor | None = None,
-    *,
-    kernel: ShapeAttribute,
-    stride: ShapeAttribute = (),
-    dilate: ShapeAttribute = (),
-    pad: ShapeAttribute = (),
-    num_filter: PositiveCount,
-    num_group: Count = 1,
-    workspace: Count = 1024,
-    no_bias: bool = False,
-    cudnn_tune: CudnnTune | None = None,
-    cudnn_off: bool = False,
-    layout: ConvLayout | None = None,
+    **attrs: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Convolve 8-bit data with 8-bit weights; return 32-bit sums and the range of 32 bits.
 
@@ -142,15 +131,11 @@ def quantized_conv(
     ranges = (min_data, max_data, min_weight, max_weight, min_bias, max_bias)
     step = _layer_step(name, data, weight, *ranges)
     exact = _exact_type(weight)
-    sums = convolution.function(
-        data.to(exact), weight.to(exact), None,
-        kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter,
-        num_group=num_group, no_bias=True, layout=layout,
-    )  # fmt: skip
+    sums = convolution.function(data.to(exact), weight.to(exact), **attrs)
     if bias is not None and min_bias is not None and max_bias is not None:
         wide = step * _spread(data, *ranges[:2])
         added = bias_steps(bias, min_bias, max_bias, wide, data.dtype)
-        sums = sums + added.reshape(-1, *(1,) * len(kernel))
+        sums = sums + added.reshape(-1, *(1,) * len(attrs["kernel"]))
     return _finish(sums, step)
 
 
@@ -186,6 +171,7 @@ def quantized_conv_inputs(
 
 @op(
     "_contrib_quantized_fully_connected",
+    attributes_of=fully_connected,
     optional=dict.fromkeys(("bias", "min_bias", "max_bias"), lambda a: not a["no_bias"]),
     outputs=OUTPUTS,
     types=TYPES,
@@ -203,10 +189,7 @@ def quantized_fully_connected(
     max_weight: Tensor | None = None,
     min_bias: Tensor | None = None,
     max_bias: Tensor | None = None,
-    *,
-    num_hidden: Positive,
-    no_bias: bool = False,
-    flatten: bool = True,
+    **attrs: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Apply a linear transformation to 8-bit data; return 32-bit sums and the range of 32 bits.
 
@@ -227,9 +210,7 @@ def quantized_fully_connected(
     ranges = (min_data, max_data, min_weight, max_weight, min_bias, max_bias)
     step = _layer_step(name, data, weight, *ranges)
     exact = _exact_type(weight)
-    sums = fully_connected.function(
-        data.to(exact), weight.to(exact), None, num_hidden=num_hidden, no_bias=True, flatten=flatten
-    )
+    sums = fully_connected.function(data.to(exact), weight.to(exact), **attrs)
     if bias is not None and min_bias is not None and max_bias is not None:
         sums = sums + bias_steps(bias, min_bias, max_bias, step, data.dtype)
     return _finish(sums, step)

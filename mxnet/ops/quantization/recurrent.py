@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
-from ..attributes import Count
 from ..declare import op
-from ..nn.sequences.recurrent import rnn_inputs, rnn_outputs, unpack_parameters
+from ..nn.sequences.recurrent import rnn, rnn_inputs, rnn_outputs, unpack_parameters
 from ..shapes import Shape
 from .conversions import _check_dtype
 
@@ -23,7 +22,7 @@ def _output_names(attrs: dict) -> tuple[str, ...]:
     return ("output", *(states if attrs["state_outputs"] else ()))
 
 
-@op(NAME, types="uint8 float32 -> float32", outputs=_output_names)
+@op(NAME, attributes_of=rnn, types="uint8 float32 -> float32", outputs=_output_names)
 def quantized_rnn(
     data: Tensor,
     parameters: Tensor,
@@ -32,18 +31,8 @@ def quantized_rnn(
     data_scale: Tensor,
     data_shift: Tensor,
     *,
-    state_size: Count,
-    num_layers: Count,
-    bidirectional: bool = False,
-    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
-    p: float = 0.0,
-    state_outputs: bool = False,
-    projection_size: int | None = None,
-    lstm_state_clip_min: float | None = None,
-    lstm_state_clip_max: float | None = None,
-    lstm_state_clip_nan: bool = False,
-    use_sequence_length: bool = False,
     quantized: bool = True,
+    **attrs: Any,
 ) -> Tensor | tuple[Tensor, ...]:
     """Run LSTM layers over 8-bit sequences; results are float32.
 
@@ -61,18 +50,10 @@ def quantized_rnn(
         Initial hidden and cell states of shape ``(layers * directions, batch, state_size)``.
     data_scale, data_shift
         What `quantize_asym` returned: data is ``x * data_scale + data_shift``.
-    state_size
-        Number of features of the hidden state.
-    num_layers
-        Number of stacked layers.
-    bidirectional
-        Whether a second direction reads the sequence backwards.
     mode
         Must be ``'lstm'``.
     p
         Not used: there is no dropout in prediction.
-    state_outputs
-        Whether the last states are outputs too.
     projection_size, use_sequence_length, lstm_state_clip_min, lstm_state_clip_max
         Not supported, as in MXNet.
     lstm_state_clip_nan
@@ -86,11 +67,11 @@ def quantized_rnn(
     ...                             mode="lstm").asnumpy().round(2)
     array([[[0.61]]], dtype=float32)
     """
-    _check(data, mode, projection_size, use_sequence_length, lstm_state_clip_min)
-    directions = 2 if bidirectional else 1
-    weights = unpack_parameters(
-        parameters, data.shape[-1], state_size, num_layers, directions, GATES, None
-    )
+    attrs = rnn.complete(attrs)
+    _check(data, attrs)
+    num_layers, directions = attrs["num_layers"], 2 if attrs["bidirectional"] else 1
+    sizes = (data.shape[-1], attrs["state_size"], num_layers, directions, GATES, None)
+    weights = unpack_parameters(parameters, *sizes)
     scale = _Scale(data_scale, data_shift)
     real, cells = scale.real(data.float()), []
     for layer in range(num_layers):
@@ -104,7 +85,7 @@ def quantized_rnn(
             cells.append((out[-1], c))
             found.append(out.flip(0) if direction else out)
         real = torch.cat(found, -1)
-    if not state_outputs:
+    if not attrs["state_outputs"]:
         return real
     last, cell = zip(*cells, strict=True)
     return real, torch.stack(last), torch.stack(cell)
@@ -147,15 +128,15 @@ def _layer(
     return torch.stack(outs), c
 
 
-def _check(
-    data: Tensor, mode: str, projection: int | None, has_lengths: bool, clip: float | None
-) -> None:
+def _check(data: Tensor, attrs: dict[str, Any]) -> None:
     _check_dtype(NAME, data, torch.uint8)
-    if mode != "lstm":
+    if attrs["mode"] != "lstm":
         raise MXNetError(
-            f"{NAME}: Quantized recurrent neural network only supports LSTM operator, got {mode!r}."
+            f"{NAME}: Quantized recurrent neural network only supports LSTM operator, got "
+            f"{attrs['mode']!r}."
         )
-    if projection is not None or has_lengths or clip is not None:
+    unsupported = (attrs["projection_size"], attrs["lstm_state_clip_min"])
+    if unsupported != (None, None) or attrs["use_sequence_length"]:
         raise MXNetError(f"{NAME}: projections, clipping and sequence lengths are not supported.")
     if data.ndim != 3 or not len(data):
         raise ShapeError(

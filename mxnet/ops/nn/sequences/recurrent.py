@@ -14,6 +14,7 @@ from ...attributes import Count
 from ...declare import OpContext, op
 from ...shapes import UNKNOWN, KnownShapes, Shape
 
+Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 KERNELS = {
     "rnn_relu": torch._VF.rnn_relu,
@@ -53,7 +54,7 @@ def rnn(
     state_size: Count,
     num_layers: Count,
     bidirectional: bool = False,
-    mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"],
+    mode: Mode,
     p: float = 0.0,
     state_outputs: bool = False,
     projection_size: int | None = None,
