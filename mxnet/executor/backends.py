@@ -21,7 +21,7 @@ from ..error import MXNetError, did_you_mean
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.typed import TypedGraph
-from ..symbol.symbol import BUILT_IN_BACKENDS
+from ..symbol.binding import BUILT_IN_BACKENDS
 from .program import Program
 from .straight_line import compile_steps
 

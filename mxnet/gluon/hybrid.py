@@ -21,7 +21,7 @@ from ..formats.location import local_path
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..symbol import Symbol
-from ..symbol.symbol import BUILT_IN_BACKENDS
+from ..symbol.binding import BUILT_IN_BACKENDS
 from .block import Block
 from .graph_block import GraphBlock
 from .nesting import are_arrays, leaves

@@ -230,5 +230,5 @@ def add_methods(cls: type[Symbol]) -> None:
     """Give the class a method for each operator that is declared with ``method=True``."""
     for name in registry.names():
         op = registry.get(name)
-        if op.method and not name.startswith("_") and name not in vars(cls):
+        if op.method and not name.startswith("_") and not hasattr(cls, name):
             setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))

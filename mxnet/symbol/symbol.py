@@ -1,13 +1,15 @@
-"""`Symbol`: a user's hold on some entries of a graph."""
+"""`Symbol`: a user's hold on some entries of a graph.
+
+How it is run is in `binding`; operator methods are generated in `codegen`.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..context import Context, current_context
-from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
+from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import local_path
 from ..graph import Entry, Graph
@@ -19,35 +21,18 @@ from ..graph.passes.amp import without_casts
 from ..graph.symbol_json import dumps, loads
 from ..shape_mode import is_np_shape
 from . import inference
+from .array_only import ArrayOnly
+from .binding import Binding
 
 if TYPE_CHECKING:
-    from ..executor import Executor
     from ._stubs.methods import SymbolMethods
 else:
     SymbolMethods = object  # codegen adds the methods
 
 __all__ = ["Symbol"]
 
-# Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
-BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
-_NO_VALUE = "A symbol is a part of a graph, without shape or values until the graph is run."
-_SHAPE_FREE = (
-    "In hybrid_forward use operators that need no shape: F.reshape(x, (0, -1)) keeps the first "
-    "axis, F.shape_array(x) computes the shape, *_like operators take it from another input. "
-    "Outside, symbol.infer_shape(data=...) returns shapes."
-)
-_INSTEAD = {
-    "shape": _SHAPE_FREE,
-    "ndim": _SHAPE_FREE,
-    "size": _SHAPE_FREE,
-    "dtype": "Outside hybrid_forward, symbol.infer_type(data=...) returns types.",
-    "context": "Choose the context when the graph is bound, or by that of the data.",
-    "ctx": "Choose the context when the graph is bound, or by that of the data.",
-}
-
-
-class Symbol(SymbolMethods):
+class Symbol(Binding, ArrayOnly, SymbolMethods):
     """One or several outputs of a graph that is not computed yet.
 
     Parameters
@@ -66,6 +51,7 @@ class Symbol(SymbolMethods):
     __array_priority__: ClassVar[float] = 1000.0
     # Whether operators have NumPy's semantics, as those of `mx.sym.np` do.
     is_numpy: ClassVar[bool] = False
+    __hash__ = None  # == makes a symbol, so symbols cannot be keys
 
     def __init__(self, handle: Sequence[Entry]) -> None:
         self._heads = tuple(handle)
@@ -390,183 +376,6 @@ class Symbol(SymbolMethods):
     def __reduce__(self) -> tuple:
         return _empty, (type(self),), self.__getstate__()
 
-    # -- binding ------------------------------------------------------------------------------
-
-    def bind(
-        self,
-        ctx: Context,
-        args: Any,
-        args_grad: Any = None,
-        grad_req: Any = "write",
-        aux_states: Any = None,
-        group2ctx: Any = None,
-        shared_exec: Executor | None = None,
-    ) -> Executor:
-        """Return an executor of the graph on the given arrays.
-
-        Parameters
-        ----------
-        ctx
-            Device of the arrays.
-        args
-            Arrays of all arguments: a list in order, or a dict by name.
-        args_grad
-            Arrays that receive gradients: a list in order, or a dict by name.
-        grad_req
-            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
-        aux_states
-            Arrays of the auxiliary states.
-        group2ctx
-            Device of each ``ctx_group``.
-        shared_exec
-            Executor whose memory may be used again.
-        """
-        from ..executor import bind
-
-        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
-
-    def simple_bind(
-        self,
-        ctx: Context,
-        grad_req: Any = "write",
-        type_dict: Any = None,
-        stype_dict: Any = None,
-        group2ctx: Any = None,
-        shared_arg_names: Any = None,
-        shared_exec: Executor | None = None,
-        shared_buffer: Any = None,
-        **kwargs: Any,
-    ) -> Executor:
-        """Return an executor with new arrays, their shapes inferred from those given.
-
-        Parameters
-        ----------
-        ctx
-            Device of the arrays.
-        grad_req
-            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
-        type_dict
-            Data types by argument.
-        stype_dict
-            Storage types by argument.
-        group2ctx
-            Device of each ``ctx_group``.
-        shared_arg_names
-            Arguments whose arrays may be shared.
-        shared_exec
-            Executor whose memory may be used again.
-        shared_buffer
-            Arrays by name that may be used again.
-        """
-        from ..executor import simple_bind
-
-        return simple_bind(
-            self,
-            ctx,
-            grad_req,
-            type_dict,
-            stype_dict,
-            group2ctx,
-            shared_arg_names,
-            shared_exec,
-            shared_buffer,
-            **kwargs,
-        )
-
-    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list:
-        """Return the values of the outputs, given arrays for the arguments by name.
-
-        Parameters
-        ----------
-        ctx
-            Device of the arrays.
-        """
-        return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
-
-    def gradient(self, wrt: Iterable[str]) -> Symbol:
-        """Refuse, as MXNet does: gradients are taken by executors.
-
-        Parameters
-        ----------
-        wrt
-            Names of arguments.
-        """
-        raise MXNetError(
-            "Symbol.gradient is not implemented. Bind the symbol with gradient arrays and call "
-            "backward() of the executor."
-        )
-
-    def optimize_for(
-        self,
-        backend: str,
-        args: Any = None,
-        aux: Any = None,
-        ctx: Context | None = None,
-        shape_dict: Any = None,
-        type_dict: Any = None,
-        stype_dict: Any = None,
-        skip_infer: bool = False,
-        **kwargs: Any,
-    ) -> Symbol:
-        """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
-
-        For the names of MXNet's own backends it returns what `get_backend_symbol` does.
-
-        Parameters
-        ----------
-        backend
-            Name of the engine.
-        args
-            Shapes, types or arrays of the arguments, in order; others go by name.
-        aux
-            Arrays of the auxiliary states.
-        ctx
-            Device of the arrays.
-        shape_dict
-            Shapes by argument.
-        type_dict
-            Data types by argument.
-        stype_dict
-            Storage types by argument.
-        skip_infer
-            Whether to skip the inference of shapes and types.
-        """
-        from ..executor.backends import backend_names
-
-        if backend in backend_names():
-            made = type(self)(self._heads)
-            made._graph.backend = backend
-            return made
-        if backend in BUILT_IN_BACKENDS:
-            return self.get_backend_symbol(backend)
-        warnings.warn(
-            f"Error optimizing for backend '{backend}' cannot be found; the symbol is "
-            "returned unchanged.",
-            stacklevel=2,
-        )
-        return self
-
-    def get_backend_symbol(self, backend: str) -> Symbol:
-        """Return the symbol with layers fused as that backend of MXNet does.
-
-        The executor fuses by itself, so this is for programs that look for the fused nodes.
-
-        Parameters
-        ----------
-        backend
-            Name of the backend, such as ``"MKLDNN"``.
-        """
-        if backend not in BUILT_IN_BACKENDS:
-            raise MXNetError(
-                f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "
-                f"{', '.join(BUILT_IN_BACKENDS)}."
-            )
-        if backend == "default":
-            return self
-        from ..executor.layer_fusion import fuse_layers
-
-        return type(self)(fuse_layers(self._graph))
-
     def as_nd_ndarray(self) -> Symbol:
         """Return this symbol with the classic operators."""
         return Symbol(self._heads)
@@ -576,53 +385,6 @@ class Symbol(SymbolMethods):
         from .numpy import _Symbol
 
         return _Symbol(self._heads)
-
-    # -- what only arrays can do --------------------------------------------------------------
-
-    if not TYPE_CHECKING:  # a checker shall still find misspelled attributes
-
-        def __getattr__(self, name: str) -> Any:
-            kind = type(self).__name__
-            hint = f". {_NO_VALUE} {_INSTEAD[name]}" if name in _INSTEAD else ""
-            text = f"{kind!r} object has no attribute {name!r}{hint}"
-            raise AttributeError(text, name=name, obj=self)
-
-    def __bool__(self) -> bool:
-        raise NotImplementedForSymbol(
-            "__bool__",
-            "F.where(condition, x, y) or F.contrib.cond, which choose when the graph runs,",
-        )
-
-    __nonzero__ = __bool__
-    __hash__ = None  # == makes a symbol, so symbols cannot be keys
-
-    def wait_to_read(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("wait_to_read")
-
-    def asnumpy(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("asnumpy")
-
-    def asscalar(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("asscalar")
-
-    def copy(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("copy")
-
-    def as_in_context(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("as_in_context")
-
-    def detach(self) -> None:
-        """Refuse: a symbol has no value; `BlockGrad` stops gradients in a graph."""
-        raise NotImplementedForSymbol("detach", "mx.sym.BlockGrad")
-
-    def backward(self) -> None:
-        """Refuse: a symbol has no value."""
-        raise NotImplementedForSymbol("backward")
 
 
 def _empty(cls: type[Symbol]) -> Symbol:
