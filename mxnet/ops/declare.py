@@ -331,7 +331,7 @@ class Op:
             f", in operator {self.name}. {hint}".rstrip()
         )
 
-    def complete(self, typed: Attrs) -> Attrs:
+    def complete(self, typed: Mapping[str, Any]) -> Attrs:
         """Return all attributes: those given, and the defaults of the others."""
         return {**self.defaults, **typed}
 

@@ -82,10 +82,19 @@ class Interpreter:
 
 
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:
-    """Run an eager call's kernel through the active interpreters."""
+    """Run an eager call's kernel through the active interpreters.
+
+    They see MXNet's operators: a fused one runs as those that it stands for.
+    """
     if not eager:
         return op.kernel(*tensors, **attrs)
+    if op.decomposition_rule is not None:
+        return op.decomposition_rule(_run_part, *tensors, **op.complete(attrs))
     return _descend([partial(i.run, op) for i in eager], op.kernel, tensors, attrs)
+
+
+def _run_part(op: Op, *tensors: Tensor | None, **attrs: Any) -> Any:
+    return run_kernel(op, tensors, attrs)
 
 
 def run_node(

@@ -24,14 +24,19 @@ _loss = torch._C._nn.nll_loss  # type: ignore[attr-defined]
 _loss_backward = torch.ops.aten.nll_loss_backward.default
 
 
+def is_by_row(data: Shape, label: Shape) -> bool:
+    """Return whether these are the shapes of a matrix and of one label for each row.
+
+    >>> is_by_row((4, 3), (4,)), is_by_row((4, 3), (4, 1)), is_by_row((4, 3), (4, 3))
+    (True, True, False)
+    """
+    rows = data[:1]
+    return len(data) == 2 and (label == rows or label == (*rows, 1))
+
+
 def _is_plain(data: Tensor, label: Tensor) -> bool:
-    """Return whether torch's kernel takes these: a matrix, and a label for each row."""
-    rows = data.shape[0]
-    return (
-        data.ndim == 2
-        and data.dtype in _DTYPES
-        and (label.shape == (rows,) or label.shape == (rows, 1))
-    )
+    """Return whether torch's kernel takes these."""
+    return data.dtype in _DTYPES and is_by_row(data.shape, label.shape)
 
 
 @op("_likelihood_loss", types="T I -> T", precision="full", without_gradient=("label",))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+from mxnet.ops.declare import Op
 from mxnet.ops.fused.likelihood import likelihood_loss
+from mxnet.ops.interpreters import Interpreter
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
@@ -32,6 +36,22 @@ def test_labels_may_be_a_column() -> None:
 def test_a_wrong_number_of_labels_is_refused() -> None:
     with pytest.raises(mx.MXNetError, match="index is"):
         mx.nd._internal._likelihood_loss(nd.ones((2, 3)), nd.ones((1, 2)))
+
+
+def test_interpreters_see_the_operators_of_mxnet() -> None:
+    class Names(Interpreter):
+        def run(self, op: Op, tensors: Any, attrs: Any, proceed: Any) -> Any:
+            seen.append(op.name)
+            return proceed(tensors, attrs)
+
+    seen: list[str] = []
+    x, label = nd.array([[1, 2, 4], [3, 2, 1]]), nd.array([0, 9])
+    wanted = mx.nd._internal._likelihood_loss(x, label, scale=-0.5).asnumpy()
+    with Names():
+        made = mx.nd._internal._likelihood_loss(x, label, scale=-0.5)
+        gluon.loss.SoftmaxCrossEntropyLoss()(x, label)
+    assert seen == ["pick", "_mul_scalar", "mean", "log_softmax", "pick", "negative", "mean"]
+    np.testing.assert_array_equal(made.asnumpy(), wanted)
 
 
 def test_the_loss_of_gluon_is_fused_in_training() -> None:
