@@ -10,7 +10,7 @@ import json
 import re
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -162,7 +162,7 @@ class Block:
         """Warn of blocks in plain lists and dicts, which nothing can find."""
         registered = set(map(id, self._children.values()))
         for name, value in self.__dict__.items():
-            if isinstance(value, list | tuple | dict) and not name.startswith("__"):
+            if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
                 if name in ("_children", "_reg_params", "_forward_hooks", "_forward_pre_hooks"):
                     continue
                 if any(id(b) not in registered for b in _blocks_within(value)):
@@ -547,15 +547,16 @@ class Block:
         summarize(self, inputs)
 
 
-def _blocks_within(value: Any) -> list[Block]:
-    """Return the blocks in nested plain containers."""
-    if isinstance(value, Block):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [block for item in value for block in _blocks_within(item)]
-    return []
+_CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long with their union
+
+
+def _blocks_within(container: Any) -> Iterator[Block]:
+    """Yield the blocks in nested plain containers."""
+    for item in container.values() if isinstance(container, dict) else container:
+        if isinstance(item, Block):
+            yield item
+        elif isinstance(item, _CONTAINERS):
+            yield from _blocks_within(item)
 
 
 # Last: they are Blocks themselves. Downstream packages import the helper from here.

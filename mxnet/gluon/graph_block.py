@@ -87,7 +87,7 @@ class GraphBlock(Block):
         inputs, out = self._get_graph(*args)
         places = {v.name: i for i, v in enumerate(inputs)}
         params = dict(self.collect_params().items())
-        used = out.list_inputs()
+        used = dict.fromkeys(out.list_inputs())  # in order, and quick to look into
         for name, i in places.items():
             if name not in used:
                 warnings.warn(

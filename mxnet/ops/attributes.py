@@ -11,6 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Union
 
 import numpy as np
@@ -57,12 +58,19 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _evaluate(text: str) -> Any:
+    return ast.literal_eval(text.strip())
+
+
+_shape = lru_cache(4096)(_evaluate)  # a network has hundreds of parameters, but few shapes
+
+
 def _literal(text: str) -> Any:
     """Read a number, tuple or constant from text; never runs anything."""
     if len(text) > 100_000:
         raise _Refused
     try:
-        return ast.literal_eval(text.strip())
+        return _shape(text) if text[:1] == "(" and len(text) < 100 else _evaluate(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         raise _Refused from None
 
@@ -316,6 +324,9 @@ class Attribute(NamedTuple):
         )
 
 
+_PRINTED = frozenset({int, bool, type(None)})  # most values: as Python prints them
+
+
 def to_string(value: Any) -> str:
     """Return MXNet's text of an attribute value, as it stands in model files.
 
@@ -324,6 +335,8 @@ def to_string(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
+    if type(value) in _PRINTED:
+        return str(value)
     value = _plain(value)
     if isinstance(value, torch.dtype | np.dtype) or (
         isinstance(value, type) and issubclass(value, np.generic | float | int)

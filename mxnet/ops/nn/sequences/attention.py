@@ -14,7 +14,11 @@ from ...shapes import UNKNOWN, Shape
 
 
 def heads_of(name: str, projected: Tensor, heads: int, parts: int) -> Tensor:
-    """Return ``(length, batch * heads, parts, size)``."""
+    """Return ``(length, batch * heads, parts, size)``.
+
+    Take parts by `unbind`: its gradient writes all parts at once, that of an index fills an array
+    of zeros for each.
+    """
     length, batch, width = projected.shape
     if heads <= 0 or width % (heads * parts):
         raise ShapeError(
@@ -46,7 +50,8 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
     """
     name = "_contrib_interleaved_matmul_selfatt_qk"
     qkv = heads_of(name, queries_keys_values, heads, 3)
-    return _scores(qkv[:, :, 0], qkv[:, :, 1])
+    queries, keys, _ = qkv.unbind(2)
+    return _scores(queries, keys)
 
 
 @op("_contrib_interleaved_matmul_selfatt_valatt", precision="widest")
@@ -61,7 +66,7 @@ def interleaved_matmul_selfatt_valatt(
     """
     name = "_contrib_interleaved_matmul_selfatt_valatt"
     qkv = heads_of(name, queries_keys_values, heads, 3)
-    return _attended(attention, qkv[:, :, 2], heads)
+    return _attended(attention, qkv.unbind(2)[2], heads)
 
 
 @op("_contrib_interleaved_matmul_encdec_qk", precision="widest")
@@ -79,7 +84,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
     """
     name = "_contrib_interleaved_matmul_encdec_qk"
     q, kv = heads_of(name, queries, heads, 1), heads_of(name, keys_values, heads, 2)
-    return _scores(q[:, :, 0], kv[:, :, 0])
+    return _scores(q.squeeze(2), kv.unbind(2)[0])
 
 
 @op("_contrib_interleaved_matmul_encdec_valatt", precision="widest")
@@ -94,7 +99,7 @@ def interleaved_matmul_encdec_valatt(
     """
     name = "_contrib_interleaved_matmul_encdec_valatt"
     kv = heads_of(name, keys_values, heads, 2)
-    return _attended(attention, kv[:, :, 1], heads)
+    return _attended(attention, kv.unbind(2)[1], heads)
 
 
 def _times(size: int, factor: int) -> int:
