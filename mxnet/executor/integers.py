@@ -17,7 +17,7 @@ from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..imperative.handle import plain, wrap
-from ..imperative.integers import cut, make_leaf, run
+from ..imperative.integers import make_leaf, run, truncate
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from .schedule import Wrap
@@ -63,7 +63,7 @@ def integer_leaf(tensor: Tensor) -> NDArray:
 
 def as_integers(gradient: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """Return the gradient of an integer argument."""
-    return None if gradient is None else cut(gradient, dtype)
+    return None if gradient is None else truncate(gradient, dtype)
 
 
 def _cast_dtype(node: Node) -> torch.dtype | None:

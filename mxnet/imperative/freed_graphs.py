@@ -1,7 +1,7 @@
 """Backward uses a graph up: arrays that were members of it go on as constants.
 
-Old programs lean on this. A recurrent net's state goes from batch to batch without being cut
-(``for s in state: s.detach()`` cuts nothing), and backward still ends at the batch's border.
+Old programs lean on this. A recurrent net's state goes from batch to batch without being
+detached (``for s in state: s.detach()`` does nothing), and backward still ends at the batch's border.
 
 Whether an array's graph is used up is asked when a later session takes the array.
 """

@@ -14,7 +14,7 @@ from .direct_nodes import run_chain
 from .freed_graphs import is_constant_now, note
 from .handle import plain, wrap, wrap_plain
 from .history import CONSTANT, UNKNOWN, Leaf, leaves_of, may_come_from, node_of
-from .integers import cut, make_leaf
+from .integers import make_leaf, truncate
 from .state import BackwardRun, IntegerSession, state
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class IntegerGradient(Gradient):
             return
         self.fresh = True
         target = plain(self.array)
-        gradient = cut(found, target.dtype)
+        gradient = truncate(found, target.dtype)
         if self.req == "add":
             target.add_(gradient)
         else:
@@ -426,7 +426,7 @@ def _history(array: NDArray) -> Any:
 def gradient_array(variable: NDArray, found: Tensor) -> NDArray:
     """Return a gradient as an array: row_sparse if torch made it sparse."""
     if variable._dtype is not None and not variable._dtype.is_floating_point:
-        return wrap_plain(type(variable), cut(found, variable._dtype), variable._ctx)
+        return wrap_plain(type(variable), truncate(found, variable._dtype), variable._ctx)
     if found.layout is torch.strided and variable.stype == "default":
         return wrap(type(variable), found, variable._ctx)
     from ..ndarray.sparse.dispatch import sparse_gradient

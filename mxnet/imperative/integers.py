@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray.ndarray import NDArray
 
-__all__ = ["casts_to_integer", "cut", "derive", "make_leaf", "run"]
+__all__ = ["casts_to_integer", "derive", "make_leaf", "run", "truncate"]
 
 
 def make_leaf(data: Tensor) -> Tensor:
@@ -35,10 +35,10 @@ def _without_memory(like: Tensor) -> Tensor:
     return torch.zeros((), dtype=torch.float64, device=like.device).expand(like.shape)
 
 
-def cut(gradient: Tensor, dtype: torch.dtype) -> Tensor:
+def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a gradient as integers: fractions are dropped, what does not fit wraps around.
 
-    >>> cut(torch.tensor([-1.7, 300.2]), torch.uint8)
+    >>> truncate(torch.tensor([-1.7, 300.2]), torch.uint8)
     tensor([255,  44], dtype=torch.uint8)
     """
     return gradient.to(torch.int64).to(dtype)
@@ -176,7 +176,7 @@ def _as_gradient(found: Tensor | None, value: Tensor | None) -> Tensor | None:
         return None
     if value.dtype.is_floating_point:
         return found.to(value.dtype)
-    return cut(found, value.dtype).double()
+    return truncate(found, value.dtype).double()
 
 
 class _Step(torch.autograd.Function):

@@ -10,7 +10,7 @@ from ..graph.node import Entry, Node
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from ..ops.numpy.shaping.reshaping import reshape as numpy_reshape
-from ..ops.python_functions import operator_of_function
+from ..ops.python_functions import FunctionCall
 from ..ops.tensor.creation import copyto
 from ..ops.tensor.selection.indexing import gather_nd
 from ..ops.tensor.selection.slicing import slice_
@@ -82,7 +82,7 @@ class _Builder:
         if isinstance(step, GraphRun):
             return self._run(step.graph, inputs)
         if isinstance(step, FunctionRun):
-            return self._add(operator_of_function(step.shapes), {}, inputs)
+            return self._add(FunctionCall(step.shapes), {}, inputs)
         if isinstance(step, Indexing):
             return self._part(inputs, *node[2:])
         if isinstance(step, Reshaping):

@@ -249,7 +249,7 @@ def _error_by_shape_rules(
         if "differ: expected" in text:  # two shapes that do not match: the kernel says it better
             return None
         return ShapeError(text)
-    except Exception:  # the rules fail on it as the kernel did
+    except Exception:  # whatever fails here must not hide the error that is being described
         return None
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from torch import Tensor
 
@@ -13,20 +14,22 @@ from .shapes import KnownShapes
 NAME = "_CustomFunction"
 
 
-def operator_of_function(shapes: Sequence[tuple[int, ...]]) -> Op:
-    """Return the operator of one call, which made results of these shapes.
+class FunctionCall(Op):
+    """The record of one call, which made results of these shapes.
 
-    It is in no registry: what it would run was the object that was called, which can be called
-    once.
+    The only record that is in no registry: what it would run is an object that was called once, so
+    no name and no attributes can lead back to it.
     """
 
-    def run(*data: Tensor) -> Tensor:
-        raise MXNetError(
-            f"{NAME}: graphs of autograd.get_symbol show calls of an autograd.Function but cannot "
-            "run them. Write it as mx.operator.CustomOp to run it in graphs."
-        )
+    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        def infer(ins: KnownShapes, outs: KnownShapes, attrs: Attrs) -> tuple[KnownShapes, list]:
+            return ins, list(shapes)
 
-    def infer(ins: KnownShapes, outs: KnownShapes, attrs: Attrs) -> tuple[KnownShapes, list]:
-        return ins, list(shapes)
+        super().__init__(_refuse, (NAME,), outputs=len(shapes), shape=infer, auto_inputs=False)
 
-    return Op(run, (NAME,), outputs=len(shapes), shape=infer, auto_inputs=False)
+
+def _refuse(*data: Tensor) -> NoReturn:
+    raise MXNetError(
+        f"{NAME}: graphs of autograd.get_symbol show calls of an autograd.Function but cannot "
+        "run them. Write it as mx.operator.CustomOp to run it in graphs."
+    )

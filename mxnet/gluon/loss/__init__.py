@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ... import ndarray
+from ...util import is_np_array
+from ..block import HybridBlock
 from .base import Loss, numeric_types
 from .base import apply_weighting as _apply_weighting
 from .base import reshape_like as _reshape_like
