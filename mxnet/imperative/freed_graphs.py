@@ -1,7 +1,8 @@
 """Backward uses a graph up: arrays that were members of it go on as constants.
 
 Old programs lean on this. A recurrent net's state goes from batch to batch without being
-detached (``for s in state: s.detach()`` does nothing), and backward still ends at the batch's border.
+detached (``for s in state: s.detach()`` does nothing), and backward still ends where the batch
+began.
 
 Whether an array's graph is used up is asked when a later session takes the array.
 """

@@ -50,8 +50,8 @@ class Facts:
         attribute where `Op.reveal` has them.
     quantizes : the float operator that this one computes on 8-bit integers.
     quantizes_when : a function of the attributes, for which of them it does so; by default all.
-    straight_through : whether the gradient of the result is that of the input, truncated to integers if
-        those are what it makes.
+    straight_through : whether the gradient of the result is that of the input, truncated if
+        it makes integers.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     holds_layer : whether its node holds the graph of one layer with what follows it.
     """
