@@ -55,18 +55,20 @@ def test_large_gradients_stay_where_they_are():
     size = 1536
     assert size * size * 4 > MOST_TAKEN  # smaller ones may take torch's buffers over
     layer = mx.gluon.nn.Dense(size, in_units=size)
+    later = mx.gluon.nn.Dense(128)  # its gradients come first, and those may take the buffers
     layer.initialize()
-    trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")
+    later.initialize()
+    trainer = mx.gluon.Trainer([*layer.params.values(), *later.params.values()], "sgd")
     places = set()
     for _ in range(3):
         with mx.autograd.record():
-            loss = layer(mx.nd.ones((2, size))).sum()
+            loss = later(layer(mx.nd.ones((2, size)))).sum()
         loss.backward()
         trainer.step(1)
         places.add(layer.weight.grad()._data.data_ptr())
     if mx.memory.KEEPS_FREED_MEMORY:
         assert len(places) == 1
-    assert layer.weight.grad().asnumpy().max() == 2
+    assert layer.weight.grad().asnumpy().any()
 
 
 @pytest.mark.skipif(not mx.memory.KEEPS_FREED_MEMORY, reason="another allocator")

@@ -35,7 +35,8 @@ NOT_RECORDED = (
 
 _STRIDED = torch.strided
 LEAST_COPIED = 64  # elements; fewer take little memory from activations
-MOST_TAKEN = 1 << 23  # bytes of torch's buffers that may stay as gradients, in one backward
+# Torch's buffers that may stay as gradients, in one backward: so many bytes, or so many arrays.
+MOST_TAKEN, MOST_TAKEN_ARRAYS = 1 << 23, 2
 
 
 class Gradient(Leaf):
@@ -104,7 +105,8 @@ def _is_better_copied(gradient: Tensor, run: BackwardRun | None) -> bool:
 
     Torch's buffer lies where activations were. Kept until the next step, it leaves a gap too small
     for the next activations: if all were kept, the process of 200 dense layers would need twice
-    the memory. Those of small networks are kept, where the copies take a tenth of the time.
+    the memory. Those of small networks are kept, where the copies take a tenth of the time, and
+    those of the first arrays, however large: a program may have no others.
     """
     size = gradient.numel()
     if size < LEAST_COPIED or gradient.requires_grad:
@@ -114,7 +116,8 @@ def _is_better_copied(gradient: Tensor, run: BackwardRun | None) -> bool:
     if run is None:
         return True
     run.taken += size * gradient.itemsize
-    return run.taken > MOST_TAKEN
+    run.taken_arrays += 1
+    return run.taken > MOST_TAKEN and run.taken_arrays > MOST_TAKEN_ARRAYS
 
 
 def _written_zeros(gradient: Tensor) -> Tensor:

@@ -34,11 +34,12 @@ class IntegerSession(Session):
 class BackwardRun:
     """One call of backward: whether it stores gradients in arrays, and whether graphs are kept."""
 
-    __slots__ = ("retains", "stores", "taken")
+    __slots__ = ("retains", "stores", "taken", "taken_arrays")
 
     def __init__(self, stores: bool, retains: bool) -> None:
         self.stores, self.retains = stores, retains
         self.taken = 0  # bytes of torch's buffers that became the memory of gradient arrays
+        self.taken_arrays = 0
 
 
 class AutogradState(threading.local):

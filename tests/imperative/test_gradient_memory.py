@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.imperative.gradient import KEEPS_FREED_MEMORY, LEAST_COPIED, MOST_TAKEN
+from mxnet.imperative.gradient import (
+    KEEPS_FREED_MEMORY,
+    LEAST_COPIED,
+    MOST_TAKEN,
+    MOST_TAKEN_ARRAYS,
+)
 from mxnet.imperative.handle import plain
 
 
@@ -31,9 +36,18 @@ def test_gradients_of_small_networks_take_the_buffers() -> None:
 
 @pytest.mark.skipif(not KEEPS_FREED_MEMORY, reason="freed memory goes back to the system at once")
 def test_large_networks_keep_the_memory_of_their_gradients() -> None:
-    size = MOST_TAKEN // 4 // 2  # two of them are all that may be taken
+    size = MOST_TAKEN // 4 // 4  # four of them are all that may be taken
     made = arrays_after_backward(6, size)
     kept = [before == after for _, before, after in made]
-    assert sum(kept) == 4
+    assert sum(kept) == 2
+    for array, _, _ in made:
+        np.testing.assert_array_equal(array.grad.asnumpy(), 2 * array.asnumpy())
+
+
+@pytest.mark.skipif(not KEEPS_FREED_MEMORY, reason="freed memory goes back to the system at once")
+def test_a_few_large_gradients_take_the_buffers() -> None:
+    made = arrays_after_backward(MOST_TAKEN_ARRAYS + 1, MOST_TAKEN // 2)
+    kept = [before == after for _, before, after in made]
+    assert sum(kept) == 1
     for array, _, _ in made:
         np.testing.assert_array_equal(array.grad.asnumpy(), 2 * array.asnumpy())
