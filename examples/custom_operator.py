@@ -61,7 +61,7 @@ class PinballLossProp(mx.operator.CustomOpProp):
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
-    """Train on noisy measurements; return the share of new ones in the predicted range."""
+    """Train on noisy measurements; return the fraction of new ones in the predicted range."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=1000)
     options = parser.parse_args(arguments)

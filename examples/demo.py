@@ -56,7 +56,7 @@ def lenet() -> nn.HybridSequential:
 
 
 def accuracy(net: gluon.Block, data: gluon.data.DataLoader) -> float:
-    """Return the share of right answers."""
+    """Return the fraction of right answers."""
     metric = mx.metric.Accuracy()
     for images, labels in data:
         metric.update(labels, net(images))
@@ -130,7 +130,7 @@ def draw(
     history: mx.tracking.History,
     path: pathlib.Path,
 ) -> None:
-    """Write a picture of the training and of what the network says."""
+    """Write a plot of the training and of what the network says."""
     images, labels = nd.array(data[:][0]), np.asarray(data[:][1], dtype=int)
     predicted = net(images).argmax(axis=1).asnumpy().astype(int)
     figure = pyplot.figure(figsize=(15, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""A single-shot detector (SSD) that finds circles and squares in generated pictures.
+"""A single-shot detector (SSD) that finds circles and squares in generated images.
 
     python examples/detection.py --iterations 600
 
@@ -22,18 +22,18 @@ SIZES, RATIOS = (0.25, 0.4), (1.0,)  # of the anchors at each position
 
 
 def make_batch(random: np.random.Generator, count: int) -> tuple[nd.NDArray, nd.NDArray]:
-    """Return pictures, and labels (class, left, top, right, bottom) of the shape in each."""
-    pictures = random.uniform(0, 0.3, (count, 1, SIZE, SIZE)).astype("float32")
+    """Return images, and labels (class, left, top, right, bottom) of the shape in each."""
+    images = random.uniform(0, 0.3, (count, 1, SIZE, SIZE)).astype("float32")
     labels = np.zeros((count, 1, 5), dtype="float32")
     rows, columns = np.mgrid[:SIZE, :SIZE] + 0.5
-    for picture, label in zip(pictures, labels, strict=True):
+    for image, label in zip(images, labels, strict=True):
         kind, radius = random.integers(2), random.uniform(3.5, 7)
         x, y = random.uniform(radius, SIZE - radius, size=2)
         across, down = abs(columns - x), abs(rows - y)
         distance = np.hypot(across, down) if kind == 0 else np.maximum(across, down)
-        picture[0, distance <= radius] += 0.7
+        image[0, distance <= radius] += 0.7
         label[0] = [kind, *np.array([x - radius, y - radius, x + radius, y + radius]) / SIZE]
-    return nd.array(pictures), nd.array(labels)
+    return nd.array(images), nd.array(labels)
 
 
 class Detector(gluon.HybridBlock):
@@ -51,9 +51,9 @@ class Detector(gluon.HybridBlock):
             self.classes = nn.Conv2D(self._anchors_per_cell * (len(CLASSES) + 1), 3, padding=1)
             self.boxes = nn.Conv2D(self._anchors_per_cell * 4, 3, padding=1)
 
-    def hybrid_forward(self, F, pictures):
+    def hybrid_forward(self, F, images):
         """Return anchors, class scores (batch, class, anchor) and flat box offsets."""
-        features = self.body(pictures)
+        features = self.body(images)
         anchors = F.contrib.MultiBoxPrior(features, sizes=SIZES, ratios=RATIOS)
         scores = self.classes(features).transpose((0, 2, 3, 1)).reshape((0, -1, len(CLASSES) + 1))
         offsets = self.boxes(features).transpose((0, 2, 3, 1)).flatten()
@@ -61,9 +61,9 @@ class Detector(gluon.HybridBlock):
 
 
 def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> float:
-    """Return the share of new pictures whose best box has the right class and IoU ≥ 0.5."""
-    pictures, labels = make_batch(random, count)
-    anchors, scores, offsets = net(pictures)
+    """Return the fraction of new images whose best box has the right class and IoU ≥ 0.5."""
+    images, labels = make_batch(random, count)
+    anchors, scores, offsets = net(images)
     found = nd.contrib.MultiBoxDetection(nd.softmax(scores, axis=1), offsets, anchors)[:, :1]
     overlap = nd.contrib.box_iou(found[:, :, 2:], labels[:, :, 1:])
     overlap = overlap.asnumpy()[np.arange(count), 0, np.arange(count), 0]
@@ -76,7 +76,7 @@ def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> fl
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
-    """Train on endless pictures and return the share of right detections on new ones."""
+    """Train on endless images and return the fraction of right detections on new ones."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--batch-size", type=int, default=32)
@@ -90,9 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> float:
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     class_loss, box_loss = gluon.loss.SoftmaxCrossEntropyLoss(axis=1), gluon.loss.L1Loss()
     for iteration in range(1, options.iterations + 1):
-        pictures, labels = make_batch(random, options.batch_size)
+        images, labels = make_batch(random, options.batch_size)
         with autograd.record():
-            anchors, scores, offsets = net(pictures)
+            anchors, scores, offsets = net(images)
             with autograd.pause():
                 targets, mask, classes = nd.contrib.MultiBoxTarget(
                     anchors, labels, scores, negative_mining_ratio=3

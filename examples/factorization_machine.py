@@ -66,7 +66,7 @@ class FactorizationMachine(gluon.Block):
 
 
 def accuracy(net: gluon.Block, rows: sparse.CSRNDArray, likes: np.ndarray) -> float:
-    """Return the share of right predictions."""
+    """Return the fraction of right predictions."""
     return float(((net(rows).asnumpy() > 0) == likes).mean())
 
 

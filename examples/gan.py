@@ -3,7 +3,7 @@
     python examples/gan.py --iterations 4000
 
 The generator never sees the data: it learns from the discriminator only. The plot in the terminal
-shows generated points; the result is the share of them that lie close to one of the modes.
+shows generated points; the result is the fraction of them that lie close to one of the modes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def plot(points: np.ndarray, size: int = 21) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[float, int]:
-    """Train both networks; return the share of good points and the number of modes found."""
+    """Train both networks; return the fraction of good points and the number of modes found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=3000)
     parser.add_argument("--batch-size", type=int, default=256)

@@ -2,7 +2,7 @@
 
     python examples/segmentation.py --iterations 300
 
-The pictures are generated; one is shown as text beside what the network says about it.
+The images are generated; one is shown as text beside what the network says about it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLASSES = ("background", "circle", "square")
 
 
 def make_batch(rng: np.random.Generator, count: int) -> tuple[nd.NDArray, nd.NDArray]:
-    """Return noisy pictures with a circle and a square, and the class of each pixel."""
+    """Return noisy images with a circle and a square, and the class of each pixel."""
     rows, columns = np.mgrid[:SIZE, :SIZE]
     masks = np.zeros((count, SIZE, SIZE), dtype="float32")
     for mask in masks:
@@ -31,8 +31,8 @@ def make_batch(rng: np.random.Generator, count: int) -> tuple[nd.NDArray, nd.NDA
             if kind == 2:
                 distance = np.maximum(abs(rows - y), abs(columns - x))
             mask[distance <= r] = kind
-    pictures = (masks[:, None] > 0) + 0.4 * rng.standard_normal((count, 1, SIZE, SIZE))
-    return nd.array(pictures), nd.array(masks)
+    images = (masks[:, None] > 0) + 0.4 * rng.standard_normal((count, 1, SIZE, SIZE))
+    return nd.array(images), nd.array(masks)
 
 
 def double(channels: int) -> nn.HybridSequential:
@@ -80,7 +80,7 @@ def show(found: np.ndarray, wanted: np.ndarray) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
-    """Train, show one picture, and return the mean overlap on new pictures."""
+    """Train, show one image, and return the mean overlap on new images."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=150)
     parser.add_argument("--batch-size", type=int, default=16)
@@ -94,16 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> float:
     loss_function = gluon.loss.SoftmaxCrossEntropyLoss(axis=1)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     for i in range(1, options.iterations + 1):
-        pictures, masks = make_batch(rng, options.batch_size)
+        images, masks = make_batch(rng, options.batch_size)
         with autograd.record():
-            loss = loss_function(net(pictures), masks)
+            loss = loss_function(net(images), masks)
         loss.backward()
         trainer.step(options.batch_size)
         if i % 50 == 0:
             print(f"iteration {i}: loss {loss.mean().asscalar():.3f}")
 
-    pictures, masks = make_batch(rng, 32)
-    found = net(pictures).argmax(axis=1).asnumpy()
+    images, masks = make_batch(rng, 32)
+    found = net(images).argmax(axis=1).asnumpy()
     overlap = mean_overlap(found, masks.asnumpy())
     print("what is there                      what the network finds")
     print(show(found[0], masks[0].asnumpy()))

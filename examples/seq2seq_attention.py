@@ -53,7 +53,7 @@ class Seq2Seq(gluon.Block):
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
-    """Train with teacher forcing; return the share of new sequences reversed without a mistake."""
+    """Train with teacher forcing; return the fraction of new sequences reversed correctly."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=500)
     parser.add_argument("--batch-size", type=int, default=64)

@@ -60,7 +60,7 @@ def train(net: Classifier, images: np.ndarray, labels: np.ndarray, epochs: int) 
 
 
 def accuracy(net: Classifier, images: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of images whose class is found."""
+    """Return the fraction of images whose class is found."""
     return float((net(nd.array(images)).argmax(axis=1).asnumpy() == labels).mean())
 
 

@@ -324,14 +324,14 @@ def _tell_place(function: Callable, module: ModuleType) -> None:
 
 
 def data_dir_default() -> str:
-    """Return where models and data sets lie unless ``MXNET_HOME`` says otherwise."""
+    """Return where models and data sets are unless ``MXNET_HOME`` says otherwise."""
     if sys.platform == "win32":
         return str(Path.home() / "AppData" / "Roaming" / "mxnet")
     return str(Path.home() / ".mxnet")
 
 
 def data_dir() -> str:
-    """Return where models and data sets lie: ``MXNET_HOME``, or the default."""
+    """Return where models and data sets are: ``MXNET_HOME``, or the default."""
     chosen = env.get("MXNET_HOME")
     if chosen == env.VARIABLES["MXNET_HOME"].default:
         return data_dir_default()

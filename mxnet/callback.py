@@ -52,7 +52,7 @@ def module_checkpoint(
     prefix
         What the names of the files begin with.
     period
-        How many epochs lie between two files.
+        Number of epochs between two files.
     save_optimizer_states
         Whether to save the states of the optimizer too.
 
@@ -81,7 +81,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     prefix
         What the names of the files begin with.
     period
-        How many epochs lie between two files.
+        Number of epochs between two files.
 
     >>> save = mx.callback.do_checkpoint("net", period=2)
     >>> save(1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})
@@ -105,7 +105,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
     Parameters
     ----------
     period
-        How many batches lie between two lines.
+        Number of batches between two lines.
     auto_reset
         Whether to reset the metric after each line.
 
@@ -134,7 +134,7 @@ class Speedometer:
     batch_size : int
         Number of samples in a batch.
     frequent : int
-        How many batches lie between two lines.
+        Number of batches between two lines.
     auto_reset : bool
         Whether each line shows the metric of its own batches, or of all since the beginning.
 

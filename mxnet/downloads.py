@@ -47,7 +47,7 @@ def download_file(
     Parameters
     ----------
     addresses
-        Where the same content lies: ``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``.
+        Addresses of the same content: ``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``.
         They are tried in this order.
     target
         The file to write. It keeps its old content until the new one is complete and checked.

@@ -31,10 +31,10 @@ VARIABLES = {
             "MXNET_IMAGE_MAX_PIXELS",
             int,
             178_956_970,
-            "The largest picture that is decoded, in pixels (width times height). The size that a "
+            "The largest image that is decoded, in pixels (width times height). The size that a "
             "file claims is looked at before any memory is taken. 0 means no limit.",
         ),
-        Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets lie."),
+        Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets are."),
         Variable(
             "MXNET_GLUON_REPO",
             str,

@@ -1,4 +1,4 @@
-"""Versions, and where the package's files lie."""
+"""Versions, and where the package's files are."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def get_logger(
     filename
         File to write to; by default the standard error.
     filemode
-        How to open the file: ``'a'`` to append (the default), ``'w'`` to begin anew.
+        How to open the file: ``'a'`` to append (the default), ``'w'`` to start over.
     level
         Least level that is written.
 
@@ -85,7 +85,7 @@ def getLogger(
     filename
         File to write to; by default the standard error.
     filemode
-        How to open the file: ``'a'`` to append (the default), ``'w'`` to begin anew.
+        How to open the file: ``'a'`` to append (the default), ``'w'`` to start over.
     level
         Least level that is written.
 

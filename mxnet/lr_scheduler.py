@@ -106,7 +106,7 @@ class FactorScheduler(LRScheduler):
     Parameters
     ----------
     step
-        How many updates lie between two steps.
+        Number of updates between two steps.
     factor
         Factor of the rate at each step.
     stop_factor_lr

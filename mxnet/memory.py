@@ -80,7 +80,7 @@ def map_large_arrays(largest: int) -> None:
     """Give large arrays that fit no gap pages of their own, which are returned with the array.
 
     glibc asks for 96 bytes more than an aligned array takes, so that the gap of a freed array is
-    too small for the next one of its size if a small object lies beside it: 200 equal layers of
+    too small for the next one of its size if a small object is next to it: 200 equal layers of
     which 20 are kept at a time would need the memory of all. To touch new pages takes time, so this
     is for programs that trade time for memory; `largest` is the bytes of their largest array.
     """

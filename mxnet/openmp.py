@@ -18,7 +18,7 @@ LOAD_FILE = Path("/proc/loadavg")
 
 
 def is_machine_busy() -> bool:
-    """Return whether far more threads want to run than there are processors, now and lately.
+    """Return whether far more threads want to run than there are processors, now and recently.
 
     Twice as many: the threads of a program or two that run beside this one are no reason.
 

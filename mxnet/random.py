@@ -51,7 +51,7 @@ _WORDS = random.getstate()[1][:-1]  # the last number is the position, which eve
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Start the random streams anew, so that what follows repeats.
+    """Restart the random streams, so that what follows repeats.
 
     Parameters
     ----------

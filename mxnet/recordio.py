@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 
 from .error import FormatError, MXNetError
-from .formats import pictures
+from .formats import image_codec
 from .formats.atomic import AtomicFile, one_commit
+from .formats.image_size import find_damage
 from .formats.location import local_path
-from .formats.picture_size import find_damage
 from .formats.records.record_index import read_index
 from .formats.records.recordio_file import Damage, RecordReader, RecordWriter
 
@@ -33,7 +33,7 @@ __all__ = [
 OnError = Literal["raise", "skip"]
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
-IRHeader.__doc__ = """What stands before the picture in an image record.
+IRHeader.__doc__ = """What stands before the image in an image record.
 
 Pickles know it as ``HEADER``.
 
@@ -377,14 +377,14 @@ class MissingKey(MXNetError, KeyError):
 
 
 def pack(header: IRHeader, s: bytes) -> bytes:
-    """Put the header before the bytes of a picture; an array of labels goes between them.
+    """Put the header before the bytes of an image; an array of labels goes between them.
 
     Parameters
     ----------
     header
         The header, an `IRHeader`.
     s
-        Bytes of the picture.
+        Bytes of the image.
 
     >>> mx.recordio.pack(mx.recordio.IRHeader(0, [1, 2], 7, 0), b"x").hex(" ", 4)
     '02 00000000 00000007 00000000 00000000 00000000 00000000 00803f00 00004078'
@@ -401,7 +401,7 @@ def pack(header: IRHeader, s: bytes) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """Split a record into its header and the bytes of the picture.
+    """Split a record into its header and the bytes of the image.
 
     Parameters
     ----------
@@ -427,7 +427,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None]:
-    """Split a record into its header and the pixels, blue first; None if there is no picture.
+    """Split a record into its header and the pixels, blue first; None if there is no image.
 
     ``iscolor`` is OpenCV's flag: 1 three channels, 0 gray, -1 as stored.
 
@@ -444,15 +444,15 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     (2, 3, 3)
     """
     header, content = unpack(s)
-    cv2 = pictures.opencv()
-    pictures.check_size(content, f"the picture of record {header.id}")
+    cv2 = image_codec.opencv()
+    image_codec.check_size(content, f"the image of record {header.id}")
     if find_damage(content):
         return header, None
     return header, cv2.imdecode(np.frombuffer(content, np.uint8), iscolor) if content else None
 
 
 def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """Put the header before a picture (blue first) that is compressed here.
+    """Put the header before an image (blue first) that is compressed here.
 
     ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9; what lies beyond
     counts as the nearest end.
@@ -462,7 +462,7 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
     header
         The header, an `IRHeader`.
     img
-        The picture, of shape ``(height, width, channels)``, blue first.
+        The image, of shape ``(height, width, channels)``, blue first.
     quality
         Quality of JPEG, 0 to 100, or compression of PNG, 0 to 9.
     img_fmt
@@ -473,4 +473,4 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
     >>> mx.recordio.unpack(record)[1][1:4]
     b'PNG'
     """
-    return pack(header, pictures.encode(img, quality, img_fmt))
+    return pack(header, image_codec.encode(img, quality, img_fmt))

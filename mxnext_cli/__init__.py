@@ -1,6 +1,6 @@
 """The command `mx`: parses the command line without importing torch, then runs one command.
 
-This package lies beside `mxnet` rather than in it, because importing `mxnet` imports torch;
+This package is next to `mxnet` rather than in it, because importing `mxnet` imports torch;
 ``mx --help``, ``mx --version``, wrong arguments and completion answer at once. What a command does
 is in ``mxnet/tools``, one module each.
 """

@@ -32,7 +32,7 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """Return the page with the part between the marks made anew."""
+    """Return the page with the part between the marks rewritten."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"

@@ -134,7 +134,7 @@ def track(data: Iterable) -> TrackedData:
     Parameters
     ----------
     data
-        A DataLoader, a DataIter or any other iterable that begins anew with each epoch.
+        A DataLoader, a DataIter or any other iterable that starts over with each epoch.
 
     >>> data = mx.checkpoint.track([1, 2, 3])
     >>> batches = iter(data)

@@ -503,7 +503,7 @@ def _broadcast_when_ready(param: Any, root_rank: int) -> None:
 def reduce_metric(metric: EvalMetric) -> EvalMetric:
     """Sum what a metric has counted over all workers, in place, and return it.
 
-    Call it on all workers, once before `get`; after `reset` counting starts anew.
+    Call it on all workers, once before `get`; after `reset` counting starts over.
 
     Parameters
     ----------

@@ -40,7 +40,8 @@ class Backend(NamedTuple):
     ``prepare(graph, feed, data)`` gets a graph, one tensor for each of its variables and the
     positions of those that change from call to call; it returns ``run(feed) -> outputs``.
     `keeps_parameters` says whether what it returns holds copies of the other tensors, so that it
-    must be prepared anew when they change; `prepares_quickly`, whether ``backend="auto"`` tries it.
+    must be prepared again when they change; `prepares_quickly`, whether ``backend="auto"`` tries
+    it.
     """
 
     name: str

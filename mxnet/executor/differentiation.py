@@ -117,7 +117,7 @@ def random_state(device: torch.device) -> Tensor:
 
 @contextmanager
 def random_stream(device: torch.device, state: Tensor | None) -> Iterator[None]:
-    """Draw from where the stream stood, and go on afterwards as if nothing had been drawn."""
+    """Draw from where the stream stood, and go on afterward as if nothing had been drawn."""
     if state is None:
         yield
         return

@@ -136,7 +136,7 @@ class DirectGradients:
     def recorded_gradients(
         self, grad: Tensor, feed: Sequence[Tensor], wanted: tuple[bool, ...]
     ) -> list[Tensor | None]:
-        """Return gradients that can be differentiated again: torch's, of the graph run anew."""
+        """Return gradients that can be differentiated again: torch's, of the graph run again."""
         asked = [t for t, is_wanted in zip(feed, wanted, strict=True) if is_wanted]
         head = self.program.run(feed)[0]
         found = iter(torch.autograd.grad(head, asked, grad, create_graph=True, allow_unused=True))

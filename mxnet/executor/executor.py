@@ -217,7 +217,7 @@ class Executor:
         except MXNetError:
             raise
         except RuntimeError as error:
-            # MXNet's backward reads the arguments anew: a label may come after the forward.
+            # MXNet's backward reads the arguments again: a label may come after the forward.
             if replayed or "modified by an inplace operation" not in str(error):
                 raise explain(error) from error
             heads = [member_of_graph(h) for h in self._replay(is_train)]

@@ -107,7 +107,7 @@ class Scheduler:
         return [by_name.get(i.name) for i in op.inputs]
 
     def _deaths(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return for each step the slots that nothing reads afterwards; heads never die."""
+        """Return for each step the slots that nothing reads afterward; heads never die."""
         last: dict[int, int] = {}
         for position, (node, read) in enumerate(zip(self.nodes, reads, strict=True)):
             first = self.first_slot[node]

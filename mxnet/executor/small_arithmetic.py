@@ -90,7 +90,7 @@ class SmallArithmetic:
     def _line(
         self, position: int, node: Node, step: Step, dtype: torch.dtype, known: dict[str, Any]
     ) -> str:
-        """Return one call, which writes over a value that nothing reads afterwards."""
+        """Return one call, which writes over a value that nothing reads afterward."""
         op = node.operator
         kernel = f"k{position}"
         known[kernel] = EXACT[op.raw]

@@ -86,7 +86,7 @@ def dump_trailer(content: dict[str, Any]) -> bytes:
 def read_trailer(file: BinaryIO, size: int) -> tuple[dict[str, Any] | None, int]:
     """Return the content of a file's trailing record, or None, and where the record begins.
 
-    The position in the file is the same afterwards.
+    The position in the file is the same afterward.
     """
     smallest = len(MAGIC) + _FOOTER.size
     if size < smallest:

@@ -219,7 +219,7 @@ class Block:
         init : Initializer
             For parameters without their own.
         ctx : Context or list of them
-            Where the parameters shall be.
+            Where the parameters should be.
         verbose : bool
             Log every one.
         force_reinit : bool

@@ -111,7 +111,7 @@ class SymbolBlock(HybridBlock):
         param_file : str
             The file ``*-0000.params``; without it, call `initialize`.
         ctx
-            Where the parameters shall be.
+            Where the parameters should be.
         allow_missing : bool
             Accept parameters that the file has not.
         ignore_extra : bool

@@ -341,7 +341,7 @@ class Trainer:
         """Push by sums that began during backward; return False if `push` is needed.
 
         What happens here must be the same on all workers: whether gradients are watched is
-        decided by the program, and whether that was in vain by all workers together.
+        decided by the program, and whether the sums can be used by all workers together.
         """
         if self._early is False or self._early_failures > 1:
             return False

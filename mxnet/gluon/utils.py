@@ -120,7 +120,7 @@ def clip_global_norm(
     arrays
         The arrays, such as all gradients; they are scaled in place.
     max_norm
-        Greatest norm of all arrays together.
+        Largest norm of all arrays together.
     check_isfinite
         Whether to warn of a norm that is not finite, and return it as a number.
 
@@ -268,7 +268,7 @@ def named_mirrors() -> list[str]:
 
 
 def repository_addresses(name: str, *others: str) -> list[str]:
-    """Return where a file of MXNet's repository may lie: on the mirrors that the user names.
+    """Return where a file of MXNet's repository may be: on the mirrors that the user names.
 
     Without any it is at `others`, or at the address that MXNet used.
 

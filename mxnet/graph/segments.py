@@ -38,7 +38,7 @@ def wrap_segments(graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: 
 
 
 class _Wrapping(Rebuild):
-    """Builds the graph anew, with segments as nodes."""
+    """Rebuilds the graph, with segments as nodes."""
 
     def __init__(self, graph: TypedGraph, segments: Sequence[Segment], op: Op, rule: str) -> None:
         super().__init__(graph)

@@ -1,4 +1,4 @@
-"""Augmenters: small changes of an image, drawn anew each time.
+"""Augmenters: small changes of an image, drawn at random for each.
 
 Each is called with an array (height, width, channels) and returns one; none changes what it got.
 """
@@ -25,7 +25,7 @@ from .geometry import (
     resize_short,
 )
 
-GREY = np.array([[[0.299, 0.587, 0.114]]], np.float32)
+GRAY = np.array([[[0.299, 0.587, 0.114]]], np.float32)
 # Mean, deviation and principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 MEAN = (123.68, 116.28, 103.53)
 DEVIATION = (58.395, 57.12, 57.375)
@@ -217,9 +217,9 @@ class RandomSizedCropAug(Augmenter):
     size
         Width and height.
     area
-        Least part of the image's area, or least and greatest part.
+        Smallest part of the image's area, or smallest and largest part.
     ratio
-        Least and greatest width / height.
+        Smallest and largest width / height.
     interp
         OpenCV's number of the interpolation, as in `imresize`.
 
@@ -257,7 +257,7 @@ class BrightnessJitterAug(Augmenter):
     Parameters
     ----------
     brightness
-        Greatest change of the brightness, as a share.
+        Largest change of the brightness, as a fraction.
 
     >>> mx.image.BrightnessJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -273,12 +273,12 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Move all colors towards the mean grey of the image, or away from it.
+    """Move all colors toward the mean gray of the image, or away from it.
 
     Parameters
     ----------
     contrast
-        Greatest change of the contrast, as a share.
+        Largest change of the contrast, as a fraction.
 
     >>> mx.image.ContrastJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -287,23 +287,23 @@ class ContrastJitterAug(Augmenter):
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
         self.contrast = contrast
-        self.coef = nd.array(GREY)
+        self.coef = nd.array(GRAY)
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
         alpha = 1.0 + chance.between(-self.contrast, self.contrast)
         src = _float(src)
-        grey = (src * self.coef).sum() * (3.0 * (1.0 - alpha) / src.size)
-        return src * alpha + grey
+        gray = (src * self.coef).sum() * (3.0 * (1.0 - alpha) / src.size)
+        return src * alpha + gray
 
 
 class SaturationJitterAug(Augmenter):
-    """Move the colors of each pixel towards its grey, or away from it.
+    """Move the colors of each pixel toward its gray, or away from it.
 
     Parameters
     ----------
     saturation
-        Greatest change of the saturation, as a share.
+        Largest change of the saturation, as a fraction.
 
     >>> mx.image.SaturationJitterAug(0.5)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -312,23 +312,23 @@ class SaturationJitterAug(Augmenter):
     def __init__(self, saturation: float) -> None:
         super().__init__(saturation=saturation)
         self.saturation = saturation
-        self.coef = nd.array(GREY)
+        self.coef = nd.array(GRAY)
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
         alpha = 1.0 + chance.between(-self.saturation, self.saturation)
         src = _float(src)
-        grey = (src * self.coef).sum(axis=2, keepdims=True)
-        return src * alpha + grey * (1.0 - alpha)
+        gray = (src * self.coef).sum(axis=2, keepdims=True)
+        return src * alpha + gray * (1.0 - alpha)
 
 
 class HueJitterAug(Augmenter):
-    """Turn the colors about the grey axis of YIQ, by up to ``hue`` half turns.
+    """Turn the colors about the gray axis of YIQ, by up to ``hue`` half turns.
 
     Parameters
     ----------
     hue
-        Greatest change of the hue, as a share of half a turn.
+        Largest change of the hue, as a fraction of half a turn.
 
     >>> mx.image.HueJitterAug(0.1)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -357,11 +357,11 @@ class ColorJitterAug(RandomOrderAug):
     Parameters
     ----------
     brightness
-        Greatest change of the brightness, as a share.
+        Largest change of the brightness, as a fraction.
     contrast
-        Greatest change of the contrast, as a share.
+        Largest change of the contrast, as a fraction.
     saturation
-        Greatest change of the saturation, as a share.
+        Largest change of the saturation, as a fraction.
 
     >>> mx.image.ColorJitterAug(0.2, 0.2, 0.2)(mx.nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -434,7 +434,7 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Make the image grey, in all channels, with probability ``p``.
+    """Make the image gray, in all channels, with probability ``p``.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ def CreateAugmenter(
     brightness, contrast, saturation, hue, pca_noise : float
         How far colors may change.
     rand_gray : float
-        How often an image becomes grey.
+        How often an image becomes gray.
     inter_method : int
         See `imresize`.
 

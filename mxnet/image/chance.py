@@ -108,7 +108,7 @@ def between(low: float, high: float) -> float:
 
 
 def whole(low: int, high: int) -> int:
-    """Return a whole number from ``low`` to ``high``, both possible."""
+    """Return an integer from ``low`` to ``high``, both possible."""
     return int(generator().integers(low, high, endpoint=True))
 
 

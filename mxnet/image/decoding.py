@@ -1,4 +1,4 @@
-"""Pictures to arrays: `imdecode`, `imread`; and the way between arrays and OpenCV's pixels."""
+"""Images to arrays: `imdecode`, `imread`; and the way between arrays and OpenCV's pixels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..error import MXNetError, ShapeError
-from ..formats import pictures
+from ..formats import image_codec
 from ..formats.location import existing_file
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
@@ -22,14 +22,14 @@ def imdecode(
     to_rgb: bool = True,
     out: NDArray | None = None,
 ) -> NDArray:
-    """Decode a JPEG, PNG or other picture to a uint8 array (height, width, channels).
+    """Decode a JPEG, PNG or other image to a uint8 array (height, width, channels).
 
     Parameters
     ----------
     buf : bytes, bytearray, or a uint8 array
-        The compressed picture.
+        The compressed image.
     flag : {0, 1}
-        1 for three channels, 0 for one (grey).
+        1 for three channels, 0 for one (gray).
     to_rgb : bool
         Whether red comes first; else blue does, as in OpenCV.
     out : NDArray, optional
@@ -55,7 +55,7 @@ def imdecode(
 def imread(
     filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True, out: NDArray | None = None
 ) -> NDArray:
-    """Read a picture file to a uint8 array; see `imdecode`.
+    """Read an image file to a uint8 array; see `imdecode`.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def _decoded(content: Any, flag: int, to_rgb: bool, out: NDArray | None, source:
     if flag < 0:
         raise MXNetError(f"value {flag} for Parameter flag should be greater equal to 0")
     if len(content) == 0:
-        raise pictures.BadPicture(f"Input cannot be an empty buffer: {source}.")
-    pixels = pictures.decode(content, int(flag), rgb=bool(to_rgb), source=source)
+        raise image_codec.BadImage(f"Input cannot be an empty buffer: {source}.")
+    pixels = image_codec.decode(content, int(flag), rgb=bool(to_rgb), source=source)
     if out is None:
         return array_of(pixels)
     if out.shape != pixels.shape:
-        raise ShapeError(f"out has shape {out.shape}, and the picture {pixels.shape}.")
+        raise ShapeError(f"out has shape {out.shape}, and the image {pixels.shape}.")
     out[:] = array_of(pixels)
     return out
 

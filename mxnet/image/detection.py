@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..error import MXNetError, ShapeError
-from ..formats.pictures import opencv
+from ..formats.image_codec import opencv
 from ..ndarray import NDArray
 from . import chance
 from .augmenters import (  # MXNet has the borrowed ones here too

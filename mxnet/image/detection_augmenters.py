@@ -151,7 +151,7 @@ class DetRandomCropAug(DetAugmenter):
     Parameters
     ----------
     min_object_covered : float
-        The least part of each touched object that must lie inside.
+        The smallest part of each touched object that must lie inside.
     aspect_ratio_range : (float, float)
         The least and most width / height of the crop.
     area_range : (float, float)
@@ -387,11 +387,11 @@ def CreateMultiRandCropAugmenter(
     Parameters
     ----------
     min_object_covered
-        Least part of each touched object that must lie inside a crop.
+        Smallest part of each touched object that must lie inside a crop.
     aspect_ratio_range
-        Least and greatest width / height.
+        Smallest and largest width / height.
     area_range
-        Least and greatest part of the image's area.
+        Smallest and largest part of the image's area.
     min_eject_coverage
         Objects of which less than this part is left are dropped.
     max_attempts
@@ -465,23 +465,23 @@ def CreateDetAugmenter(
     std
         Standard deviation of each channel.
     brightness
-        Greatest change of the brightness, as a share.
+        Largest change of the brightness, as a fraction.
     contrast
-        Greatest change of the contrast, as a share.
+        Largest change of the contrast, as a fraction.
     saturation
-        Greatest change of the saturation, as a share.
+        Largest change of the saturation, as a fraction.
     pca_noise
         Standard deviation of the noise along the principal components of color.
     hue
-        Greatest change of the hue, as a share of half a turn.
+        Largest change of the hue, as a fraction of half a turn.
     inter_method
         OpenCV's number of the interpolation, as in `imresize`.
     min_object_covered
-        Least part of each touched object that must lie inside a crop.
+        Smallest part of each touched object that must lie inside a crop.
     aspect_ratio_range
-        Least and greatest width / height.
+        Smallest and largest width / height.
     area_range
-        Least and greatest part of the image's area.
+        Smallest and largest part of the image's area.
     min_eject_coverage
         Objects of which less than this part is left are dropped.
     max_attempts

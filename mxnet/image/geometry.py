@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from ..error import MXNetError, ShapeError
-from ..formats.pictures import opencv
+from ..formats.image_codec import opencv
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import chance
@@ -62,11 +62,11 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
 
 
 def _whole(what: str, size: Any) -> int:
-    """Return a size that is a whole number, or the text of one."""
+    """Return a size that is an integer, or the text of one."""
     try:
         return int(size) if isinstance(size, str) else operator.index(size)
     except (TypeError, ValueError) as error:
-        raise MXNetError(f"{what} must be a whole number, got {size!r}.") from error
+        raise MXNetError(f"{what} must be an integer, got {size!r}.") from error
 
 
 def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
@@ -301,8 +301,8 @@ def random_size_crop(
 ) -> tuple[NDArray, Rectangle]:
     """Cut out a rectangle of random area and form, and resize it to ``size`` (width, height).
 
-    ``area`` is the least part of the image's area, or (least, most); ``ratio`` the least and most
-    width / height. If ten attempts find none that fits, the middle is taken.
+    ``area`` is the smallest part of the area of the image, or (smallest, largest); ``ratio`` the
+    smallest and largest width / height. If ten attempts find none that fits, the middle is taken.
 
     Parameters
     ----------
@@ -311,9 +311,9 @@ def random_size_crop(
     size
         Width and height.
     area
-        Least part of the image's area, or least and greatest part.
+        Smallest part of the image's area, or smallest and largest part.
     ratio
-        Least and greatest width / height.
+        Smallest and largest width / height.
     interp
         OpenCV's number of the interpolation, as in `imresize`.
 
@@ -352,7 +352,7 @@ def imrotate(
     zoom_in: bool = False,
     zoom_out: bool = False,
 ) -> NDArray:
-    """Rotate float32 images (channels, height, width), alone or in a batch, about their centre.
+    """Rotate float32 images (channels, height, width), alone or in a batch, about their center.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ def random_rotate(
     src
         Images of shape ``(channels, height, width)``, or a batch of them.
     angle_limits
-        Least and greatest angle.
+        Smallest and largest angle.
     zoom_in
         Enlarge the result until no empty corner shows.
     zoom_out

@@ -12,8 +12,8 @@ import numpy as np
 from .. import ndarray as nd
 from .. import recordio
 from ..error import MXNetError, ShapeError
+from ..formats.image_codec import BadImage
 from ..formats.location import existing_file
-from ..formats.pictures import BadPicture
 from ..formats.records.record_index import read_list
 from ..io.batches import DataBatch, DataIter
 from ..ndarray import NDArray
@@ -221,8 +221,8 @@ class ImageIter(DataIter):
         try:
             image = self.imdecode(content)
             self.check_valid_image([image])
-        except BadPicture as error:
-            raise BadPicture(f"Broken image {self._place()}: {error}") from error
+        except BadImage as error:
+            raise BadImage(f"Broken image {self._place()}: {error}") from error
         return image
 
     def _place(self) -> str:

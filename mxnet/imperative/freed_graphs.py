@@ -1,6 +1,6 @@
 """Backward uses a graph up: arrays that were members of it go on as constants.
 
-Old programs lean on this. A recurrent net's state goes from batch to batch without being
+Old programs rely on this. A recurrent net's state goes from batch to batch without being
 detached (``for s in state: s.detach()`` does nothing), and backward still ends where the batch
 began.
 

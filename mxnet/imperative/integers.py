@@ -130,7 +130,7 @@ class _Call:
         return [_as_gradient(by_place.get(n), value) for n, value in enumerate(self.values)]
 
     def _rerun(self, wanted: Sequence[bool]) -> tuple[Sequence[Tensor | None], Sequence[Tensor]]:
-        """Run the kernel anew, on inputs that torch can differentiate, and return both.
+        """Run the kernel again, on inputs that torch can differentiate, and return both.
 
         Some kernels need their integers, such as lengths and indices: only the other inputs have
         gradients then. Operators of integers alone have none.

@@ -47,7 +47,7 @@ class Uniform(Initializer):
     Parameters
     ----------
     scale
-        Greatest absolute value.
+        Largest absolute value.
 
     >>> w = mx.nd.array([[9, 9]])
     >>> mx.init.Uniform(0.1)(mx.init.InitDesc("fc_weight"), w)

@@ -1,4 +1,4 @@
-"""What `ImageDetRecordIter` does to a picture and its boxes: MXNet's ``det_aug_default``.
+"""What `ImageDetRecordIter` does to an image and its boxes: MXNet's ``det_aug_default``.
 
 Boxes are rows: class, left, top, right, bottom (parts of width and height), and what follows.
 """
@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..error import MXNetError
-from ..formats.pictures import opencv
-from .picture_changes import bordered, resized, resized_short
+from ..formats.image_codec import opencv
+from .image_changes import bordered, resized, resized_short
 
 Range = tuple[float, ...]
 
@@ -55,7 +55,7 @@ class DetectionChanges(NamedTuple):
     def applied(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the changed picture, not larger than ``data_shape``, and its boxes."""
+        """Return the changed image, not larger than ``data_shape``, and its boxes."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
         pixels = self._colored(pixels, chance)
@@ -92,7 +92,7 @@ class DetectionChanges(NamedTuple):
             pixels = opencv().convertScaleAbs(np.ascontiguousarray(pixels), alpha=factor)
         return pixels
 
-    # -- ground around the picture ---------------------------------------------------------------
+    # -- ground around the image ---------------------------------------------------------------
 
     def _padded(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
@@ -137,7 +137,7 @@ class DetectionChanges(NamedTuple):
     def _proposal(
         self, sampler: int, aspect: float, chance: np.random.Generator
     ) -> tuple[float, float, float, float]:
-        """Draw (left, top, right, bottom) as parts of the picture."""
+        """Draw (left, top, right, bottom) as parts of the image."""
         scale = chance.uniform(
             self._of(self.min_crop_scales, sampler), self._of(self.max_crop_scales, sampler)
         )

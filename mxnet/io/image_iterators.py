@@ -1,4 +1,4 @@
-"""`ImageRecordIter` and its variants: batches of pictures from record files, by many threads."""
+"""`ImageRecordIter` and its variants: batches of images from record files, by many threads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..ops.attributes import Count, DType, Floats, Shape
 from ..random import host_rng
 from .detection_changes import DetectionChanges
 from .file_iters import Device, file_iter
-from .picture_batches import PictureBatches, Places, RecordFiles
-from .picture_changes import Changes
-from .picture_filling import CHANNELS_TO_FLAG, DetectionFill, Normalization, PictureFill
+from .image_batches import PictureBatches, Places, RecordFiles
+from .image_changes import Changes
+from .image_filling import CHANNELS_TO_FLAG, DetectionFill, Normalization, PictureFill
 
 __all__ = [
     "ImageDetRecordIter",
@@ -101,7 +101,7 @@ def _image_record(
     max_random_contrast: float = 0.0,
     max_random_illumination: float = 0.0,
 ) -> PictureBatches:
-    """Iterate over the pictures of a record file: ``(batch, channels, height, width)``.
+    """Iterate over the images of a record file: ``(batch, channels, height, width)``.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def _image_record(
     aug_seq
         Name of the augmentation; only the default.
     label_width : int
-        Number of labels of a picture.
+        Number of labels of an image.
     data_shape : (channels, height, width)
-        Channels, height and width of the pictures in a batch.
+        Channels, height and width of the images in a batch.
     preprocess_threads, prefetch_buffer : int
         How many threads decode, and how many batches are made ahead.
     verbose
@@ -130,11 +130,11 @@ def _image_record(
     shuffle_chunk_seed
         Accepted for compatibility, without effect.
     seed_aug : int, optional
-        The seed of all that is random in pictures; without it `mx.random.seed` decides.
+        The seed of all that is random in images; without it `mx.random.seed` decides.
     shuffle, seed : bool, int
         Whether each epoch has its own order, and where these orders start.
     batch_size : int
-        Number of pictures in a batch.
+        Number of images in a batch.
     round_batch : bool
         Fill the last batch from the next epoch, which then begins after that; else with zeros.
     ctx
@@ -162,9 +162,9 @@ def _image_record(
     pad : int
         Add a border.
     mirror, rand_mirror : bool
-        Mirror all pictures, or every other one.
+        Mirror all images, or every other one.
     mean_img : str
-        A file with the mean picture; it is computed and written if it is not there.
+        A file with the mean image; it is computed and written if it is not there.
     mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale : float
         ``(x - mean) * scale / std``.
     max_random_contrast, max_random_illumination : float
@@ -279,9 +279,9 @@ def _image_detection_record(
     std_a: float = 0.0,
     scale: float = 1.0,
 ) -> PictureBatches:
-    """Iterate over pictures with boxes: each label says the size of its picture, then the boxes.
+    """Iterate over images with boxes: each label says the size of its image, then the boxes.
 
-    A label is: channels, height and width of the picture in the batch, number of values that
+    A label is: channels, height and width of the image in the batch, number of values that
     follow, length of the header, length of an object, the rest of the header, the objects; what is
     left is ``label_pad_value``.
 
@@ -296,7 +296,7 @@ def _image_detection_record(
     label_width : int
         Number of values in each label, or -1 if it differs.
     data_shape
-        Channels, height and width of the pictures in a batch.
+        Channels, height and width of the images in a batch.
     preprocess_threads
         How many threads decode.
     verbose
@@ -318,7 +318,7 @@ def _image_detection_record(
     seed
         Where these orders start.
     batch_size
-        Number of pictures in a batch.
+        Number of images in a batch.
     round_batch
         Whether the last batch is filled from the beginning of the file, where the next epoch goes
         on.
@@ -327,26 +327,26 @@ def _image_detection_record(
     ctx
         Accepted for compatibility, without effect: batches are made on the CPU.
     dtype
-        Data type of the pictures; float32 by default.
+        Data type of the images; float32 by default.
     resize
         First resize the shorter edge to this.
     rand_crop_prob, rand_pad_prob, rand_mirror_prob : float
-        How often a picture is cropped, put on a larger ground, mirrored.
+        How often an image is cropped, put on a larger ground, mirrored.
     min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios : tuple
         Size and form of crops; one value, or one for each of ``num_crop_sampler`` samplers. How
         much a crop and some object must cover each other.
     min_crop_overlaps
         Least intersection over union of a crop and some object.
     max_crop_overlaps
-        Greatest intersection over union of a crop and some object.
+        Largest intersection over union of a crop and some object.
     min_crop_sample_coverages
-        Least part of a crop that some object covers.
+        Smallest part of a crop that some object covers.
     max_crop_sample_coverages
-        Greatest part of a crop that some object covers.
+        Largest part of a crop that some object covers.
     min_crop_object_coverages
-        Least part of some object that a crop covers.
+        Smallest part of some object that a crop covers.
     max_crop_object_coverages
-        Greatest part of some object that a crop covers.
+        Largest part of some object that a crop covers.
     num_crop_sampler
         Number of samplers of crops, of which one is taken.
     crop_emit_mode, emit_overlap_thresh : {'center', 'overlap'}, float
@@ -354,21 +354,21 @@ def _image_detection_record(
     max_crop_trials
         How many crops each sampler tries.
     max_pad_scale
-        Greatest size of the larger ground, in sizes of the picture.
+        Largest size of the larger ground, in sizes of the image.
     max_random_hue
-        Greatest change of the hue.
+        Largest change of the hue.
     random_hue_prob
         How often the hue changes.
     max_random_saturation
-        Greatest change of the saturation.
+        Largest change of the saturation.
     random_saturation_prob
         How often the saturation changes.
     max_random_illumination
-        Greatest change of the brightness.
+        Largest change of the brightness.
     random_illumination_prob
         How often the brightness changes.
     max_random_contrast
-        Greatest change of the contrast.
+        Largest change of the contrast.
     random_contrast_prob
         How often the contrast changes.
     fill_value
@@ -378,7 +378,7 @@ def _image_detection_record(
     resize_mode : {'force', 'shrink', 'fit'}
         Resize to ``data_shape``; or keep the form, never or also enlarging.
     mean_img
-        File with the mean picture; it is computed and written if it is not there.
+        File with the mean image; it is computed and written if it is not there.
     mean_r
         Mean of the red channel, in ``(x - mean) * scale / std``.
     mean_g
@@ -396,7 +396,7 @@ def _image_detection_record(
     std_a
         Standard deviation of the fourth channel.
     scale
-        Factor of the normalized picture.
+        Factor of the normalized image.
 
     Notes
     -----
@@ -484,11 +484,11 @@ def _seed(given: int | None) -> int:
 
 
 def _mean_image(place: str, shape: Shape, batches: Callable[[], PictureBatches]) -> np.ndarray:
-    """Return the mean picture from its file, which is made first if it is not there."""
+    """Return the mean image from its file, which is made first if it is not there."""
     path = local_path(place)
     if path.exists():
         return _read_mean(path, shape)
-    logger.info("Computing the mean picture, to be kept in %s", path)
+    logger.info("Computing the mean image, to be kept in %s", path)
     source, total, count = batches(), np.zeros(shape), 0
     while (batch := source.next_batch()) is not None:
         real = batch.data.handle[: source.batch_size - batch.pad]
@@ -522,7 +522,7 @@ def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable
     return file_iter(source)
 
 
-_OLD = "Iterate over the pictures of a record file; an old name of `ImageRecordIter`"
+_OLD = "Iterate over the images of a record file; an old name of `ImageRecordIter`"
 ImageRecordIter = _named(_image_record, "ImageRecordIter")
 ImageRecordIter_v1 = _named(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
 ImageRecordUInt8Iter = _named(

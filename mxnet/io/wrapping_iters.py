@@ -40,7 +40,7 @@ class _WholeBatches(DataIter):
 
 
 class ResizeIter(_WholeBatches):
-    """Another iterator with `size` batches in each epoch, started anew as often as it takes.
+    """Another iterator with `size` batches in each epoch, restarted as often as it takes.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class PrefetchingIter(_WholeBatches):
         self._coming = [self._threads.submit(_next_or_none, it) for it in self.iters]
 
     def reset(self) -> None:
-        """Wait for what the threads do now, and start all iterators anew."""
+        """Wait for what the threads do now, and reset all iterators."""
         wait(self._coming)
         for it in self.iters:
             it.reset()

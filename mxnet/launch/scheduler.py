@@ -62,10 +62,10 @@ class Scheduler:
             self._job(attempt).compare_set("failure", "", text)
 
 
-def own_address(towards: str | None = None) -> str:
+def own_address(toward: str | None = None) -> str:
     """Return an address of this machine at which another host reaches it."""
-    if towards in (None, "localhost", "127.0.0.1"):
+    if toward in (None, "localhost", "127.0.0.1"):
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((towards, 9))  # no packet is sent
+        probe.connect((toward, 9))  # no packet is sent
         return probe.getsockname()[0]

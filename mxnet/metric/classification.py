@@ -37,7 +37,7 @@ def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 @alias("acc")
 @inherits_parameters
 class Accuracy(EvalMetric):
-    """The share of right predictions: class ids, or scores along `axis`.
+    """The fraction of right predictions: class ids, or scores along `axis`.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from .classification import Names
 @alias("top_k_accuracy", "top_k_acc")
 @inherits_parameters
 class TopKAccuracy(EvalMetric):
-    """The share of samples whose class has one of the `top_k` highest scores.
+    """The fraction of samples whose class has one of the `top_k` highest scores.
 
     Parameters
     ----------

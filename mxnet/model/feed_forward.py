@@ -305,7 +305,7 @@ class FeedForward:
         return_data
             Whether to return data and labels too.
         reset
-            Whether to start the iterator anew first.
+            Whether to reset the iterator first.
         """
         data = self._init_iter(X, None, is_train=False)
         mod = self._predictor(data)
@@ -342,7 +342,7 @@ class FeedForward:
         batch_end_callback
             Callback, or list, for each batch.
         reset
-            Whether to start the iterator anew first.
+            Whether to reset the iterator first.
         """
         data = self._init_iter(X, None, is_train=False)
         metric = metrics.create(eval_metric)

@@ -79,7 +79,7 @@ class BaseModule(Steps):
         score_end_callback
             Callback, or list, for the end.
         reset
-            Whether to start the iterator anew first.
+            Whether to reset the iterator first.
         epoch
             Number of the epoch.
         sparse_row_id_fn
@@ -130,7 +130,7 @@ class BaseModule(Steps):
         num_batch
             How many batches; by default all.
         reset
-            Whether to start the iterator anew first.
+            Whether to reset the iterator first.
         sparse_row_id_fn
             Function of a batch that returns the rows of sparse parameters it needs.
         """

@@ -78,7 +78,7 @@ class BucketingModule(BaseModule):
         self._call_sym_gen(default_bucket_key)  # a generator that fails does so here
 
     def _call_sym_gen(self, key: Any) -> tuple:
-        """Return symbol and names of a bucket; automatic names start anew in each."""
+        """Return symbol and names of a bucket; automatic names start over in each."""
         with NameManager():
             made = self._sym_gen(key)
         if not isinstance(made, tuple | list) or len(made) != 3:

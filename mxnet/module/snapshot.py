@@ -31,7 +31,7 @@ class Resuming:
     ----------
     module : BaseModule
     prefix
-        Where the file lies, or None.
+        Where the file is, or None.
     every
         Number of batches after which the file is written, or None for only after epochs.
     train_data : DataIter

@@ -73,7 +73,7 @@ class SnapshotFiles:
         if not shared:
             raise MXNetError(
                 f"The workers' training states {self._prefix}-rank*.params are of different "
-                "steps. Remove them to begin anew."
+                "steps. Remove them to start over."
             )
         last = max(shared, key=lambda step: step[1:])
         return next(s for s in found if (s["workers"], s["epoch"], s["nbatch"]) == last)

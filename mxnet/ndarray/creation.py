@@ -351,7 +351,7 @@ def eye(
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """Make an array from a NumPy array of its own dtype, by default in the same memory.
 
-    The NumPy array becomes read-only then, so that nobody changes it unawares.
+    The NumPy array becomes read-only then, so that nobody changes it by accident.
 
     Parameters
     ----------

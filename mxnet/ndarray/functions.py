@@ -116,7 +116,7 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     source
         Where the axes are: a number, or several.
     destination
-        Where they shall be.
+        Where to move them.
 
     >>> mx.nd.moveaxis(mx.nd.zeros((1, 2, 3)), 0, -1).shape
     (2, 3, 1)
@@ -140,7 +140,7 @@ def histogram(a: NDArray, bins: Any = 10, range: Any = None) -> Sequence[NDArray
     bins
         Number of equal bins, or an array of their edges.
     range
-        Least and greatest value that equal bins cover; by default those of the array.
+        Smallest and largest value that equal bins cover; by default those of the array.
 
     >>> mx.nd.histogram(mx.nd.array([1, 2, 2]), bins=2, range=(1, 3))[0].asnumpy()
     array([1, 2])

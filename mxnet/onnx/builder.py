@@ -180,7 +180,7 @@ class Builder:
 
     def resize(self, x: str, *, scales: str = "", sizes: str = "", **options: Any) -> str:
         """Resize by factors, or to sizes."""
-        # Before opset 13 an input that is not used is an empty array, afterwards it has no name.
+        # Before opset 13 an input that is not used is an empty array, afterward it has no name.
         none = "" if self.opset >= 13 else self.array(np.zeros(0, dtype=np.float32))
         target = [scales] if scales else [none, sizes]
         return self.Resize(x, none, *target, **options)

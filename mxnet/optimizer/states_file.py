@@ -21,7 +21,7 @@ from ..formats.parameters.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
-from .states_objects import Borrowed, borrow, program_class
+from .states_objects import Named, program_class, resolve
 from .states_values import DEEPEST, LARGEST, build, make_array, make_numpy, make_object
 
 __all__ = ["UnreadableStates", "dump_states", "read_states"]
@@ -48,8 +48,8 @@ def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict
         if data[-len(MAGIC) :] == MAGIC:
             described = _Description(data)
             read = described.value()
-            if described.borrows and live is not None:
-                read = borrow(read, (None, live) if isinstance(read, tuple) else None)
+            if described.has_names and live is not None:
+                read = resolve(read, (None, live) if isinstance(read, tuple) else None)
         else:
             read = build(read_pickle(data))
     except PickleError as error:
@@ -121,7 +121,7 @@ class _Describer:
         if type(value) in (list, tuple, set, frozenset):
             return {type(value).__name__: [self.atom(v) for v in value]}
         kind = type(value)
-        if isinstance(value, Optimizer | LRScheduler) or program_class(*Borrowed.of(kind)) is kind:
+        if isinstance(value, Optimizer | LRScheduler) or program_class(*Named.of(kind)) is kind:
             get_fields = getattr(kind, "__getstate__", vars)
             fields = {k: self.atom(v) for k, v in (get_fields(value) or {}).items()}
             return {"object": [kind.__module__, kind.__qualname__, fields]}
@@ -131,7 +131,7 @@ class _Describer:
             return {"dtype": value.name}
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
-        return {"borrowed": list(Borrowed.of(value))}
+        return {"borrowed": list(Named.of(value))}
 
     def place(self, record: bytes | None) -> list[int] | str | None:
         """Return where a record lies in the pickled bytes, its length and checksum."""
@@ -150,7 +150,7 @@ class _Description:
     """Builds the values that a description names."""
 
     def __init__(self, data: bytes) -> None:
-        self.borrows = False  # whether some come from the program instead
+        self.has_names = False  # of objects that come from the program
         if len(data) < FOOTER.size:
             self.fail("they are cut off")
         length, checksum, _ = FOOTER.unpack_from(data, len(data) - FOOTER.size)
@@ -227,8 +227,8 @@ class _Description:
         if kind == "complex":
             return complex(float(content[0]), float(content[1]))
         if kind == "borrowed":
-            self.borrows = True
-            return Borrowed(str(content[0]), str(content[1]))
+            self.has_names = True
+            return Named(str(content[0]), str(content[1]))
         raise _damaged(f"they hold an unknown kind {kind!r:.80}")
 
     def key(self, value: Any) -> Any:

@@ -1,10 +1,10 @@
 """Objects of the program's own classes in optimizer states, such as what a scheduler holds.
 
 A file may say which class an object has and what its fields are, never what is to be run. So an
-object comes back from a file only if its class is one of the program itself and makes no difference
-by being made: it has no code for that, and none for its end. Everything else that a scheduler may
-hold (functions, objects of installed packages) is *borrowed*: the file has its name alone, and the
-object comes from the optimizer that the program made before it loads.
+object comes back from a file only if its class is one of the program itself and has no code that
+runs when objects are made, copied or deleted. Of everything else that a scheduler may hold
+(functions, objects of installed packages) the file has only the name; the object comes from the
+optimizer that the program made before it loads.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ INSTALLED = frozenset(("site-packages", "dist-packages"))
 REFERENCES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
-class Borrowed(NamedTuple):
+class Named(NamedTuple):
     """Stands for an object that a file does not hold: the names of its class, or its own."""
 
     module: str
     name: str
 
     @classmethod
-    def of(cls, value: Any) -> Borrowed:
+    def of(cls, value: Any) -> Named:
         """Return what stands for an object."""
         named = value if hasattr(value, "__qualname__") else type(value)
         return cls(str(named.__module__), str(named.__qualname__))
@@ -93,7 +93,7 @@ def subclasses(base: type) -> Iterator[type]:
         yield from subclasses(kind)
 
 
-def borrow(read: Any, live: Any, place: str = "") -> Any:
+def resolve(read: Any, live: Any, place: str = "") -> Any:
     """Return what was read, with the program's objects where the file has their names.
 
     Parameters
@@ -105,8 +105,8 @@ def borrow(read: Any, live: Any, place: str = "") -> Any:
     place
         Where it is, for messages.
     """
-    if isinstance(read, Borrowed):
-        if live is None or Borrowed.of(live) != read:
+    if isinstance(read, Named):
+        if live is None or Named.of(live) != read:
             raise FormatError(_advice(place.lstrip("."), read))
         if not isinstance(live, REFERENCES):
             warnings.warn(
@@ -117,22 +117,22 @@ def borrow(read: Any, live: Any, place: str = "") -> Any:
         return live
     if isinstance(read, dict):
         others = live if isinstance(live, dict) else {}
-        read.update({k: borrow(v, others.get(k), f"{place}[{k!r}]") for k, v in read.items()})
+        read.update({k: resolve(v, others.get(k), f"{place}[{k!r}]") for k, v in read.items()})
     elif isinstance(read, list | tuple):
         same = isinstance(live, list | tuple) and len(live) == len(read)
         pairs = zip(read, live if same else [None] * len(read), strict=True)
-        made = [borrow(v, other, f"{place}[{i}]") for i, (v, other) in enumerate(pairs)]
+        made = [resolve(v, other, f"{place}[{i}]") for i, (v, other) in enumerate(pairs)]
         if isinstance(read, tuple):
             return tuple(made)
         read[:] = made
     elif isinstance(read, Optimizer | LRScheduler) or is_data(type(read)):
         others = getattr(live, "__dict__", {})
         fields = vars(read)
-        fields.update({k: borrow(v, others.get(k), f"{place}.{k}") for k, v in fields.items()})
+        fields.update({k: resolve(v, others.get(k), f"{place}.{k}") for k, v in fields.items()})
     return read
 
 
-def _advice(place: str, missing: Borrowed) -> str:
+def _advice(place: str, missing: Named) -> str:
     return (
         f"Optimizer states: {place or 'a state'} was {missing.module}.{missing.name}, which files "
         "do not hold: only numbers, text, arrays, containers, and objects of the program's own "

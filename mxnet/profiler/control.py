@@ -197,7 +197,7 @@ def dumps(
     Parameters
     ----------
     reset
-        Whether to forget it all afterwards.
+        Whether to forget it all afterward.
     format : {'table', 'json'}
         ``'table'`` or ``'json'``.
     sort_by

@@ -66,7 +66,7 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Start counting steps anew, before the cell is used in another graph."""
+        """Start counting steps from 0, before the cell is used in another graph."""
         self._init_counter = -1
         self._counter = -1
         for cell in getattr(self, "_cells", ()):

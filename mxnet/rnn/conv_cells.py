@@ -1,4 +1,4 @@
-"""Cells whose linear maps are convolutions, for sequences of pictures."""
+"""Cells whose linear maps are convolutions, for sequences of images."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..
     prefix
         What the names of the files begin with.
     period
-        How many epochs lie between two files.
+        Number of epochs between two files.
 
     >>> save = mx.rnn.do_rnn_checkpoint(mx.rnn.LSTMCell(3), "lstm", period=2)
     >>> callable(save)

@@ -165,7 +165,7 @@ class DropoutCell(BaseRNNCell):
 
 
 class BidirectionalCell(_CellsOfCells):
-    """Two cells over the same inputs, one forth and one back; outputs are side by side.
+    """Two cells over the same inputs, one forward and one backward; outputs are side by side.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class ArrayOnly:
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # a checker shall still find misspelled attributes
+    if not TYPE_CHECKING:  # a checker should still find misspelled attributes
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__

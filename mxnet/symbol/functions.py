@@ -341,7 +341,7 @@ def histogram(a: Symbol, bins: Any = 10, range: Any = None, **kwargs: Any) -> Sy
     bins
         Number of equal bins, or a symbol of their edges.
     range
-        Least and greatest value that equal bins cover; needed for a number of bins.
+        Smallest and largest value that equal bins cover; needed for a number of bins.
 
     >>> counts = mx.sym.histogram(mx.sym.var("x"), bins=2, range=(1, 3))[0]
     >>> counts.eval(x=mx.nd.array([1, 2, 2]))[0].asnumpy()

@@ -37,7 +37,7 @@ def expand_dims(self: Symbol, axis: int, inplace: bool = False, **kwargs: Any) -
     Parameters
     ----------
     axis
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
     inplace
         Accepted because arrays have it, without effect.
     """

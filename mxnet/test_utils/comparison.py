@@ -279,7 +279,7 @@ def assert_almost_equal_with_err(
     atol
         Absolute tolerance; by default that of the data type.
     etol
-        Share of the elements that may differ.
+        Fraction of the elements that may differ.
     names
         What to call the arrays.
     equal_nan

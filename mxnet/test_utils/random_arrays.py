@@ -21,9 +21,9 @@ def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False)
     Parameters
     ----------
     dim0
-        Greatest size of the first axis.
+        Largest size of the first axis.
     dim1
-        Greatest size of the second axis.
+        Largest size of the second axis.
     allow_zero_size
         Whether sizes may be 0.
 
@@ -41,11 +41,11 @@ def rand_shape_3d(
     Parameters
     ----------
     dim0
-        Greatest size of the first axis.
+        Largest size of the first axis.
     dim1
-        Greatest size of the second axis.
+        Largest size of the second axis.
     dim2
-        Greatest size of the third axis.
+        Largest size of the third axis.
     allow_zero_size
         Whether sizes may be 0.
 
@@ -63,7 +63,7 @@ def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) ->
     num_dim
         Number of axes.
     dim
-        Greatest size.
+        Largest size.
     allow_zero_size
         Whether sizes may be 0.
 
@@ -86,11 +86,11 @@ def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int
     x_low
         Least x.
     x_high
-        Greatest x.
+        Largest x.
     y_low
         Least y.
     y_high
-        Greatest y.
+        Largest y.
 
     >>> len(mx.test_utils.rand_coord_2d(0, 5, 0, 5))
     2

@@ -171,7 +171,7 @@ def get_etol(etol: float | None = None) -> float:
     Parameters
     ----------
     etol
-        Share of the elements that may differ.
+        Fraction of the elements that may differ.
 
     >>> mx.test_utils.get_etol(0.5)
     0.5

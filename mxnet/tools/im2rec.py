@@ -28,7 +28,7 @@ if not __package__:  # run by its path, as programs do that look for MXNet's too
 
 from .. import recordio
 from ..error import MXNetError
-from ..formats import pictures
+from ..formats import image_codec
 from ..formats.atomic import replacing
 from ..formats.records.record_index import ListedImage, read_list
 from ..tracking import progress
@@ -145,7 +145,7 @@ class Packing(NamedTuple):
             raise MXNetError(f"{path}: {error.strerror}") from error
         if self.pass_through:
             return recordio.pack(header, content)
-        pixels = pictures.decode(content, self.color, rgb=False, source=str(path))
+        pixels = image_codec.decode(content, self.color, rgb=False, source=str(path))
         pixels = self._changed(pixels)
         return recordio.pack_img(header, pixels, self.quality, self.encoding)
 
@@ -162,7 +162,7 @@ class Packing(NamedTuple):
             size = self.resize, height * self.resize // width
         else:
             size = width * self.resize // height, self.resize
-        return pictures.opencv().resize(pixels, size)
+        return image_codec.opencv().resize(pixels, size)
 
 
 def lists_of(prefix: str) -> list[Path]:
@@ -181,7 +181,7 @@ def make_records(args: argparse.Namespace) -> int:
     packing = Packing(Path(args.root), **{name: getattr(args, name) for name in names})
     if not packing.pass_through:
         try:
-            pictures.opencv()  # before any file is opened
+            image_codec.opencv()  # before any file is opened
         except MXNetError as error:
             print(f"im2rec: {error}", file=sys.stderr)
             return 1

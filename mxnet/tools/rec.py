@@ -1,4 +1,4 @@
-"""Look into record files, take pictures out, check them, make their index.
+"""Look into record files, take images out, check them, make their index.
 
 mx rec info train.rec      mx rec check --decode train.rec      mx rec index train.rec
 mx rec cat train.rec       mx rec extract train.rec folder/
@@ -18,7 +18,7 @@ import numpy as np
 from mxnext_cli.output import print_json
 
 from ..error import FormatError, MXNetError
-from ..formats import pictures
+from ..formats import image_codec
 from ..formats.atomic import replacing
 from ..formats.records.record_index import read_index
 from ..formats.records.recordio_file import Damage, RecordReader
@@ -117,7 +117,7 @@ def cat(args: argparse.Namespace) -> int:
 
 
 def extract(args: argparse.Namespace) -> int:
-    """Write the pictures as files, and a list of them."""
+    """Write the images as files, and a list of them."""
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     used: collections.Counter = collections.Counter()
@@ -133,7 +133,7 @@ def extract(args: argparse.Namespace) -> int:
     name = Path(args.file).stem + ".lst"
     with replacing(folder / name) as file:
         file.write("".join(lines).encode("utf-8"))
-    print(f"{len(lines)} pictures and {name} in {folder}")
+    print(f"{len(lines)} images and {name} in {folder}")
     return 0
 
 
@@ -148,7 +148,7 @@ def check(args: argparse.Namespace) -> int:
             header, content = unpack(record)
             if args.decode:
                 source = f"id {header.id} at byte {offset}"
-                pictures.decode(content, -1, source=source)
+                image_codec.decode(content, -1, source=source)
         except FormatError as error:
             if args.decode:
                 said.append(str(error))

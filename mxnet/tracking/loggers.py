@@ -45,7 +45,7 @@ class Logger:
 
 
 class _FileLogger(Logger):
-    """A logger that writes its file anew when training begins, so that resumed runs match."""
+    """A logger that rewrites its file when training begins, so that resumed runs match."""
 
     def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
         self._path: Path = local_path(path)

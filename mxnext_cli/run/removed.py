@@ -188,7 +188,7 @@ MODULES: dict[str, str] = {
     "scipy.ndimage.measurements": "scipy.ndimage",
     "numpy.core.umath_tests": "numpy._core.umath_tests",
 }
-# Modules that are gone and are made anew: module -> (what to write, names -> objects).
+# Modules that were removed and are recreated: module -> (what to write, names -> objects).
 MADE_MODULES: dict[str, tuple[str, dict[str, str]]] = {
     "sklearn.externals": ("import joblib", {}),
     "scipy.misc": ("scipy.special, cv2 or imageio", {}),

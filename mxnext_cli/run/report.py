@@ -1,4 +1,4 @@
-"""What `mx run` says at the end: every line that needs mending, and hints about a failure."""
+"""What `mx run` says at the end: every line that should be changed, and hints about a failure."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_the_mean_picture_is_made_and_used(tmp_path):
         ({"label_width": 2}, "1-dimensional label but label_width is set to 2"),
         ({"aug_seq": "other"}, "aug_seq 'other'"),
         ({"inter_method": 7, "resize": 12}, "inter_method"),
-        ({"max_crop_size": 99, "min_crop_size": 99}, "do not go with a picture"),
+        ({"max_crop_size": 99, "min_crop_size": 99}, "do not go with an image"),
     ],
 )
 def test_wrong_settings_are_named(other, said):
@@ -297,7 +297,7 @@ def test_random_detection_keeps_boxes_in_the_picture():
 
 
 def pool_threads():
-    return [t for t in threading.enumerate() if t.name.startswith("mxnet-pictures")]
+    return [t for t in threading.enumerate() if t.name.startswith("mxnet-images")]
 
 
 def test_threads_end_with_the_iterator():

@@ -110,12 +110,12 @@ def unchanged(packed):
 
 
 def test_without_opencv_older_records_stay(packed, monkeypatch, capsys):
-    from mxnet.formats import pictures
+    from mxnet.formats import image_codec
 
     def missing():
-        raise pictures.MissingLibrary("OpenCV is not installed")
+        raise image_codec.MissingLibrary("OpenCV is not installed")
 
-    monkeypatch.setattr(pictures, "opencv", missing)
+    monkeypatch.setattr(image_codec, "opencv", missing)
     assert im2rec.main(["p", "root"]) == 1
     assert "OpenCV is not installed" in capsys.readouterr().err
     assert unchanged(packed)

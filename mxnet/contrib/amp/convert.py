@@ -292,7 +292,7 @@ def convert_bucketing_module(
     excluded_sym_names: Sequence[str] | None = None,
     cast_optional_params: bool = False,
 ) -> BucketingModule:
-    """Return a bucketing module whose symbols are in mixed precision; set its parameters anew.
+    """Return a bucketing module whose symbols are in mixed precision; set its parameters again.
 
     Parameters
     ----------

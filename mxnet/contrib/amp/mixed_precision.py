@@ -33,7 +33,7 @@ class MixedPrecision(Interpreter):
     target : str
         The 16-bit type.
     precisions
-        Operator -> the type its inputs shall have, or "widest".
+        Operator -> the type its inputs should have, or "widest".
     conditional
         Operator -> rows (attribute, values) that ask for float32.
     loss_scale
@@ -102,7 +102,7 @@ def _cast(tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _widest(tensors: Tensors) -> torch.dtype | None:
-    """Return the type that tensors of different floating types shall have in common."""
+    """Return the type that tensors of different floating types should have in common."""
     kinds = {t.dtype for t in tensors if t is not None}
     if len(kinds) < 2 or not kinds <= set(MIXED):
         return None

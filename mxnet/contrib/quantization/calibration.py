@@ -155,15 +155,15 @@ def combine_histogram(
     Parameters
     ----------
     old_hist
-        Counts, edges, least and greatest value, and threshold so far.
+        Counts, edges, smallest and largest value, and threshold so far.
     arr
         The new values.
     new_min
         Their least.
     new_max
-        Their greatest.
+        Their largest.
     new_th
-        Their greatest absolute value.
+        Their largest absolute value.
 
     >>> old = np.array([1, 2, 3]), np.array([-3.0, -1, 1, 3]), -2, 2.5, 3.0
     >>> mx.contrib.quantization.combine_histogram(old, np.array([-4, 0.5, 5]), -4, 5, 5.0)[0]

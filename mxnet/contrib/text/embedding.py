@@ -315,7 +315,7 @@ def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
 
 
 class _PublishedEmbedding(_TokenEmbedding):
-    """An embedding that was published as files, which lie in a folder of the embedding's name."""
+    """An embedding that was published as files, kept in a folder of the embedding's name."""
 
     pretrained_file_names: tuple[str, ...] = ()
     archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
@@ -363,7 +363,7 @@ class _PublishedEmbedding(_TokenEmbedding):
 
 @register
 class GloVe(_PublishedEmbedding):
-    """Vectors by GloVe, read from a file that lies in `<embedding_root>/glove`.
+    """Vectors by GloVe, read from a file in `<embedding_root>/glove`.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ class GloVe(_PublishedEmbedding):
 
 @register
 class FastText(_PublishedEmbedding):
-    """Vectors by fastText, read from a file that lies in `<embedding_root>/fasttext`.
+    """Vectors by fastText, read from a file in `<embedding_root>/fasttext`.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class DataLoader:
             self.refresh()
 
     def refresh(self) -> None:
-        """Begin to make the first batches of the next epoch, anew if that was begun already."""
+        """Begin to make the first batches of the next epoch, again if that was begun already."""
         self.clean()
         if self._num_workers:
             self._ahead = self._begin()

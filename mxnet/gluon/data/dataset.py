@@ -246,7 +246,7 @@ class ArrayDataset(Dataset):
 
 
 class RecordFileDataset(Dataset):
-    """The records of a RecordIO file, as bytes; its ``.idx`` file must lie beside it.
+    """The records of a RecordIO file, as bytes; its ``.idx`` file must be next to it.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Source(NamedTuple):
 def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
     """Return what a ``.gz`` file holds; if it cannot be found, name all files that are needed.
 
-    A file may have been compressed anew: then the content counts.
+    A file may have been compressed again: then the content counts.
     """
     for folder in (source.root, *source.places):
         path = Path(folder, wanted.name)

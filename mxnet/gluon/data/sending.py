@@ -1,4 +1,4 @@
-"""What worker processes that start anew are given: functions with lambdas and local classes too.
+"""What spawned worker processes are given: functions with lambdas and local classes too.
 
 Such a process (`spawn`, `forkserver`) gets the data set as a pickle. Python's own pickle refers to
 functions by name, so it refuses lambdas; cloudpickle sends their code. Arrays still travel
@@ -36,7 +36,7 @@ def _restore(text: bytes) -> Sendable:
 
 
 def _dump(function: Callable[..., Any]) -> bytes:
-    import cloudpickle  # only where processes start anew
+    import cloudpickle  # only where processes are spawned
 
     buffer = io.BytesIO()
     pickler = cloudpickle.Pickler(buffer)

@@ -30,7 +30,7 @@ from torch.utils.data._utils import signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ...error import MXNetError
-from ...formats.pictures import limit_threads, resting_threads
+from ...formats.image_codec import limit_threads, resting_threads
 from ...util import set_np
 from . import batchify
 from .packing import Packed, pack, unpack

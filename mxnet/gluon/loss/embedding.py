@@ -91,7 +91,7 @@ class SDMLLoss(Loss):
     Parameters
     ----------
     smoothing_parameter
-        Share of the target that is spread over the other samples.
+        Fraction of the target that is spread over the other samples.
 
     >>> x = nd.array([[0.0], [9.0]])
     >>> mx.gluon.loss.SDMLLoss(smoothing_parameter=0)(x, x).asnumpy().round(4)

@@ -1,4 +1,4 @@
-"""Files of trained parameters: where they lie, how they are checked, where they come from."""
+"""Files of trained parameters: where they are, how they are checked, where they come from."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class _BatchNorm(HybridBlock):
 class BatchNorm(_BatchNorm):
     """Normalize each channel over the batch, then scale by gamma and shift by beta.
 
-    Training uses the batch's mean and variance and moves the running ones towards them;
+    Training uses the batch's mean and variance and moves the running ones toward them;
     inference uses the running ones.
 
     >>> layer = mx.gluon.nn.BatchNorm(in_channels=2)

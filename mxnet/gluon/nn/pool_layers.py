@@ -228,7 +228,7 @@ class AvgPool3D(_Pooling):
 
 
 class _GlobalPooling(_Pooling):
-    """Pooling whose one window is the whole picture."""
+    """Pooling whose one window is the whole image."""
 
     def __init__(self, ndim: int, pool_type: str, layout: str, **kwargs: Any) -> None:
         check_pool_layout(layout, ndim)

@@ -375,7 +375,7 @@ class LSTM(_RNNLayer):
     state_clip_min
         Least value of the cell state; needs `state_clip_max` too.
     state_clip_max
-        Greatest value of the cell state.
+        Largest value of the cell state.
     state_clip_nan
         Whether NaN in the cell state is clipped too.
 

@@ -89,7 +89,7 @@ def _ordered(graph: TypedGraph) -> Iterator[Node]:
 
 
 class _Fusing(Rebuild):
-    """Builds the graph anew from its heads, with chains as nodes."""
+    """Rebuilds the graph from its heads, with chains as nodes."""
 
     def __init__(self, graph: TypedGraph, chains: Sequence[Chain]) -> None:
         super().__init__(graph)

@@ -160,7 +160,7 @@ class Lowering(Rebuild):
 
 
 def _own_added_arrays(graph: TypedGraph) -> None:
-    """Let convolutions write over the array that they add, where nothing reads it afterwards."""
+    """Let convolutions write over the array that they add, where nothing reads it afterward."""
     for node in graph.nodes:
         if node.op is int8_convolution and node.typed["adds"]:
             is_last = _is_last_reader(graph, node, node.inputs[-1])

@@ -5,7 +5,7 @@
 Nodes that run one after another become one `_recompute` node, which keeps its inputs alone. Nodes
 marked ``__force_mirroring__`` are what is recomputed (those of one ``__mirror_stage__`` together);
 without marks, cuts are chosen such that the most memory that backward needs at once is small: what
-is kept up to a segment, and what that segment makes anew. With n equal nodes this is about
+is kept up to a segment, and what that segment recomputes. With n equal nodes this is about
 sqrt(2 n) of them. What runs last is needed first by backward and stays as it is.
 """
 
@@ -166,8 +166,8 @@ def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Nod
     """Return the most bytes of results that backward needs at once.
 
     At the end of forward these are the results of nodes outside of segments and what segments
-    read; then, as backward goes through the segments, what was kept before each, what it makes
-    anew, and gradients of its results and of what they were made of.
+    read; then, as backward goes through the segments, what was kept before each, what it
+    recomputes, and gradients of its results and of what they were made of.
     """
     segment_of = {node: segment for segment in segments for node in segment}
     kept: set[tuple[Node, int]] = set()

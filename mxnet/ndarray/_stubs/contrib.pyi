@@ -24,7 +24,7 @@ def DeformableConvolution(data: NDArray | None = None, offset: NDArray | None = 
     """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place."""
 
 def DeformablePSROIPooling(data: NDArray | None = None, rois: NDArray | None = None, trans: NDArray | None = None, spatial_scale: float | None = ..., output_dim: int | None = ..., group_size: int | None = ..., pooled_size: int | None = ..., part_size: int = ..., sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Average bilinear samples over bins that learnt offsets shift, position by position."""
+    """Average bilinear samples over bins that learned offsets shift, position by position."""
 
 def ModulatedDeformableConvolution(data: NDArray | None = None, offset: NDArray | None = None, mask: NDArray | None = None, weight: NDArray | None = None, bias: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Convolve with kernel points that `offset` moves and `mask` weighs at each place."""

@@ -30,7 +30,7 @@ def random_color_jitter(data: NDArray | None = None, brightness: float | None = 
     """Change brightness, contrast, saturation and hue by random amounts, in random order."""
 
 def random_contrast(data: NDArray | None = None, min_factor: float | None = ..., max_factor: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Move an image away from, or towards, its mean gray by a random factor."""
+    """Move an image away from, or toward, its mean gray by a random factor."""
 
 def random_flip_left_right(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Mirror an image from left to right, or leave it, with equal chance."""
@@ -45,7 +45,7 @@ def random_lighting(data: NDArray | None = None, alpha_std: float = ..., out: An
     """Add the principal colors of natural images in normally distributed amounts."""
 
 def random_saturation(data: NDArray | None = None, min_factor: float | None = ..., max_factor: float | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Move each pixel away from, or towards, the blue part of its gray by a random factor."""
+    """Move each pixel away from, or toward, the blue part of its gray by a random factor."""
 
 def resize(data: NDArray | None = None, size: int | Sequence[int | None] = ..., keep_ratio: bool = ..., interp: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Resize an image to ``(width, height)``; `interp` is OpenCV's number, 1 is bilinear."""

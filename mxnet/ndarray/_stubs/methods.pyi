@@ -131,7 +131,7 @@ class NDArrayMethods(Handle):
         """``e^x - 1``, exact near 0."""
 
     def fix(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Nearest integer towards zero."""
+        """Nearest integer toward zero."""
 
     def flip(self, axis: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Turn the order of elements around along axes."""
@@ -296,7 +296,7 @@ class NDArrayMethods(Handle):
         """Find the ``k`` largest (or, ascending, smallest) along an axis: where or what they are."""
 
     def trunc(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Nearest integer towards zero."""
+        """Nearest integer toward zero."""
 
     def zeros_like(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Return zeros of the array's shape and dtype."""

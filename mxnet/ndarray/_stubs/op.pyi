@@ -150,7 +150,7 @@ def SwapAxis(data: NDArray | None = None, dim1: int = ..., dim2: int = ..., out:
     """Exchange two axes."""
 
 def UpSampling(*data: NDArray | Sequence[NDArray], scale: int | None = ..., num_filter: int = ..., sample_type: Literal['bilinear', 'nearest'] | str | None = ..., multi_input_mode: Literal['concat', 'sum'] | str = ..., num_args: int = ..., workspace: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Enlarge by repeating pixels, or by a learnt bilinear kernel (the second input)."""
+    """Enlarge by repeating pixels, or by a learned bilinear kernel (the second input)."""
 
 def abs(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Absolute value; its gradient at 0 is 0."""
@@ -216,7 +216,7 @@ def broadcast_axis(data: NDArray | None = None, axis: int | Sequence[int | None]
     """Stretch the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut towards zero."""
+    """Quotient of two arrays; integers are cut toward zero."""
 
 def broadcast_equal(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """1 where ``lhs == rhs``."""
@@ -333,7 +333,7 @@ def elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, out: An
     """Sum of two arrays. Both arrays have one shape."""
 
 def elemwise_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut towards zero. Both arrays have one shape."""
+    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
 
 def elemwise_mul(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Product of two arrays. Both arrays have one shape."""
@@ -360,7 +360,7 @@ def fill_element_0index(lhs: NDArray | None = None, mhs: NDArray | None = None, 
     """Return a copy of ``lhs`` with ``mhs[i]`` in row ``i`` at column ``rhs[i]``."""
 
 def fix(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def flatten(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Merge all axes but the first."""
@@ -801,7 +801,7 @@ def transpose(data: NDArray | None = None, axes: int | Sequence[int | None] = ..
     """Put the axes into another order; without ``axes`` reverse them."""
 
 def trunc(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def uniform(low: float = ..., high: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Draw evenly from [`low`, `high`)."""

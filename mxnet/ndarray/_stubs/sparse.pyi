@@ -66,7 +66,7 @@ def broadcast_add(lhs: NDArray | None = None, rhs: NDArray | None = None, out: A
     """Sum of two arrays."""
 
 def broadcast_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut towards zero."""
+    """Quotient of two arrays; integers are cut toward zero."""
 
 def broadcast_minus(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Difference of two arrays."""
@@ -108,7 +108,7 @@ def elemwise_add(lhs: NDArray | None = None, rhs: NDArray | None = None, out: An
     """Sum of two arrays. Both arrays have one shape."""
 
 def elemwise_div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Quotient of two arrays; integers are cut towards zero. Both arrays have one shape."""
+    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
 
 def elemwise_mul(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Product of two arrays. Both arrays have one shape."""
@@ -123,7 +123,7 @@ def expm1(data: NDArray | None = None, out: Any = None, name: str | None = None,
     """``e^x - 1``, exact near 0."""
 
 def fix(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def floor(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Largest integer not above."""
@@ -219,7 +219,7 @@ def tanh(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Hyperbolic tangent."""
 
 def trunc(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def where(condition: NDArray | None = None, x: NDArray | None = None, y: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows."""

@@ -122,7 +122,7 @@ def dgl_subgraph(
 
 
 def _with_mapping(mapped: list[CSRNDArray], wanted: bool) -> list[CSRNDArray] | CSRNDArray:
-    """Return graphs with their edges numbered anew, and if wanted also with the old numbers."""
+    """Return graphs with their edges renumbered, and if wanted also with the old numbers."""
     made = []
     for graph in mapped:
         numbers = torch.arange(len(graph._values), dtype=graph._values.dtype)

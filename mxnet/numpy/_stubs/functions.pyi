@@ -291,7 +291,7 @@ def fabs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Return absolute values."""
 
 def fix(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def flatnonzero(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.flatnonzero`` gives for these arrays, computed on the host."""
@@ -804,7 +804,7 @@ def true_divide(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Quotient of two arrays; that of integers is float32."""
 
 def trunc(x: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def union1d(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.union1d`` gives for these arrays, computed on the host."""

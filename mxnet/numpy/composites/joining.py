@@ -56,7 +56,7 @@ def stack(F, arrays, axis=0, out=None):
     Parameters
     ----------
     axis
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
 
     >>> mx.np.stack([mx.np.ones(2), mx.np.zeros(2)]).shape
     (2, 2)

@@ -96,7 +96,7 @@ def rollaxis(F, a, axis, start=0):
     axis
         The axis to move.
     start
-        Where it shall stand: in front of this axis.
+        Where to put it: in front of this axis.
 
     >>> mx.np.rollaxis(mx.np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -121,7 +121,7 @@ def expand_dims(F, a, axis):
     Parameters
     ----------
     axis
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
 
     >>> mx.np.expand_dims(mx.np.ones(2), 0).shape
     (1, 2)

@@ -99,7 +99,7 @@ def _applied(function: Callable, neutral: int, a: Element, b: Element) -> Elemen
 
 
 def _divided(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # ONNX rounds towards 0
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # ONNX rounds toward 0
 
 
 RULES: dict[str, Callable[..., Any]] = {

@@ -131,7 +131,7 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
 
 
 def _padded(g: Builder, call: Call, x: str, output: int) -> str:
-    """Pad what a loop stacked with zeros, up to the greatest number of steps."""
+    """Pad what a loop stacked with zeros, up to the largest number of steps."""
     rank = len(call.out_shapes[output])
     limit = g.ints(call.attrs["max_iterations"])
     missing = g.Sub(limit, g.size_of(x, 0))

@@ -177,7 +177,7 @@ def _truncated(g: Builder, x: str) -> str:
 
 @row("fix", "trunc")
 def trunc(g: Builder, call: Call, x: str) -> str:
-    """Cut towards 0."""
+    """Cut toward 0."""
     return _truncated(g, x) if is_float(call.dtype) else x
 
 

@@ -77,7 +77,7 @@ def square(g: Builder, call: Call, x: str) -> str:
 
 @row("_npi_fix", "_npi_trunc")
 def trunc(g: Builder, call: Call, x: str) -> str:
-    """Cut towards 0."""
+    """Cut toward 0."""
     if not is_float(call.dtype):
         return g.cast(x, call.dtype, call.out_dtypes[0])
     return g.Mul(g.Sign(x), g.Floor(g.Abs(x)))

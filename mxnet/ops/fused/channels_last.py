@@ -97,7 +97,7 @@ def _output_sizes(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate:
 
 
 def _is_small_product(data: Tensor, weight: Tensor, stride: Pair, pad: Pair, dilate: Pair) -> bool:
-    """Return whether few windows meet a large weight, as in the last layers on small pictures.
+    """Return whether few windows meet a large weight, as in the last layers on small images.
 
     oneDNN reorders such a weight, and its gradient, for longer than it convolves.
     """

@@ -22,7 +22,7 @@ def check_float(name: str, a: Tensor) -> None:
 
 
 def check_square(name: str, a: Tensor) -> None:
-    """Refuse what LAPACK cannot take: other types than float32 and float64, oblong matrices."""
+    """Refuse what LAPACK cannot take: other types than float32 and float64, non-square matrices."""
     if a.dtype not in SOLVABLE:
         raise DTypeError(
             f"{name} only supports 32-bit and 64-bit floating point, but got {to_name(a.dtype)}. "

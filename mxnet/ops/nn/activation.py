@@ -171,7 +171,7 @@ def leaky_relu(
     lower_bound
         Least slope that ``rrelu`` draws in training.
     upper_bound
-        Greatest slope that ``rrelu`` draws; prediction uses the mean of the two.
+        Largest slope that ``rrelu`` draws; prediction uses the mean of the two.
 
     >>> mx.nd.LeakyReLU(mx.nd.array([-4, 4]), slope=0.5).asnumpy()
     array([-2.,  4.], dtype=float32)

@@ -116,7 +116,7 @@ def softmax_output(
     out_grad
         Whether to multiply by the gradient from above.
     smooth_alpha
-        Share of the target that is spread evenly over the other classes.
+        Fraction of the target that is spread evenly over the other classes.
 
     >>> mx.nd.SoftmaxOutput(mx.nd.array([[1, 1]]), mx.nd.array([0])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)

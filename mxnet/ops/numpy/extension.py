@@ -1,4 +1,4 @@
-"""The ``npx`` operators that have no legacy twin."""
+"""The ``npx`` operators that have no legacy counterpart."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def quantize(
     min_range
         Number that becomes the least of the 8-bit type, of shape ``(1,)``.
     max_range
-        Number that becomes the greatest of the 8-bit type, of shape ``(1,)``.
+        Number that becomes the largest of the 8-bit type, of shape ``(1,)``.
     out_type
         The 8-bit type of the result.
 

@@ -94,7 +94,7 @@ def _generalized_negative_binomial(blank: Tensor, mu: Number, alpha: Number) -> 
 
 
 class Demand(NamedTuple):
-    """What numbers must fulfil, and how to say it."""
+    """What numbers must fulfill, and how to say it."""
 
     holds: Callable[..., bool]
     text: str

@@ -84,7 +84,7 @@ def rmspropalex(
     delta
         The last step, updated in place.
     gamma2
-        Share of the last step that each step keeps.
+        Fraction of the last step that each step keeps.
 
     >>> w, n, g, delta = mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1), mx.nd.zeros(1)
     >>> mx.nd.rmspropalex_update(w, w, n, g, delta, lr=0.25, gamma1=0.5).asnumpy()

@@ -53,9 +53,9 @@ def box_nms(
     coord_start
         Where the box begins in a row.
     score_index
-        Where the score stands in a row.
+        Position of the score in a row.
     id_index
-        Where the class stands in a row; -1 if there is none.
+        Position of the class in a row; -1 if there is none.
     in_format
         Whether boxes are given as ``corner`` (x1, y1, x2, y2) or ``center`` (x, y, width, height).
     out_format

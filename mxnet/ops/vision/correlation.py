@@ -44,7 +44,7 @@ def correlation(
     kernel_size
         Size of the patches, an odd number.
     max_displacement
-        Greatest displacement.
+        Largest displacement.
     stride1
         Step over the first map.
     stride2

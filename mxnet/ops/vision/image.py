@@ -17,7 +17,7 @@ from ..declare import op
 from ..shapes import UNKNOWN, same
 from ..tensor.memory import may_share
 
-MOST_CHANNELS = 4  # of pictures that OpenCV divides
+MOST_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
 # Principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 EIGENVALUES = (55.46, 4.794, 1.148)
@@ -390,7 +390,7 @@ _HUE_SIXTHS = ((0, 3, 1), (2, 0, 1), (1, 0, 3), (1, 2, 0), (3, 1, 0), (0, 1, 2))
 def _hue_shifted(image: Tensor, turn: float) -> Tensor:
     """Turn the hue by a part of the circle; lightness and saturation stay.
 
-    Integers are cut afterwards, so each step is rounded as in MXNet: 0..1, then HLS, then back.
+    Integers are cut afterward, so each step is rounded as in MXNet: 0..1, then HLS, then back.
     """
     if image.shape[-1] == 1:
         return image.clone()
@@ -449,7 +449,7 @@ def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> 
 
 @op("_image_random_contrast", "_npx__image_random_contrast", shape=same, random=True)
 def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
-    """Move an image away from, or towards, its mean gray by a random factor.
+    """Move an image away from, or toward, its mean gray by a random factor.
 
     >>> mx.nd.image.random_contrast(mx.nd.array([[[1], [3]]]), 2, 2).asnumpy().ravel()
     array([0., 4.], dtype=float32)
@@ -461,7 +461,7 @@ def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Te
 
 @op("_image_random_saturation", "_npx__image_random_saturation", shape=same, random=True)
 def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
-    """Move each pixel away from, or towards, the blue part of its gray by a random factor.
+    """Move each pixel away from, or toward, the blue part of its gray by a random factor.
 
     >>> mx.nd.image.random_saturation(mx.nd.array([[[2, 4, 0]]]), 0.5, 0.5).asnumpy().ravel()
     array([1., 2., 0.], dtype=float32)
@@ -480,7 +480,7 @@ def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     min_factor
         Least turn of the hue.
     max_factor
-        Greatest turn of the hue.
+        Largest turn of the hue.
 
     >>> mx.nd.image.random_hue(mx.nd.array([[[2, 2, 2]]]), 0.5, 0.5).asnumpy().ravel()
     array([2., 2., 2.], dtype=float32)
@@ -499,13 +499,13 @@ def random_color_jitter(
     Parameters
     ----------
     brightness
-        Greatest change of the brightness, as a share.
+        Largest change of the brightness, as a fraction.
     contrast
-        Greatest change of the contrast, as a share.
+        Largest change of the contrast, as a fraction.
     saturation
-        Greatest change of the saturation, as a share.
+        Largest change of the saturation, as a fraction.
     hue
-        Greatest change of the hue, as a share of the color circle.
+        Largest change of the hue, as a fraction of the color circle.
 
     >>> mx.nd.image.random_color_jitter(mx.nd.ones((1, 1, 3)), 0, 0, 0, 0).asnumpy().ravel()
     array([1., 1., 1.], dtype=float32)

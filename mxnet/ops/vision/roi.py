@@ -446,7 +446,7 @@ def deformable_psroi_pooling(
     trans_std: float = 0.0,
     no_trans: bool = False,
 ) -> Tensor:
-    """Average bilinear samples over bins that learnt offsets shift, position by position.
+    """Average bilinear samples over bins that learned offsets shift, position by position.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ def _resized_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool
 
 
 def _resize_matrix(like: Tensor, old: int, new: int, align_corners: bool) -> Tensor:
-    """Return the share of every old pixel in every new one, which lies between two of them."""
+    """Return the weight of every old pixel in every new one, which lies between two of them."""
     kind = {"dtype": like.dtype, "device": like.device}
     place = torch.arange(new, **kind)
     if align_corners:
@@ -209,7 +209,7 @@ def up_sampling(
     num_args: ArrayCount = 1,
     workspace: Count = 512,
 ) -> Tensor:
-    """Enlarge by repeating pixels, or by a learnt bilinear kernel (the second input).
+    """Enlarge by repeating pixels, or by a learned bilinear kernel (the second input).
 
     Several arrays are brought to the size of the first and put side by side or summed.
 

@@ -24,7 +24,7 @@ def DeformableConvolution(data: Symbol | None = None, offset: Symbol | None = No
     """Convolve with kernel points that `offset` moves by ``(y, x)`` at each place."""
 
 def DeformablePSROIPooling(data: Symbol | None = None, rois: Symbol | None = None, trans: Symbol | None = None, spatial_scale: float | None = ..., output_dim: int | None = ..., group_size: int | None = ..., pooled_size: int | None = ..., part_size: int = ..., sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Average bilinear samples over bins that learnt offsets shift, position by position."""
+    """Average bilinear samples over bins that learned offsets shift, position by position."""
 
 def ModulatedDeformableConvolution(data: Symbol | None = None, offset: Symbol | None = None, mask: Symbol | None = None, weight: Symbol | None = None, bias: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Convolve with kernel points that `offset` moves and `mask` weighs at each place."""

@@ -137,7 +137,7 @@ class SymbolMethods:
         """``e^x - 1``, exact near 0."""
 
     def fix(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Nearest integer towards zero."""
+        """Nearest integer toward zero."""
 
     def flatten(self, inplace: Any = ..., **kwargs: Any) -> Any:
         """Return the symbol with all axes but the first made one."""
@@ -317,7 +317,7 @@ class SymbolMethods:
         """Put the axes into another order; without ``axes`` reverse them."""
 
     def trunc(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Nearest integer towards zero."""
+        """Nearest integer toward zero."""
 
     def zeros_like(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Return zeros of the array's shape and dtype."""

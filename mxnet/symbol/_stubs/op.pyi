@@ -150,7 +150,7 @@ def SwapAxis(data: Symbol | None = None, dim1: int = ..., dim2: int = ..., name:
     """Exchange two axes."""
 
 def UpSampling(*data: Symbol | Sequence[Symbol], scale: int | None = ..., num_filter: int = ..., sample_type: Literal['bilinear', 'nearest'] | str | None = ..., multi_input_mode: Literal['concat', 'sum'] | str = ..., num_args: int = ..., workspace: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Enlarge by repeating pixels, or by a learnt bilinear kernel (the second input)."""
+    """Enlarge by repeating pixels, or by a learned bilinear kernel (the second input)."""
 
 def abs(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Absolute value; its gradient at 0 is 0."""
@@ -216,7 +216,7 @@ def broadcast_axis(data: Symbol | None = None, axis: int | Sequence[int | None] 
     """Stretch the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut towards zero."""
+    """Quotient of two arrays; integers are cut toward zero."""
 
 def broadcast_equal(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """1 where ``lhs == rhs``."""
@@ -333,7 +333,7 @@ def elemwise_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str
     """Sum of two arrays. Both arrays have one shape."""
 
 def elemwise_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut towards zero. Both arrays have one shape."""
+    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
 
 def elemwise_mul(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Product of two arrays. Both arrays have one shape."""
@@ -360,7 +360,7 @@ def fill_element_0index(lhs: Symbol | None = None, mhs: Symbol | None = None, rh
     """Return a copy of ``lhs`` with ``mhs[i]`` in row ``i`` at column ``rhs[i]``."""
 
 def fix(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def flatten(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Merge all axes but the first."""
@@ -801,7 +801,7 @@ def transpose(data: Symbol | None = None, axes: int | Sequence[int | None] = ...
     """Put the axes into another order; without ``axes`` reverse them."""
 
 def trunc(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def uniform(low: float = ..., high: float = ..., shape: int | Sequence[int | None] | None = ..., ctx: str = ..., dtype: Any | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Draw evenly from [`low`, `high`)."""

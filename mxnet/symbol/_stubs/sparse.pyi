@@ -66,7 +66,7 @@ def broadcast_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: st
     """Sum of two arrays."""
 
 def broadcast_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut towards zero."""
+    """Quotient of two arrays; integers are cut toward zero."""
 
 def broadcast_minus(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Difference of two arrays."""
@@ -111,7 +111,7 @@ def elemwise_add(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str
     """Sum of two arrays. Both arrays have one shape."""
 
 def elemwise_div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Quotient of two arrays; integers are cut towards zero. Both arrays have one shape."""
+    """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
 
 def elemwise_mul(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Product of two arrays. Both arrays have one shape."""
@@ -126,7 +126,7 @@ def expm1(data: Symbol | None = None, name: str | None = None, attr: dict[str, s
     """``e^x - 1``, exact near 0."""
 
 def fix(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def floor(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Largest integer not above."""
@@ -222,7 +222,7 @@ def tanh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic tangent."""
 
 def trunc(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Nearest integer towards zero."""
+    """Nearest integer toward zero."""
 
 def where(condition: Symbol | None = None, x: Symbol | None = None, y: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows."""

@@ -1,4 +1,4 @@
-"""Recurrent cells whose states are pictures and whose maps are convolutions."""
+"""Recurrent cells whose states are images and whose maps are convolutions."""
 
 from __future__ import annotations
 

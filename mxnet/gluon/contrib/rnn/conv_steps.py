@@ -9,7 +9,7 @@ from ...rnn import HybridRecurrentCell
 
 
 def _out_size(sizes: tuple[int, ...], kernel: tuple, pad: tuple, dilate: tuple) -> tuple[int, ...]:
-    """Return the size of a convolved picture; unknown (0) stays unknown."""
+    """Return the size of a convolved image; unknown (0) stays unknown."""
     return tuple(
         size + 2 * p - d * (k - 1) if size else 0
         for size, k, p, d in zip(sizes, kernel, pad, dilate, strict=True)

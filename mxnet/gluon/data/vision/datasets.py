@@ -94,7 +94,7 @@ def _idx(content: bytes, name: str) -> np.ndarray:
 
 
 class FashionMNIST(MNIST):
-    """Zalando's pictures of clothing, in the form of `MNIST`.
+    """Zalando's images of clothing, in the form of `MNIST`.
 
     The files of Debian's package ``dataset-fashion-mnist`` are found by themselves.
 
@@ -232,7 +232,7 @@ class ImageRecordDataset(dataset.RecordFileDataset):
     Parameters
     ----------
     filename : str
-        The path of the ``.rec`` file; its ``.idx`` file lies beside it.
+        The path of the ``.rec`` file; its ``.idx`` file is next to it.
     flag : {0, 1}
         1 for three channels, 0 for one (gray).
     transform : callable

@@ -75,7 +75,7 @@ def convolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> A
 
 @imports("ConvTranspose")
 def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> Any:
-    """Transposed convolution; uneven pads are cut off afterwards."""
+    """Transposed convolution; uneven pads are cut off afterward."""
     kernel, group = list(w.sizes[2:]), node.get("group", 1)
     where = window(node, x, kernel, transposed=True)
     extra = list(node.get("output_padding") or [0] * len(kernel))

@@ -253,7 +253,7 @@ def thresholded_relu(node: OnnxNode, x: Value) -> Any:
 
 @imports("Shrink")
 def shrink(node: OnnxNode, x: Value) -> Any:
-    """Move towards 0 outside a range, 0 inside."""
+    """Move toward 0 outside a range, 0 inside."""
     bias, limit = node.get("bias", 0.0), node.get("lambd", 0.5)
     high = (x.symbol - bias) * (x.symbol > limit)
     low = (x.symbol + bias) * (x.symbol < -limit)

@@ -40,7 +40,7 @@ def _nll(node: OnnxNode, logs: Any, x: Value, target: Value, weight: Value | Non
 
 @imports("NegativeLogLikelihoodLoss")
 def nll_loss(node: OnnxNode, x: Value, target: Value, weight: Value | None = None) -> Any:
-    """The negative logarithm of the share of the right class."""
+    """The negative logarithm of the probability of the right class."""
     return _nll(node, x.symbol, x, target, weight)
 
 
@@ -56,7 +56,7 @@ def softmax_cross_entropy(
 
 @imports("Bernoulli")
 def bernoulli(node: OnnxNode, x: Value) -> Any:
-    """Random ones and zeros by the share of ones."""
+    """Random ones and zeros by the probability of ones."""
     dtype = node.output_dtype() or x.dtype or np.dtype(np.float32)
     drawn = F.random.uniform_like(x.symbol) if x.shape is None else F.random.uniform(shape=x.sizes)
     return F.cast(F.broadcast_lesser(F.cast(drawn, dtype=x.dtype.name), x.symbol), dtype=dtype.name)

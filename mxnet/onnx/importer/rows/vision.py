@@ -53,7 +53,7 @@ def _round(node: OnnxNode, place: np.ndarray) -> np.ndarray:
 
 
 def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.ndarray:
-    """Return the share of every old element in every new one."""
+    """Return the weight of every old element in every new one."""
     mode = node.get("mode", "nearest")
     rows = np.arange(len(place))
     made = np.zeros((len(place), old))

@@ -127,7 +127,7 @@ def int8_convolution(
 ) -> Tensor:
     """Convolve 8-bit images, add others to the result, activate it and round it to 8 bits.
 
-    `owns_other` says that nothing reads the array that is added afterwards, so that it may be
+    `owns_other` says that nothing reads the array that is added afterward, so that it may be
     written over.
 
     >>> x, w = mx.nd.array([[[[100, 2]]]], dtype="uint8"), mx.nd.array([[[[64]]]], dtype="int8")

@@ -98,7 +98,7 @@ def rnn(
     lstm_state_clip_min
         Least value of an LSTM's cell state; needs `lstm_state_clip_max` too.
     lstm_state_clip_max
-        Greatest value of an LSTM's cell state.
+        Largest value of an LSTM's cell state.
     lstm_state_clip_nan
         Whether NaN in the cell state is clipped too.
 
@@ -192,7 +192,7 @@ def _in_kernel_order(packed: Sequence[Tensor], cells: int) -> list[Tensor]:
 
 
 def unpacked(packed: Sequence[Tensor], features: int, attrs: dict) -> list[Tensor] | None:
-    """Return arrays in the order of the packed vector as kernels want them; None if they misfit."""
+    """Return packed arrays in the order that kernels want; None if they do not fit."""
     directions = 2 if attrs["bidirectional"] else 1
     layers, gates = attrs["num_layers"], GATES[attrs["mode"]]
     sizes = (attrs["state_size"], layers, directions, gates, attrs["projection_size"])

@@ -25,8 +25,8 @@ EXACT = (
     ("_npi_negative", torch.neg, "Change of sign.", "[-1, 2]", "[ 1., -2.]"),
     ("_npi_floor", torch.floor, "Largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
     ("_npi_ceil", torch.ceil, "Smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
-    ("_npi_trunc", torch.trunc, "Nearest integer towards zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
-    ("_npi_fix", torch.trunc, "Nearest integer towards zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
+    ("_npi_trunc", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
+    ("_npi_fix", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
 )
 INEXACT = (
     ("_npi_rint", round_down, "Nearest integer; halves go down.", "[-0.5, 0.5]", "[-1.,  0.]"),

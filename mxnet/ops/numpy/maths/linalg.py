@@ -248,7 +248,7 @@ def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
     Parameters
     ----------
     rcond
-        Singular values below this share of the largest count as 0; one number for each matrix.
+        Singular values below this fraction of the largest count as 0; one number for each matrix.
 
     >>> x = mx.nd._internal._npi_pinv(mx.nd.array([[2, 0], [0, 4]]), mx.nd.array(1e-5))
     >>> x.shape
@@ -272,7 +272,7 @@ def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = Fals
     Parameters
     ----------
     rcond
-        Singular values below this share of the largest count as 0.
+        Singular values below this fraction of the largest count as 0.
 
     >>> mx.nd._internal._npi_pinv_scalar_rcond(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
     array([[0.5 , 0.  ],

@@ -103,7 +103,7 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
     data
         The arrays, of one shape.
     axis
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
 
     >>> mx.nd._internal._npi_stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
     array([[1., 3.],

@@ -147,7 +147,7 @@ def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
     source
         Where the axes are.
     destination
-        Where they shall be.
+        Where to move them.
 
     >>> mx.nd._internal._np_moveaxis(mx.nd.zeros((2, 3, 4)), source=0, destination=-1).shape
     (3, 4, 2)
@@ -217,7 +217,7 @@ def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
 
 @op("_npi_rot90")
 def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
-    """Rotate by 90 degrees ``k`` times, from the first towards the second of two axes.
+    """Rotate by 90 degrees ``k`` times, from the first toward the second of two axes.
 
     Parameters
     ----------

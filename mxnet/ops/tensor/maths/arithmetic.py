@@ -31,7 +31,7 @@ from ...shapes import same
 
 
 def divide(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Divide; integers are cut towards zero."""
+    """Divide; integers are cut toward zero."""
     if lhs.dtype.is_floating_point:
         return torch.div(lhs, rhs)
     return torch.div(lhs, rhs, rounding_mode="trunc")
@@ -194,7 +194,7 @@ forms(
     ("broadcast_div", "_sparse_broadcast_div"),
     ("elemwise_div", "_Div", "_div", "_sparse_elemwise_div"),
     divide,
-    "Quotient of two arrays; integers are cut towards zero.",
+    "Quotient of two arrays; integers are cut toward zero.",
     PAIR,
     "[ 0.25, -1.  ,  1.  ]",
 )

@@ -228,7 +228,7 @@ maths(
 maths(
     "trunc",
     torch.trunc,
-    "Nearest integer towards zero.",
+    "Nearest integer toward zero.",
     "[-1.5, 1.5]",
     "[-1.,  1.]",
     exact=True,
@@ -238,7 +238,7 @@ maths(
 maths(
     "fix",
     torch.trunc,
-    "Nearest integer towards zero.",
+    "Nearest integer toward zero.",
     "[-1.5, 1.5]",
     "[-1.,  1.]",
     exact=True,

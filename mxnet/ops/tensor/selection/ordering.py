@@ -186,7 +186,7 @@ def histogram(
     bin_cnt
         Number of equal bins, in place of `bins`.
     range
-        Least and greatest number that the equal bins cover.
+        Smallest and largest number that the equal bins cover.
 
     >>> x = mx.nd.array([0, 1, 2, 2, 5])
     >>> counts, edges = mx.nd._internal._histogram(x, bin_cnt=2, range=(0, 4))

@@ -162,7 +162,7 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
     data
         The arrays, of one shape.
     axis
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
 
     >>> mx.nd.stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
     array([[1., 3.],

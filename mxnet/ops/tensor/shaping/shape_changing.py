@@ -220,7 +220,7 @@ def expand_dims(data: Tensor, *, axis: int) -> Tensor:
     Parameters
     ----------
     axis
-        Where the new axis stands in the result; a negative one counts from the last.
+        Position of the new axis in the result; a negative one counts from the last.
 
     >>> mx.nd.expand_dims(mx.nd.zeros((2, 3)), axis=1).shape
     (2, 1, 3)

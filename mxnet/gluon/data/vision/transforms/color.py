@@ -21,7 +21,7 @@ class RandomBrightness(HybridBlock):
     Parameters
     ----------
     brightness
-        Greatest change, as a share.
+        Largest change, as a fraction.
 
     >>> mx.gluon.data.vision.transforms.RandomBrightness(0.5)(nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -42,7 +42,7 @@ class RandomContrast(HybridBlock):
     Parameters
     ----------
     contrast
-        Greatest change, as a share.
+        Largest change, as a fraction.
 
     >>> mx.gluon.data.vision.transforms.RandomContrast(0.5)(nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -63,7 +63,7 @@ class RandomSaturation(HybridBlock):
     Parameters
     ----------
     saturation
-        Greatest change, as a share.
+        Largest change, as a fraction.
 
     >>> mx.gluon.data.vision.transforms.RandomSaturation(0.5)(nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -84,7 +84,7 @@ class RandomHue(HybridBlock):
     Parameters
     ----------
     hue
-        Greatest change, as a share.
+        Largest change, as a fraction.
 
     >>> mx.gluon.data.vision.transforms.RandomHue(0.1)(nd.ones((2, 2, 3))).shape
     (2, 2, 3)
@@ -105,13 +105,13 @@ class RandomColorJitter(HybridBlock):
     Parameters
     ----------
     brightness
-        Greatest change of the brightness, as a share.
+        Largest change of the brightness, as a fraction.
     contrast
-        Greatest change of the contrast, as a share.
+        Largest change of the contrast, as a fraction.
     saturation
-        Greatest change of the saturation, as a share.
+        Largest change of the saturation, as a fraction.
     hue
-        Greatest change of the hue, as a share.
+        Largest change of the hue, as a fraction.
 
     >>> jitter = mx.gluon.data.vision.transforms.RandomColorJitter(brightness=0.2, contrast=0.2)
     >>> jitter(nd.ones((2, 2, 3))).shape

@@ -50,7 +50,7 @@ class RandomRotation(Block):
     Parameters
     ----------
     angle_limits : tuple
-        Least and greatest angle.
+        Smallest and largest angle.
     zoom_in : bool
         Enlarge until no empty corner shows.
     zoom_out : bool

@@ -1,4 +1,4 @@
-"""Decode and encode pictures, by OpenCV or, for JPEG, by simplejpeg if it is installed.
+"""Decode and encode images, by OpenCV or, for JPEG, by simplejpeg if it is installed.
 
 Pixels are uint8 NumPy arrays (height, width, channels). OpenCV is an optional dependency: the extra
 `image` brings it.
@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import env
 from ..error import FormatError, MXNetError
-from .picture_size import MOST_SCANS, find_damage, read_size
+from .image_size import MOST_SCANS, find_damage, read_size
 
 GRAY, COLOR = 0, 1
 JPEG_START = b"\xff\xd8\xff"
@@ -29,12 +29,12 @@ class MissingLibrary(MXNetError, ImportError):
     """An optional library is needed and not installed."""
 
 
-class BadPicture(FormatError):
-    """Bytes that cannot be decoded as a picture."""
+class BadImage(FormatError):
+    """Bytes that cannot be decoded as an image."""
 
 
-class PictureTooLarge(BadPicture):
-    """A picture that claims more pixels than are allowed."""
+class ImageTooLarge(BadImage):
+    """An image that claims more pixels than are allowed."""
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def opencv() -> ModuleType:
         return importlib.import_module("cv2")
     except ImportError as error:
         raise MissingLibrary(
-            "Pictures are decoded and changed by OpenCV, which is not installed: "
+            "Images are decoded and changed by OpenCV, which is not installed: "
             "pip install 'mxnext[image]' (or opencv-python-headless)."
         ) from error
 
@@ -89,16 +89,16 @@ def decode(
     rgb: bool = True,
     source: str = "",
 ) -> np.ndarray:
-    """Return the pixels of a JPEG, PNG or other picture.
+    """Return the pixels of a JPEG, PNG or other image.
 
     ``flag`` is OpenCV's: 1 three channels, 0 one, -1 as stored (with transparency). ``source``
-    names the picture in errors. With ``rgb`` the first channel is red, else blue.
+    names the image in errors. With ``rgb`` the first channel is red, else blue.
     """
     if not len(content):
-        raise BadPicture(f"Decoding failed: {source or 'the picture'} is empty.")
+        raise BadImage(f"Decoding failed: {source or 'the image'} is empty.")
     check_size(content, source)
     if damage := find_damage(content):
-        raise BadPicture(f"Decoding failed: {_named(source)} is a damaged PNG: {damage}.")
+        raise BadImage(f"Decoding failed: {_named(source)} is a damaged PNG: {damage}.")
     if flag in (GRAY, COLOR) and bytes(content[:3]) == JPEG_START:
         pixels = _decode_jpeg(content, flag, rgb)
         if pixels is not None:
@@ -107,19 +107,19 @@ def decode(
 
 
 def check_size(content: bytes | bytearray | memoryview, source: str = "") -> None:
-    """Raise if the header of a picture claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
+    """Raise if the header of an image claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
     size = read_size(content) if limit else None
     if size is None:
         return
     if size.width * size.height > limit:
-        raise PictureTooLarge(
+        raise ImageTooLarge(
             f"Decoding refused: {_named(source)} of {len(content)} bytes claims {size.width} x "
-            f"{size.height} pixels, and the limit is {limit}. If the picture can be trusted, set "
+            f"{size.height} pixels, and the limit is {limit}. If the image can be trusted, set "
             "the environment variable MXNET_IMAGE_MAX_PIXELS to a larger number."
         )
     if size.scans > MOST_SCANS:
-        raise BadPicture(
+        raise BadImage(
             f"Decoding refused: {_named(source)} is a JPEG of {size.scans} scans; at most "
             f"{MOST_SCANS} are decoded."
         )
@@ -140,7 +140,7 @@ def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
 
 
 def _turned(content: bytes) -> bool:
-    """Whether there is EXIF data, which may say that the picture is to be turned."""
+    """Whether there is EXIF data, which may say that the image is to be turned."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
 
@@ -151,10 +151,10 @@ def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray
     try:
         pixels = cv2.imdecode(np.frombuffer(content, np.uint8), asked)
     except cv2.error as error:
-        raise BadPicture(f"Decoding failed: {_named(source)}: {error.err or error}.") from None
+        raise BadImage(f"Decoding failed: {_named(source)}: {error.err or error}.") from None
     if pixels is None:
         start = bytes(content[:8]).hex(" ")
-        raise BadPicture(
+        raise BadImage(
             f"Decoding failed. Invalid image file: {_named(source)} of {len(content)} bytes "
             f"(beginning {start}) is damaged or of an unknown format."
         )
@@ -169,15 +169,15 @@ def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray
 
 
 def _named(source: str) -> str:
-    return source or "the picture"
+    return source or "the image"
 
 
 def encode(pixels: np.ndarray, quality: int = 95, extension: str = ".jpg") -> bytes:
-    """Return pixels (blue first) as the bytes of a picture of the extension's kind.
+    """Return pixels (blue first) as the bytes of an image of the extension's kind.
 
     ``quality`` is that of JPEG, 0 to 100, or the compression of PNG, 0 to 9. What lies beyond
     counts as the nearest end, so that the default of 95 also serves PNG; OpenCV would do the
-    same, but with a warning for each picture.
+    same, but with a warning for each image.
     """
     cv2 = opencv()
     kind = extension.lower()

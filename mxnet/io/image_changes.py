@@ -1,6 +1,6 @@
-"""What `ImageRecordIter` does to a picture before it goes into the batch: MXNet's ``aug_default``.
+"""What `ImageRecordIter` does to an image before it goes into the batch: MXNet's ``aug_default``.
 
-Pixels are uint8 (height, width, channels), red first. Each picture has a generator of its own, so
+Pixels are uint8 (height, width, channels), red first. Each image has a generator of its own, so
 results do not depend on the number of threads.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..error import MXNetError
-from ..formats.pictures import opencv
+from ..formats.image_codec import opencv
 
 ATTEMPTS = 10
 NO_LIMIT = 1e10
@@ -54,7 +54,7 @@ class Changes(NamedTuple):
     pad: int = 0
 
     def applied(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Return the changed picture, of the height and width of ``data_shape``."""
+        """Return the changed image, of the height and width of ``data_shape``."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
         if self._bends:
@@ -143,7 +143,7 @@ class Changes(NamedTuple):
         return self._placed(pixels, height, width, chance)
 
     def _large_enough(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Enlarge a picture that is lower or narrower than the crop."""
+        """Enlarge an image that is lower or narrower than the crop."""
         _, height, width = self.data_shape
         if pixels.shape[0] < height:
             new_width = _in_proportion(height, *pixels.shape[:2])
@@ -168,7 +168,7 @@ class Changes(NamedTuple):
         smallest, largest = self.min_crop_size, self.max_crop_size
         if not 1 <= smallest <= largest <= min(pixels.shape[:2]):
             raise MXNetError(
-                f"min_crop_size {smallest} and max_crop_size {largest} do not go with a picture of "
+                f"min_crop_size {smallest} and max_crop_size {largest} do not go with an image of "
                 f"{pixels.shape[1]} x {pixels.shape[0]}."
             )
         size = int(chance.integers(smallest, largest, endpoint=True))
@@ -184,7 +184,7 @@ class Changes(NamedTuple):
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if chance.random() > 0.5:
                 w, h = h, w
-            if 1 <= w < width and 1 <= h < height:  # MXNet leaves out the whole picture
+            if 1 <= w < width and 1 <= h < height:  # MXNet leaves out the whole image
                 y = chance.integers(0, height - h, endpoint=True)
                 x = chance.integers(0, width - w, endpoint=True)
                 return pixels[y : y + h, x : x + w]
@@ -208,7 +208,7 @@ class Changes(NamedTuple):
 
     def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         if pixels.shape[2] != 3:
-            raise MXNetError("Colors can be changed in pictures of 3 channels only.")
+            raise MXNetError("Colors can be changed in images of 3 channels only.")
         steps = [
             step
             for step, amount in (
@@ -283,7 +283,7 @@ def interpolation(
 def resized(
     pixels: np.ndarray, width: int, height: int, method: int, chance: np.random.Generator
 ) -> np.ndarray:
-    """Return the picture in another size, with its channel axis."""
+    """Return the image in another size, with its channel axis."""
     method = interpolation(method, pixels, width, height, chance)
     made = opencv().resize(pixels, (width, height), interpolation=method)
     return made[:, :, None] if made.ndim == 2 else made
@@ -292,7 +292,7 @@ def resized(
 def resized_short(
     pixels: np.ndarray, size: int, method: int, chance: np.random.Generator
 ) -> np.ndarray:
-    """Return the picture with its shorter edge of ``size``."""
+    """Return the image with its shorter edge of ``size``."""
     height, width = pixels.shape[:2]
     if height > width:
         return resized(pixels, size, size * height // width, method, chance)
@@ -302,7 +302,7 @@ def resized_short(
 def bordered(
     pixels: np.ndarray, top: int, bottom: int, left: int, right: int, value: float
 ) -> np.ndarray:
-    """Return the picture with a border of one color."""
+    """Return the image with a border of one color."""
     cv2 = opencv()
     kind = cv2.BORDER_CONSTANT
     made = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)

@@ -1,6 +1,6 @@
 """The pipeline of the image record iterators: mapped file, pool of threads, waiting batches.
 
-Threads decode and change pictures straight into the memory of the batch they belong to. A few
+Threads decode and change images straight into the memory of the batch they belong to. A few
 batches are always under way; what goes wrong in a thread is raised where the batch is asked for.
 """
 
@@ -131,9 +131,9 @@ class Pending(NamedTuple):
 
 
 class PictureBatches:
-    """Gives batches of pictures in order, some of them always under way.
+    """Gives batches of images in order, some of them always under way.
 
-    ``data`` is the shape and type of a picture; ``label`` the number of labels of one, what fills
+    ``data`` is the shape and type of an image; ``label`` the number of labels of one, what fills
     those that are missing, and whether a batch of them is a vector.
     """
 
@@ -255,7 +255,7 @@ class PictureBatches:
     def _pool(self) -> ThreadPoolExecutor:
         if self.pool is None or self.process != os.getpid():  # threads do not survive a fork
             self.process = os.getpid()
-            self.pool = ThreadPoolExecutor(self.threads, "mxnet-pictures")
+            self.pool = ThreadPoolExecutor(self.threads, "mxnet-images")
             weakref.finalize(self, _close_pool, self.pool, self.stop, self.process)
         return self.pool
 

@@ -1,6 +1,6 @@
-"""The size of a picture, read from its header before anything is decoded.
+"""The size of an image, read from its header before anything is decoded.
 
-A few hundred bytes can claim a picture of billions of pixels, and a decoder believes them.
+A few hundred bytes can claim an image of billions of pixels, and a decoder believes them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["PictureSize", "find_damage", "read_size"]
+__all__ = ["ImageSize", "find_damage", "read_size"]
 
 MOST_SCANS = 500  # of a progressive JPEG; encoders write about ten
 _JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers that hold a size
@@ -17,7 +17,7 @@ _JPEG_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
 _JPEG_BARE = {0x01, *range(0xD0, 0xDA)}  # markers without a length
 
 
-class PictureSize(NamedTuple):
+class ImageSize(NamedTuple):
     """Width and height, and how often the decoder goes over all pixels."""
 
     width: int
@@ -25,11 +25,11 @@ class PictureSize(NamedTuple):
     scans: int = 1
 
 
-def read_size(content: bytes | bytearray | memoryview) -> PictureSize | None:
-    """Return what the header of a picture says, or None for unknown formats and damaged headers.
+def read_size(content: bytes | bytearray | memoryview) -> ImageSize | None:
+    """Return what the header of an image says, or None for unknown formats and damaged headers.
 
     >>> read_size(b"GIF89a" + bytes([3, 0, 2, 0]))
-    PictureSize(width=3, height=2, scans=1)
+    ImageSize(width=3, height=2, scans=1)
     """
     start = bytes(content[:32])
     for is_format, read in _FORMATS:
@@ -60,7 +60,7 @@ def find_damage(content: bytes | bytearray | memoryview) -> str:
     return ""
 
 
-def _jpeg(content: memoryview, start: bytes) -> PictureSize | None:
+def _jpeg(content: memoryview, start: bytes) -> ImageSize | None:
     raw = bytes(content)
     at = 2
     while True:
@@ -74,40 +74,40 @@ def _jpeg(content: memoryview, start: bytes) -> PictureSize | None:
         if marker in _JPEG_SIZES:
             height, width = struct.unpack_from(">HH", raw, at + 3)
             scans = raw.count(b"\xff\xda") if marker in _JPEG_PROGRESSIVE else 1
-            return PictureSize(width, height, scans)
+            return ImageSize(width, height, scans)
         (length,) = struct.unpack_from(">H", raw, at)
         at += max(2, length)
 
 
-def _png(content: memoryview, start: bytes) -> PictureSize:
-    return PictureSize(*struct.unpack_from(">II", start, 16))
+def _png(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from(">II", start, 16))
 
 
-def _gif(content: memoryview, start: bytes) -> PictureSize:
-    return PictureSize(*struct.unpack_from("<HH", start, 6))
+def _gif(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from("<HH", start, 6))
 
 
-def _bmp(content: memoryview, start: bytes) -> PictureSize:
+def _bmp(content: memoryview, start: bytes) -> ImageSize:
     (header,) = struct.unpack_from("<I", start, 14)
     width, height = struct.unpack_from("<HH" if header == 12 else "<ii", start, 18)
-    return PictureSize(abs(width), abs(height))
+    return ImageSize(abs(width), abs(height))
 
 
-def _webp(content: memoryview, start: bytes) -> PictureSize | None:
+def _webp(content: memoryview, start: bytes) -> ImageSize | None:
     kind = start[12:16]
     if kind == b"VP8 ":
         width, height = struct.unpack_from("<HH", start, 26)
-        return PictureSize(width & 0x3FFF, height & 0x3FFF)
+        return ImageSize(width & 0x3FFF, height & 0x3FFF)
     if kind == b"VP8L":
         (bits,) = struct.unpack_from("<I", start, 21)
-        return PictureSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        return ImageSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     if kind == b"VP8X":
         width = int.from_bytes(start[24:27], "little") + 1
-        return PictureSize(width, int.from_bytes(start[27:30], "little") + 1)
+        return ImageSize(width, int.from_bytes(start[27:30], "little") + 1)
     return None
 
 
-def _tiff(content: memoryview, start: bytes) -> PictureSize | None:
+def _tiff(content: memoryview, start: bytes) -> ImageSize | None:
     order = "<" if start[:2] == b"II" else ">"
     (at,) = struct.unpack_from(order + "I", start, 4)
     (count,) = struct.unpack_from(order + "H", content, at)
@@ -116,31 +116,31 @@ def _tiff(content: memoryview, start: bytes) -> PictureSize | None:
         tag, kind, _ = struct.unpack_from(order + "HHI", content, entry)
         if tag in (256, 257):  # width and height
             sizes[tag] = struct.unpack_from(order + ("H" if kind == 3 else "I"), content, entry + 8)
-    return PictureSize(sizes[256][0], sizes[257][0]) if len(sizes) == 2 else None
+    return ImageSize(sizes[256][0], sizes[257][0]) if len(sizes) == 2 else None
 
 
-def _netpbm(content: memoryview, start: bytes) -> PictureSize | None:
+def _netpbm(content: memoryview, start: bytes) -> ImageSize | None:
     head = bytes(content[:4096])
     lines = [line.split(b"#")[0] for line in head.split(b"\n")]
     words = b" ".join(lines).split()
-    return PictureSize(int(words[1]), int(words[2]))
+    return ImageSize(int(words[1]), int(words[2]))
 
 
-def _jpeg_2000(content: memoryview, start: bytes) -> PictureSize | None:
+def _jpeg_2000(content: memoryview, start: bytes) -> ImageSize | None:
     head = bytes(content[:4096])
     found = head.find(b"ihdr")
     if found >= 0:
         height, width = struct.unpack_from(">II", head, found + 4)
-        return PictureSize(width, height)
+        return ImageSize(width, height)
     found = head.find(b"\xff\x4f\xff\x51")
     if found < 0:
         return None
     right, bottom, left, top = struct.unpack_from(">IIII", head, found + 8)
-    return PictureSize(max(0, right - left), max(0, bottom - top))
+    return ImageSize(max(0, right - left), max(0, bottom - top))
 
 
-def _sun(content: memoryview, start: bytes) -> PictureSize:
-    return PictureSize(*struct.unpack_from(">II", start, 4))
+def _sun(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from(">II", start, 4))
 
 
 _FORMATS: list[tuple[Callable, Callable]] = [

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.formats import pictures
-from mxnet.formats.picture_size import read_size
+from mxnet.formats import image_codec
+from mxnet.formats.image_size import read_size
 
 cv2 = pytest.importorskip("cv2")
 PIXELS = np.random.default_rng(0).integers(0, 255, (37, 53, 3), np.uint8)
@@ -38,7 +38,7 @@ def test_scans_of_a_progressive_jpeg_are_counted():
     progressive = encoded(".jpg", cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
     assert 2 < read_size(progressive).scans < 50
     at = progressive.index(b"\xff\xda")
-    with pytest.raises(pictures.BadPicture, match="scans"):
+    with pytest.raises(image_codec.BadImage, match="scans"):
         mx.image.imdecode(progressive[:at] + b"\xff\xda" * 600 + progressive[at:])
 
 
@@ -85,7 +85,7 @@ def test_the_limit_can_be_set(monkeypatch):
     monkeypatch.setenv("MXNET_IMAGE_MAX_PIXELS", str(37 * 53))
     assert mx.image.imdecode(raw).shape == (37, 53, 3)
     monkeypatch.setenv("MXNET_IMAGE_MAX_PIXELS", str(37 * 53 - 1))
-    with pytest.raises(pictures.PictureTooLarge, match=r"53 x 37 pixels.*MXNET_IMAGE_MAX_PIXELS"):
+    with pytest.raises(image_codec.ImageTooLarge, match=r"53 x 37 pixels.*MXNET_IMAGE_MAX_PIXELS"):
         mx.image.imdecode(raw)
     monkeypatch.setenv("MXNET_IMAGE_MAX_PIXELS", "0")
     assert mx.image.imdecode(raw).shape == (37, 53, 3)
@@ -95,7 +95,7 @@ def test_a_png_chunk_that_claims_gigabytes_is_refused():
     raw = bytearray(encoded(".png"))
     raw[33:37] = b"\xff\xff\xff\x7f"
     start = time.process_time()
-    with pytest.raises(pictures.BadPicture, match="the chunk at byte 33 claims 4294967167 bytes"):
+    with pytest.raises(image_codec.BadImage, match="the chunk at byte 33 claims 4294967167 bytes"):
         mx.image.imdecode(bytes(raw))
     header = mx.recordio.IRHeader(0, 1.0, 7, 0)
     assert mx.recordio.unpack_img(mx.recordio.pack(header, bytes(raw)))[1] is None

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..error import MXNetError
-from ..formats import pictures
+from ..formats import image_codec
 from ..recordio import IRHeader, unpack
 from .detection_changes import DetectionChanges
-from .picture_batches import RecordFiles, Sample
-from .picture_changes import Changes
+from .image_batches import RecordFiles, Sample
+from .image_changes import Changes
 
-CHANNELS_TO_FLAG = {1: pictures.GRAY, 3: pictures.COLOR, 4: -1}
+CHANNELS_TO_FLAG = {1: image_codec.GRAY, 3: image_codec.COLOR, 4: -1}
 
 
 class Normalization(NamedTuple):
@@ -27,8 +27,8 @@ class Normalization(NamedTuple):
     def write(
         self, pixels: np.ndarray, out: np.ndarray, flipped: bool, chance: np.random.Generator
     ) -> None:
-        """Put the picture (height, width, channels) into its part of a batch, channels first."""
-        cv2 = pictures.opencv()
+        """Put the image (height, width, channels) into its part of a batch, channels first."""
+        cv2 = image_codec.opencv()
         if flipped:
             pixels = cv2.flip(pixels, 1)
         planes = cv2.split(pixels)
@@ -72,7 +72,7 @@ class PictureFill:
         self.rand_mirror = rand_mirror
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the picture and its labels in their places; return its id."""
+        """Put the image and its labels in their places; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         label[:] = self._label(header, len(label), where)
@@ -97,7 +97,7 @@ class PictureFill:
 class DetectionFill:
     """Fills one sample of `ImageDetRecordIter`.
 
-    Its label is: channels, height and width of the picture in the batch, number of values, and
+    Its label is: channels, height and width of the image in the batch, number of values, and
     these: length of the header, length of an object, the rest of the header, the objects.
     """
 
@@ -123,7 +123,7 @@ class DetectionFill:
         return self._values(unpack(record)[0], where).size
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the picture and its boxes in their places; return its id."""
+        """Put the image and its boxes in their places; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         values = self._values(header, where)
@@ -133,7 +133,7 @@ class DetectionFill:
         pixels, boxes = self.changes.applied(pixels, values[begin:].reshape(-1, length), chance)
         height, width = pixels.shape[:2]
         if (height, width) != data.shape[1:]:
-            data[:] = 0  # the ground around a smaller picture
+            data[:] = 0  # the ground around a smaller image
         self.normalization.write(pixels, data[:, :height, :width], False, chance)
         count = begin + boxes.size
         label[: self.FIRST] = data.shape[0], height, width, count
@@ -172,7 +172,7 @@ def _listed(
 
 def decoded(content: bytes, channels: int, where: str) -> np.ndarray:
     """Return the pixels, with so many channels."""
-    pixels = pictures.decode(content, CHANNELS_TO_FLAG[channels], source=where)
+    pixels = image_codec.decode(content, CHANNELS_TO_FLAG[channels], source=where)
     if pixels.shape[2] != channels:
         raise MXNetError(
             f"Invalid image, {where}: expected {channels} channels, got {pixels.shape[2]}."
