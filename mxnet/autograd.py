@@ -26,7 +26,7 @@ from .imperative.gradient import (
     run_backward,
 )
 from .imperative.handle import current, plain, wrap, wrap_plain
-from .imperative.history import FunctionRun, note
+from .imperative.history import FunctionRun, record_step
 from .imperative.state import Session, backward_mode, state
 from .imperative.tracing import traced_entry
 from .ndarray import NDArray
@@ -424,7 +424,7 @@ class Function:
         cls = type(arrays[0]) if arrays else NDArray
         outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in made]
         result = outputs[0] if self._single else outputs
-        note(result, FunctionRun([a.shape for a in outputs]), arrays)
+        record_step(result, FunctionRun([a.shape for a in outputs]), arrays)
         return result
 
     def forward(self, *inputs: Any) -> Any:

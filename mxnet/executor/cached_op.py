@@ -18,7 +18,7 @@ from ..imperative.apply import assign, stored_context
 from ..imperative.direct_nodes import record_run
 from ..imperative.freed_graphs import IntegerInGraph, reachable
 from ..imperative.handle import current, plain, wrap
-from ..imperative.history import GraphRun, note
+from ..imperative.history import GraphRun, record_step
 from ..imperative.state import state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
@@ -137,7 +137,7 @@ class CachedOp:
         cls = type(args[0]) if args else NDArray
         outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
         if session is not None:
-            note(outputs, self._run, args)
+            record_step(outputs, self._run, args)
             if program.hides_inputs is None:
                 program.hides_inputs = _hides_inputs(made, feed)
             if program.hides_inputs:

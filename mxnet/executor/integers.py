@@ -16,8 +16,8 @@ from torch import Tensor
 from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
-from ..imperative.handle import plain, wrap
-from ..imperative.integers import make_leaf, run, truncate
+from ..imperative.handle import plain, set_leaf, wrap
+from ..imperative.integers import leaf_tensor, run, truncate
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from .schedule import Wrap
@@ -57,7 +57,7 @@ def cast_arguments(graph: Graph, arrays: Sequence[NDArray]) -> set[int]:
 def integer_leaf(tensor: Tensor) -> NDArray:
     """Return an array of integers at which a graph begins."""
     array = wrap(NDArray, tensor)
-    array._tracked, array._session, array._grad = make_leaf(tensor), IntegerSession(None), None
+    set_leaf(array, leaf_tensor(tensor), None, IntegerSession(None))
     return array
 
 

@@ -22,8 +22,8 @@ from ..ops.kernel_errors import describe_kernel_error, operator_error
 from . import integers
 from .direct_output import write_directly
 from .freed_graphs import IntegerInGraph
-from .handle import SparseOperand, current, is_same_memory, plain, wrap, writable
-from .history import CONSTANT, Call, note
+from .handle import SparseOperand, current, is_same_memory, plain, set_member, wrap, writable
+from .history import Call, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def apply(
             return out
         if through_integers and out is None:
             made = integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
-            note(made, Call(op, given), inputs)
+            record_step(made, Call(op, given), inputs)
             return made
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
@@ -94,13 +94,13 @@ def apply(
     if out is not None:
         _write_out(op, result, out)
         if state.recording:
-            note(out, Call(op, given), inputs)
+            record_step(out, Call(op, given), inputs)
         return out
     single = type(result) is Tensor
     stored_ctx = stored_context(result_ctx)
     made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
     if state.recording:
-        note(made[0] if single else made, Call(op, given), inputs)
+        record_step(made[0] if single else made, Call(op, given), inputs)
     return made[0] if single else made
 
 
@@ -111,7 +111,7 @@ def _apply_to_sparse(
 
     made = run(op, inputs, attrs, out, cls)
     if state.recording:
-        note(made, Call(op, attrs), inputs)
+        record_step(made, Call(op, attrs), inputs)
     return made
 
 
@@ -224,6 +224,4 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
         if not is_same_memory(place, tensor):
             place.copy_(tensor)
     if tensor.requires_grad:
-        target._tracked, target._session, target._node = tensor, state.session, None
-        if target._grad is CONSTANT:
-            target._grad = None
+        set_member(target, tensor, state.session)

@@ -32,7 +32,7 @@ from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
 from .handle import Handle, current_in, new_object, plain, wrap, wrap_constant
-from .history import Call, mark, note
+from .history import Call, find_node, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_active": interpreters.active,
-        "_mark": mark,
+        "_find_node": find_node,
         "_state": state,
         "_type": type,
         "_wrap": _wrap_several,
@@ -206,7 +206,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     absent = {i: f"None if {i} is None else " if i in optional else "" for i in inputs}
     dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
-    nodes = ", ".join(f"{absent[i]}{i}._node or _mark({i})" for i in inputs)
+    nodes = ", ".join(f"{absent[i]}{i}._node or _find_node({i})" for i in inputs)
     made = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
         f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
@@ -260,7 +260,7 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
 def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
     made = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
-    nodes = "*[a._node or _mark(a) for a in args]"
+    nodes = "*[a._node or _find_node(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     lines = [f"def call({', '.join(parameters)}):", "    key = None"]
@@ -306,7 +306,7 @@ def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Call)
     cls = type(sources[0])
     made = [wrap(cls, each, sources[0]._ctx) for each in tensors]
     if interpreters.active:
-        note(made, call, sources)
+        record_step(made, call, sources)
     return made
 
 

@@ -26,7 +26,7 @@ class IntegerInGraph(MXNetError):
     """A member of a graph has an integer type; `integers` runs operators on it."""
 
 
-def note(heads: Sequence[NDArray]) -> None:
+def mark_used_up(heads: Sequence[NDArray]) -> None:
     """Remember that backward from these arrays has used their graphs up."""
     for head in heads:
         tracked = head._tracked

@@ -11,10 +11,19 @@ from torch import Tensor
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
 from .direct_nodes import run_chain
-from .freed_graphs import is_constant_now, note
-from .handle import plain, wrap, wrap_plain
-from .history import CONSTANT, UNKNOWN, Leaf, leaves_of, may_come_from, node_of
-from .integers import make_leaf, truncate
+from .freed_graphs import is_constant_now, mark_used_up
+from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
+from .history import (
+    CONSTANT,
+    UNKNOWN,
+    HistoryNode,
+    Leaf,
+    constant_node,
+    leaves_of,
+    may_come_from,
+    node_of,
+)
+from .integers import leaf_tensor, truncate
 from .state import BackwardRun, IntegerSession, state
 
 if TYPE_CHECKING:
@@ -198,23 +207,20 @@ def attach(
         with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
             target = wrap_plain(type(array), _zeros_like(data), array._ctx)
     if req == "null":
-        array._tracked, array._grad = None, Gradient(target, req, owned)
-        array._node = None
+        leave_graphs(array, Gradient(target, req, owned))
         return
     if not data.dtype.is_floating_point:
         integer_record = IntegerGradient(target, req, owned)
-        leaf = make_leaf(data)
+        leaf = leaf_tensor(data)
         leaf.register_post_accumulate_grad_hook(integer_record.receive)
-        array._tracked, array._session, array._grad = leaf, IntegerSession(None), integer_record
-        array._node = integer_record
+        set_leaf(array, leaf, integer_record, IntegerSession(None))
         return
     record = Gradient(target, req, owned)
     # `.data`, not `.detach()`: the leaf has its own count of writes. A step between two backward
     # passes over one graph is fine then, and the second sees the new values, as in MXNet.
     leaf = data.data.requires_grad_()
     leaf.register_post_accumulate_grad_hook(record.receive)
-    array._tracked, array._session, array._grad = leaf, None, record
-    array._node = record
+    set_leaf(array, leaf, record)
 
 
 _small_ones: dict[tuple, Tensor] = {}
@@ -252,10 +258,10 @@ def graph_member(array: NDArray) -> Tensor | None:
     return tracked if tracked is not None else getattr(array, "_ghost", None)
 
 
-def recorded_node(array: NDArray) -> Any:
-    """Return the node of a recorded array (see `history`), None for one that is in no graph."""
+def recorded_node(array: NDArray) -> HistoryNode | None:
+    """Return the node of a recorded array, None for one that is in no graph."""
     if array._grad is CONSTANT:
-        return array._session[1]
+        return constant_node(array)
     if graph_member(array) is None or is_constant_now(array, None):
         return None
     return node_of(array)
@@ -316,7 +322,7 @@ def run_backward(
         if not record.fresh:
             record.receive_nothing()
     if not retain_graph:
-        note(heads)
+        mark_used_up(heads)
 
 
 def _hides(head: NDArray) -> bool:
@@ -397,7 +403,7 @@ def differentiate(
         state.backward_run = outer_run
     _check_reached(heads, variables, found)
     if not retain_graph:
-        note(heads)
+        mark_used_up(heads)
     found = [
         torch.zeros_like(v, requires_grad=False) if g is None else _written_zeros(g)
         for g, v in zip(found, leaves, strict=True)
@@ -420,9 +426,9 @@ def _check_reached(
             )
 
 
-def _history(array: NDArray) -> Any:
-    """Return the node of a recorded array; a mark where it is not known."""
-    node = array._session[1] if array._grad is CONSTANT else array._node
+def _history(array: NDArray) -> HistoryNode:
+    """Return the node of a recorded array; `UNKNOWN` where it has none."""
+    node = constant_node(array) if array._grad is CONSTANT else array._node
     return UNKNOWN if node is None else node
 
 

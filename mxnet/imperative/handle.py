@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..error import MXNetError
 from .freed_graphs import reuse_across_sessions
-from .history import CONSTANT, Step, make_constant, mark
+from .history import CONSTANT, HistoryNode, Step, make_constant, step_node
 from .state import Session, state
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ class SparseOperand(MXNetError):
 
 
 class Handle:
-    """Slots of an array; kept apart from its many methods."""
+    """Slots of an array; kept apart from its many methods.
+
+    The functions below fill them. The hottest code does so in its own lines, as a call would show:
+    what `call_functions` generates, `operator_overloads`, `NDArray.reshape` and `__getitem__`.
+    """
 
     __slots__ = (
         *("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_node", "_session", "_tracked"),
@@ -42,7 +46,7 @@ class Handle:
     _dtype: torch.dtype | None  # of both; kept, as asking a tensor takes longer. None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
-    _node: Any  # what made it, or stands for it, in a recording; see `history`
+    _node: HistoryNode | None  # what made it, or stands for it, in a recording; see `history`
 
     # Whether one element has shape (), comparisons are bool, and so on: true of `mx.np.ndarray`.
     is_numpy: ClassVar[bool] = False
@@ -116,7 +120,7 @@ def wrap_constant(
     session: Session,
     step: Step,
     sources: Sequence[Any],
-    *more: Any,
+    *details: Any,
 ) -> NDArray:
     """Return a new array around what a step without a gradient made of `sources` in a recording."""
     array = new_object(cls)
@@ -124,8 +128,7 @@ def wrap_constant(
     array._tracked = array._grad = array._node = None
     for source in sources:
         if source is not None and (source._tracked is not None or source._grad is CONSTANT):
-            nodes = [None if s is None else s._node or mark(s) for s in sources]
-            make_constant(array, session, (step, *nodes, *more), sources)
+            make_constant(array, session, step_node(step, sources, *details), sources)
             break
     return array
 
@@ -136,6 +139,36 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
     array._tracked = array._grad = array._node = None
     return array
+
+
+def set_empty(array: Any) -> None:
+    """Fill the slots of an array that holds no tensor: sparse, or not unpickled yet."""
+    array._data = array._tracked = array._dtype = array._ctx = array._grad = array._node = None
+    array._session = None
+
+
+def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
+    """Let an array hold a tensor that is outside any graph, and nothing else."""
+    array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
+    array._tracked = array._grad = array._node = None
+
+
+def set_leaf(array: Any, leaf: Tensor, record: Any, session: Session | None = None) -> None:
+    """Let graphs begin at an array, with the record of where its gradient goes."""
+    array._tracked, array._session, array._grad, array._node = leaf, session, record, record
+
+
+def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
+    """Make an array a member of a graph; `tracked` has the values that it holds."""
+    array._tracked, array._session, array._node = tracked, session, None
+    if array._grad is CONSTANT:
+        array._grad = None
+
+
+def leave_graphs(array: Any, record: Any = None) -> None:
+    """Let an array be in no graph; a record may still say that it has a gradient array."""
+    array._tracked = array._node = None
+    array._grad = record
 
 
 def writable(array: Any) -> Tensor:

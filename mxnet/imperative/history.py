@@ -1,9 +1,9 @@
 """What made a recorded array: operators without arrays, for `autograd.get_symbol` and backward.
 
-A recorded array has a *node*: a tuple of the step that made it and the nodes of the step's inputs.
-The node of an array with a gradient is its gradient record, that of another is a mark of its own.
-No node refers to an array's data, and a node lives no longer than torch's graph of the same
-results: an array whose graph is used up forgets it.
+A recorded array has a *node*, which says what step made it of which other nodes (`step_node`). The
+node of an array with a gradient is its gradient record, that of any other one an `Untracked`. No
+node refers to an array's data, and a node lives no longer than torch's graph of the same results:
+an array whose graph is used up forgets it.
 
 Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons; nodes
 go on. A session where that happened *hides* arrays: backward looks for them, to write zeros.
@@ -12,7 +12,7 @@ go on. A session where that happened *hides* arrays: backward looks for them, to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -61,25 +61,25 @@ class FunctionRun(Step):
 
 
 class Result(Step):
-    """One of several results: after the node of what made them all stands its number."""
+    """One of several results of a step; the detail is its number."""
 
     __slots__ = ()
 
 
 class Indexing(Step):
-    """A read of a part; after the source stand the key and the shape of the part."""
+    """A read of a part; the details are the key and the shape of the part."""
 
     __slots__ = ()
 
 
 class Gathering(Step):
-    """A read by lists of indices; after the source stand a mark of them, and those in the graph."""
+    """A read by lists of indices; the details stand for them, and for those in the graph."""
 
     __slots__ = ()
 
 
 class Reshaping(Step):
-    """A change of the shape; after the source stands the shape."""
+    """A change of the shape; the detail is the shape."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ class _Unknown(Step):
     __slots__ = ()
 
 
-class Mark:
+class Untracked:
     """Stands for an array without a gradient."""
 
     __slots__ = ()
@@ -112,17 +112,20 @@ class Leaf:
 _leaf_kinds: set[type] = set()  # faster than isinstance
 
 
+# What made an array: a step (see `step_node`), or what stands for an array that no step made.
+HistoryNode: TypeAlias = "tuple[Any, ...] | Leaf | Untracked"
+
 RESULT, INDEXING, GATHERING = Result(), Indexing(), Gathering()
 RESHAPING, COPYING = Reshaping(), Copying()
 UNKNOWN_STEP = _Unknown()
-UNKNOWN = (UNKNOWN_STEP,)  # the node of recorded arrays of which nothing is known
+UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays of which nothing is known
 
 
 class _Constant:
     """Stands where a gradient record would: recorded, but nothing flows back from it.
 
-    In `_session` such an array has a pair: the session that made it, and its node. Later sessions
-    take it for any other array.
+    In `_session` such an array has a pair: the session that made it, and its node (see
+    `constant_node`). Later sessions take it for any other array.
     """
 
     array, req, fresh = None, "null", False
@@ -131,7 +134,35 @@ class _Constant:
 CONSTANT = _Constant()
 
 
-def mark(array: Any) -> Any:
+def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, ...]:
+    """Return the node of what a step made of arrays: their nodes, then the details of the step.
+
+    The hottest code, which `Handle` names, has this tuple in its own lines.
+    """
+    return (step, *[None if a is None else a._node or find_node(a) for a in sources], *details)
+
+
+def step_of(node: HistoryNode) -> Step | None:
+    """Return the step that made a node; None for one that stands for an array."""
+    return node[0] if type(node) is tuple else None
+
+
+def details_of(node: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the details of a step that has one source."""
+    return node[2:]
+
+
+def numbers_of(node: tuple[Any, ...]) -> list[int | float]:
+    """Return the numbers among the inputs of a step."""
+    return [n for n in node[1:] if type(n) in (int, float)]
+
+
+def constant_node(array: Any) -> HistoryNode:
+    """Return the node of an array that is a `CONSTANT`."""
+    return array._session[1]
+
+
+def find_node(array: Any) -> HistoryNode:
     """Return the node of an array that has none of its own yet."""
     if array._grad is CONSTANT:
         session, node = array._session
@@ -139,27 +170,27 @@ def mark(array: Any) -> Any:
             return node
     elif array._tracked is not None or getattr(array, "_ghost", None) is not None:
         return UNKNOWN
-    made = array._node = Mark()
+    made = array._node = Untracked()
     return made
 
 
-def node_of(array: Any) -> Any:
-    """Return the node of an array; None for an absent one."""
-    return None if array is None else array._node or mark(array)
+def node_of(array: Any) -> HistoryNode:
+    """Return the node of an array."""
+    return array._node or find_node(array)
 
 
-def inputs_of(node: Any) -> list[Any]:
+def inputs_of(node: HistoryNode) -> list[HistoryNode]:
     """Return the nodes of a step's inputs, without the keys and shapes beside them."""
     if type(node) is not tuple:
         return []
-    return [n for n in node[1:] if _is_made(n) or isinstance(n, Mark | Leaf)]
+    return [n for n in node[1:] if _is_made(n) or isinstance(n, Untracked | Leaf)]
 
 
 def _is_made(node: Any) -> bool:
     return type(node) is tuple and len(node) > 0 and isinstance(node[0], Step)
 
 
-def leaves_of(nodes: Iterable[Any]) -> set[Any]:
+def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
     """Return the gradient records of all arrays that some recorded arrays were made of."""
     seen: set[int] = set()
     found: set[Any] = set()
@@ -176,10 +207,11 @@ def leaves_of(nodes: Iterable[Any]) -> set[Any]:
     return found
 
 
-def may_come_from(nodes: Iterable[Any], wanted: Any) -> bool:
+def may_come_from(nodes: Iterable[HistoryNode], wanted: HistoryNode) -> bool:
     """Return whether some recorded arrays were made of another, as far as their history is known.
 
-    >>> may_come_from([(COPYING, leaf := Mark())], leaf), may_come_from([(COPYING, leaf)], Mark())
+    >>> x, other = Untracked(), Untracked()
+    >>> may_come_from([(COPYING, x)], x), may_come_from([(COPYING, x)], other)
     (True, False)
     """
     seen: set[int] = set()
@@ -194,7 +226,7 @@ def may_come_from(nodes: Iterable[Any], wanted: Any) -> bool:
     return False
 
 
-def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
+def record_step(made: Any, step: Step, inputs: Sequence[Any], *details: Any) -> None:
     """Set the nodes of a step's results, if any of its inputs is recorded."""
     session = state.session
     if session is None or not any(map(_is_recorded, inputs)):
@@ -202,7 +234,7 @@ def note(made: Any, step: Step, inputs: Sequence[Any], *more: Any) -> None:
     if isinstance(step, Call) and step.op.facts.without_gradient:
         hide_inputs(step.op, inputs, session)
     several = isinstance(made, list | tuple)
-    node = (step, *[None if a is None else a._node or mark(a) for a in inputs], *more)
+    node = step_node(step, inputs, *details)
     for index, array in enumerate(made if several else (made,)):
         own = (RESULT, node, index) if several else node
         if array._tracked is not None or getattr(array, "_ghost", None) is not None:

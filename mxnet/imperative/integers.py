@@ -16,17 +16,17 @@ from torch import Tensor
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.interpreters import run_kernel
 from .freed_graphs import is_constant_now
-from .handle import new_object, plain
+from .handle import plain, set_member, wrap_plain
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray.ndarray import NDArray
 
-__all__ = ["casts_to_integer", "derive", "make_leaf", "run", "truncate"]
+__all__ = ["casts_to_integer", "derive", "leaf_tensor", "run", "truncate"]
 
 
-def make_leaf(data: Tensor) -> Tensor:
+def leaf_tensor(data: Tensor) -> Tensor:
     """Return the tensor that represents an integer leaf in torch's graph."""
     return _without_memory(data).requires_grad_()
 
@@ -65,7 +65,7 @@ def run(
     with torch.no_grad():
         result = run_kernel(op, values, attrs)
     single = type(result) is Tensor
-    arrays = [_wrap(cls, t, ctx) for t in ((result,) if single else result)]
+    arrays = [wrap_plain(cls, t, ctx) for t in ((result,) if single else result)]
     if not op.facts.random and any(m is not None for m in members):
         call = _Call(op.kernel, values, attrs, op.facts.straight_through)
         _record(call, members, arrays)
@@ -75,7 +75,7 @@ def run(
 def derive(array: NDArray, function: Callable[[Tensor], Tensor]) -> NDArray:
     """Return what a function of torch makes of an integer array, with its gradient."""
     value, member = plain(array), _member(array)
-    made = _wrap(type(array), function(value), array._ctx)
+    made = wrap_plain(type(array), function(value), array._ctx)
     if member is not None:
         _record(_Call(function, [value], {}, False), [member], [made])
     return made
@@ -86,18 +86,11 @@ def _record(call: _Call, members: list[Tensor | None], arrays: list[NDArray]) ->
     results = [plain(a) for a in arrays]
     made = _Step.apply(call, results, *members)
     for array, tracked in zip(arrays, made, strict=True):
-        array._tracked, array._grad = tracked, None
         if tracked.dtype is array._dtype:
-            array._data, array._session = None, state.session
+            array._data = None
+            set_member(array, tracked, state.session)
         else:
-            array._session = IntegerSession(state.session)
-
-
-def _wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None) -> NDArray:
-    array = new_object(cls)
-    array._data, array._tracked, array._dtype, array._ctx = tensor, None, tensor.dtype, ctx
-    array._grad = array._node = None
-    return array
+            set_member(array, tracked, IntegerSession(state.session))
 
 
 def _member(array: NDArray | None) -> Tensor | None:

@@ -18,7 +18,7 @@ from ..ops.families import known_numbers
 from ..ops.interpreters import active
 from .freed_graphs import IntegerInGraph, reuse_across_sessions
 from .handle import new_object, wrap_constant, writable
-from .history import Call, mark
+from .history import Call, find_node
 from .state import state
 
 if TYPE_CHECKING:
@@ -112,9 +112,9 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         made._dtype = made_dtype or dtype
         made._ctx = self._ctx
         if kind is cls:
-            made._node = (call, self._node or mark(self), other._node or mark(other))
+            made._node = (call, self._node or find_node(self), other._node or find_node(other))
         else:
-            made._node = (number_call, self._node or mark(self), other)
+            made._node = (number_call, self._node or find_node(self), other)
         return made
 
     def overload(self: NDArray, other: Any) -> NDArray:

@@ -21,17 +21,21 @@ from .history import (
     FunctionRun,
     Gathering,
     GraphRun,
+    HistoryNode,
     Indexing,
-    Mark,
     Reshaping,
     Result,
+    Untracked,
+    details_of,
     inputs_of,
+    numbers_of,
+    step_of,
 )
 
 __all__ = ["traced_entry"]
 
 
-def traced_entry(node: Any) -> Entry:
+def traced_entry(node: HistoryNode) -> Entry:
     """Return the graph of a recorded array from its node; see `history`.
 
     Arrays with gradients become the variables ``var0``, ``var1`` and so on, other arrays
@@ -54,7 +58,7 @@ class _Builder:
         self.made: dict[int, list[Entry]] = {}  # the results of steps, by the identity of nodes
         self._leaves = self._constants = self._nodes = 0
 
-    def make(self, node: Any) -> None:
+    def make(self, node: HistoryNode) -> None:
         """Add what stands for a node whose inputs are there."""
         if id(node) in self.made:
             return
@@ -62,31 +66,31 @@ class _Builder:
             self.made[id(node)] = [Entry(self._variable(node))]
             return
         inputs = [self.made[id(n)] for n in inputs_of(node)]
-        if isinstance(node[0], Result):
-            self.made[id(node)] = [inputs[0][node[2]]]
+        if isinstance(step_of(node), Result):
+            (number,) = details_of(node)
+            self.made[id(node)] = [inputs[0][number]]
             return
         self.made[id(node)] = self._results(node, [found[0] for found in inputs])
 
-    def _variable(self, node: Any) -> Node:
-        if type(node) is Mark:
+    def _variable(self, node: HistoryNode) -> Node:
+        if type(node) is Untracked:
             name, self._constants = f"null{self._constants}", self._constants + 1
         else:
             name, self._leaves = f"var{self._leaves}", self._leaves + 1
         return Node(None, name)
 
     def _results(self, node: tuple, inputs: list[Entry]) -> list[Entry]:
-        step = node[0]
+        step = step_of(node)
         if isinstance(step, Call):
-            numbers = [n for n in node[1:] if type(n) in (int, float)]
-            return self._called(step, inputs, numbers)
+            return self._called(step, inputs, numbers_of(node))
         if isinstance(step, GraphRun):
             return self._run(step.graph, inputs)
         if isinstance(step, FunctionRun):
             return self._add(FunctionCall(step.shapes), {}, inputs)
         if isinstance(step, Indexing):
-            return self._part(inputs, *node[2:])
+            return self._part(inputs, *details_of(node))
         if isinstance(step, Reshaping):
-            return self._reshaped(inputs, node[2])
+            return self._reshaped(inputs, *details_of(node))
         if isinstance(step, Copying):
             return self._add(copyto, {}, inputs)
         if isinstance(step, Gathering):

@@ -16,8 +16,8 @@ from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach
-from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
-from ..imperative.history import COPYING, note
+from ..imperative.handle import Handle, current, plain, set_empty, wrap, wrap_plain, writable
+from ..imperative.history import COPYING, record_step
 from ..imperative.integers import derive
 from .one_element import convertible
 
@@ -144,11 +144,11 @@ class Conversions(Handle):
                 tensor = current(self)
             except IntegerInGraph:
                 made = derive(self, lambda t: t.to(device, copy=True))
-                note(made, COPYING, (self,))
+                record_step(made, COPYING, (self,))
                 return made
             copied = tensor.clone() if tensor.device == device else tensor.to(device)
             made = wrap(type(self), copied, stored_context(other))
-            note(made, COPYING, (self,))
+            record_step(made, COPYING, (self,))
             return made
         raise TypeError(f"copyto does not support type {type(other)}")
 
@@ -216,7 +216,7 @@ class Conversions(Handle):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
-        self._data = self._tracked = self._dtype = self._grad = self._ctx = self._node = None
+        set_empty(self)
         if state["handle"] is None:
             return
         stored, place = params_file.load_record(state["handle"], "pickled array")

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..error import MXNetError
 from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
-from ..imperative.handle import Handle, current, new_object, plain, wrap, writable
-from ..imperative.history import CONSTANT, COPYING, INDEXING, Call, mark, note
+from ..imperative.handle import Handle, current, new_object, plain, set_member, wrap, writable
+from ..imperative.history import COPYING, INDEXING, Call, find_node, record_step
 from ..imperative.integers import derive
 from ..imperative.state import state
 from ..ops.interpreters import active
@@ -53,7 +53,7 @@ class Elements(Handle):
         if active:
             array = wrap(type(self), part, self._ctx)
             if array._tracked is not None:
-                array._node = (INDEXING, self._node or mark(self), key, part.shape)
+                array._node = (INDEXING, self._node or find_node(self), key, part.shape)
             return array
         array = new_object(type(self))
         array._data = part
@@ -126,11 +126,9 @@ class Elements(Handle):
             return False  # the caller explains it
         made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
         place.copy_(plain(made))
-        self._tracked, self._session = made._tracked, made._session
-        if self._grad is CONSTANT:
-            self._grad = None
+        set_member(self, made._tracked, made._session)
         step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
-        note(self, step, (value,))
+        record_step(self, step, (value,))
         return True
 
     @staticmethod

@@ -16,7 +16,15 @@ from torch import Tensor
 from .. import dtypes
 from ..error import InvalidValue
 from ..imperative.handle import Handle, plain
-from ..imperative.history import GATHERING, INDEXING, UNKNOWN_STEP, Mark, node_of
+from ..imperative.history import (
+    GATHERING,
+    INDEXING,
+    UNKNOWN_STEP,
+    HistoryNode,
+    Untracked,
+    node_of,
+    step_node,
+)
 from ..imperative.state import state
 
 
@@ -98,18 +106,18 @@ def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
     return part if part.is_contiguous() else part.contiguous()
 
 
-def node_of_part(array: Any, key: Any, shape: tuple) -> tuple:
+def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
     """Return what a recording keeps of a read: the key, unless there are lists in it."""
     items = _without_ellipsis(key if isinstance(key, tuple) else (key,), len(array.shape))
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
-        return (INDEXING, node_of(array), tuple(numbers), shape)
+        return step_node(INDEXING, (array,), tuple(numbers), shape)
     members = [node_of(i) for i in items if isinstance(i, Handle) and i._tracked is not None]
     if members and state.session is not None:
         state.session.hides = True  # they are behind the result, but not in torch's graph
     if all(_is_list(i) or type(i) is int for i in numbers):
-        return (GATHERING, node_of(array), Mark(), *members)
-    return (UNKNOWN_STEP, node_of(array), *members)
+        return step_node(GATHERING, (array,), Untracked(), *members)
+    return step_node(UNKNOWN_STEP, (array,), *members)
 
 
 def _is_list(item: Any) -> bool:

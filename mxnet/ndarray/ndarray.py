@@ -19,8 +19,8 @@ from ..error import InvalidValue, ShapeError
 from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach, run_backward
-from ..imperative.handle import Handle, current, new_object, plain, wrap
-from ..imperative.history import RESHAPING, mark, note
+from ..imperative.handle import Handle, current, new_object, plain, set_empty, set_plain, wrap
+from ..imperative.history import RESHAPING, find_node, record_step
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..ops.interpreters import active
@@ -80,14 +80,11 @@ class NDArray(Elements, Conversions, NDArrayMethods):
 
     def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
         if handle is None:  # empty, until __setstate__ fills it
-            self._data = self._tracked = self._dtype = self._grad = self._ctx = None
-            self._node = None
-            return
-        tensor = handle if isinstance(handle, Tensor) else plain(handle)
-        self._data = tensor.detach()
-        self._tracked = self._grad = self._node = None
-        self._dtype = tensor.dtype
-        self._ctx = None if isinstance(handle, Tensor) else handle._ctx
+            set_empty(self)
+        elif isinstance(handle, Tensor):
+            set_plain(self, handle.detach(), None)
+        else:
+            set_plain(self, plain(handle).detach(), handle._ctx)
 
     # -- facts --------------------------------------------------------------------------------
 
@@ -199,7 +196,7 @@ class NDArray(Elements, Conversions, NDArrayMethods):
                 if active or data is None:
                     array = wrap(type(self), current(self).reshape(*sizes), self._ctx)
                     if array._tracked is not None:
-                        array._node = (RESHAPING, self._node or mark(self), sizes)
+                        array._node = (RESHAPING, self._node or find_node(self), sizes)
                     return array
                 data = data.view(*sizes)  # what is not contiguous goes on below
             except IntegerInGraph:
@@ -235,7 +232,7 @@ class NDArray(Elements, Conversions, NDArrayMethods):
             made = wrap(type(self), function(current(self)), self._ctx)
         except IntegerInGraph:
             made = derive(self, function)
-        note(made, RESHAPING, (self,), made.shape)
+        record_step(made, RESHAPING, (self,), made.shape)
         return made
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:

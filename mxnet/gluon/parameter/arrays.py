@@ -9,7 +9,7 @@ from ... import ndarray
 from ...context import Context, cpu, current_context
 from ...error import MXNetError
 from ...imperative.gradient import attach
-from ...imperative.handle import plain
+from ...imperative.handle import leave_graphs, plain
 from ...locks import ForkSafeLock
 from ...ndarray import NDArray
 from ...util import is_np_array
@@ -66,7 +66,7 @@ class ParameterArrays:
         """Attach new gradients to arrays and return them."""
         if self._grad_req == "null":
             for array in arrays:
-                array._tracked = array._grad = array._node = None
+                leave_graphs(array)
             return None
         for array in arrays:
             attach(array, self._grad_req, stype=self._grad_stype)

@@ -20,7 +20,7 @@ from ...error import MXNetError, ShapeError
 from ...formats.parameters import params_file
 from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
-from ...imperative.handle import new_object, plain, wrap_plain
+from ...imperative.handle import new_object, plain, set_empty, wrap_plain
 from ..ndarray import NDArray, from_host
 from ..printing import label
 from .fallback import warn_of_copy
@@ -76,9 +76,8 @@ class BaseSparseNDArray(NDArray):
                 "with mx.nd.sparse.csr_matrix or mx.nd.sparse.row_sparse_array."
             )
         self._set(handle._shape, *handle._parts())
-        self._data = self._tracked = self._dtype = self._grad = self._ghost = None
-        self._session = self._node = None
-        self._ctx = handle._ctx
+        set_empty(self)
+        self._ghost, self._ctx = None, handle._ctx
 
     # -- parts --------------------------------------------------------------------------------
 
@@ -340,9 +339,8 @@ def make(
     """Return a new sparse array of these parts: values, indices and, for csr, indptr."""
     array = new_object(cls)
     array._set(shape, *parts)
-    array._data = array._tracked = array._dtype = array._grad = array._ghost = None
-    array._session = array._node = None
-    array._ctx = ctx
+    set_empty(array)
+    array._ghost, array._ctx = None, ctx
     return array
 
 
