@@ -29,7 +29,7 @@ from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .direct_gradients import DirectGradients, direct_gradients
 from .integers import integer_kernels, tensor_of
-from .joint_outputs import INLINE_LIMIT, is_divided, together
+from .joint_outputs import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring.op_hook import Callback, OpHook
 from .program import Program
 
@@ -61,9 +61,9 @@ class CachedOp:
     """
 
     __slots__ = (
-        "_divided",
         "_flags",
         "_hook",
+        "_joins_gradients",
         "_kernels",
         "_programs",
         "_run",
@@ -83,7 +83,7 @@ class CachedOp:
         self._kernels: dict = {}
         self._sources = open_sources(sym._graph)
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
-        self._divided = is_divided(sym._graph, int(limit))
+        self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
         self._hook: OpHook | None = None
         self._run = GraphRun(sym._graph)
 
@@ -132,8 +132,8 @@ class CachedOp:
             made = program.record(feed, args)
         else:
             made = program.run(feed)
-        if session is not None and self._divided:
-            made = together(made)
+        if session is not None and self._joins_gradients:
+            made = join_gradients(made)
         cls = type(args[0]) if args else NDArray
         outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
         if session is not None:

@@ -17,7 +17,8 @@ from ..graph.graph import Graph
 from ..graph.passes.infer_subgraphs import infer_cond, infer_foreach, infer_while_loop
 from ..graph.typed import Mode
 from ..ops.attributes import Positive, Shape
-from ..ops.declare import Op, OpContext, op
+from ..ops.declare import OpContext, op
+from ..ops.fused.holds_graphs import HoldsGraphs
 from .program import Program
 
 
@@ -39,16 +40,6 @@ class Body:
         return program.run(feed)
 
 
-class _HoldsGraphs(Op):
-    """An operator whose kernel is made from the graphs of its node."""
-
-    runner: Callable[..., Callable]
-
-    def instantiate(self, attrs: dict, subgraphs: Sequence[Graph] = ()) -> Callable:
-        """Return the kernel of one node."""
-        return self.runner([Body(g) for g in subgraphs], attrs)
-
-
 def _only_in_graphs(name: str) -> MXNetError:
     return MXNetError(
         f"{name} runs inside graphs only: build it with mx.sym.contrib.{name.lstrip('_')}, or "
@@ -60,7 +51,7 @@ def _picked(tensors: Sequence[Tensor], places: Sequence[int]) -> list[Tensor]:
     return [tensors[i] for i in places]
 
 
-@op("_foreach", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs, random=True)
+@op("_foreach", count="num_args", outputs=lambda a: a["num_outputs"], cls=HoldsGraphs, random=True)
 def foreach(
     *data: Tensor,
     num_outputs: int,
@@ -81,8 +72,8 @@ def foreach(
     raise _only_in_graphs("_foreach")
 
 
-def _run_foreach(bodies: list[Body], attrs: dict) -> Callable:
-    body = bodies[0]
+def _run_foreach(graphs: Sequence[Graph], attrs: dict) -> Callable:
+    (body,) = map(Body, graphs)
     data_at, state_at, rest_at = (
         attrs[k] for k in ("in_data_locs", "in_state_locs", "remain_locs")
     )
@@ -115,7 +106,7 @@ def _run_foreach(bodies: list[Body], attrs: dict) -> Callable:
     "_while_loop",
     count="num_args",
     outputs=lambda a: a["num_outputs"],
-    cls=_HoldsGraphs,
+    cls=HoldsGraphs,
     random=True,
 )
 def while_loop(
@@ -141,8 +132,8 @@ def while_loop(
     raise _only_in_graphs("_while_loop")
 
 
-def _run_while_loop(bodies: list[Body], attrs: dict) -> Callable:
-    condition, body = bodies
+def _run_while_loop(graphs: Sequence[Graph], attrs: dict) -> Callable:
+    condition, body = map(Body, graphs)
     n_out, limit = attrs["num_out_data"], attrs["max_iterations"]
     # Where each loop variable stands among the inputs of the operator.
     places = [attrs["func_input_locs"][i] for i in attrs["func_var_locs"]]
@@ -176,7 +167,7 @@ def _padded(column: Sequence[Tensor], limit: int) -> Tensor:
     return torch.stack([*column, *[torch.zeros_like(column[0])] * rest])
 
 
-@op("_cond", count="num_args", outputs=lambda a: a["num_outputs"], cls=_HoldsGraphs, random=True)
+@op("_cond", count="num_args", outputs=lambda a: a["num_outputs"], cls=HoldsGraphs, random=True)
 def cond(
     *data: Tensor,
     num_outputs: int,
@@ -195,8 +186,8 @@ def cond(
     raise _only_in_graphs("_cond")
 
 
-def _run_cond(bodies: list[Body], attrs: dict) -> Callable:
-    condition, then_body, else_body = bodies
+def _run_cond(graphs: Sequence[Graph], attrs: dict) -> Callable:
+    condition, then_body, else_body = map(Body, graphs)
 
     def kernel(*tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
         holds = condition.run(_picked(tensors, attrs["cond_input_locs"]), run)[0]

@@ -167,7 +167,7 @@ class Executor:
         feed = [self._tensor_of(node, training) for node in program.variables]
         heads = self._run(program, feed, training)
         self._heads = heads if training else None
-        self._show([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
+        self._set_outputs([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
         return self.outputs
 
     def release_outputs(self) -> None:
@@ -387,7 +387,7 @@ class Executor:
         """Return the context of each output."""
         return [context_of_node(e.node, self._ctx, self._group2ctx) for e in self._graph.heads]
 
-    def _show(self, heads: list[Tensor]) -> None:
+    def _set_outputs(self, heads: list[Tensor]) -> None:
         if self._outputs is None:
             self._outputs = [
                 h.detach()

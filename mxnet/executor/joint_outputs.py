@@ -18,7 +18,7 @@ from ..graph.graph import Graph, topological
 INLINE_LIMIT = 2  # MXNet records graphs with so few operators one by one, by default
 
 
-def is_divided(graph: Graph, inline_limit: int = INLINE_LIMIT) -> bool:
+def has_partial_outputs(graph: Graph, inline_limit: int = INLINE_LIMIT) -> bool:
     """Return whether some output does not depend on all inputs, in a graph that is one step."""
     variables = len(graph.variables)
     if len(graph.heads) < 2 or len(graph.nodes) - variables <= inline_limit:
@@ -28,18 +28,18 @@ def is_divided(graph: Graph, inline_limit: int = INLINE_LIMIT) -> bool:
     )
 
 
-def together(heads: Sequence[Tensor]) -> list[Tensor]:
+def join_gradients(heads: Sequence[Tensor]) -> list[Tensor]:
     """Return the same values, where a gradient of one is a gradient of all that have any."""
     tracked = [i for i, head in enumerate(heads) if head.requires_grad]
     if len(tracked) < 2:
         return list(heads)
     joined = list(heads)
-    for i, head in zip(tracked, _Together.apply(*(heads[i] for i in tracked)), strict=True):
+    for i, head in zip(tracked, _JoinGradients.apply(*(heads[i] for i in tracked)), strict=True):
         joined[i] = head
     return joined
 
 
-class _Together(torch.autograd.Function):
+class _JoinGradients(torch.autograd.Function):
     """Passes values and gradients on; torch fills in zeros for those that are missing."""
 
     @staticmethod

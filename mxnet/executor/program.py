@@ -27,7 +27,7 @@ from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
 from .schedule import Scheduler, Step, Wrap
 from .small_arithmetic import SmallArithmetic, small_arithmetic
-from .straight_line import compile_steps, where
+from .straight_line import compile_steps, failed_step
 
 __all__ = ["Program", "Step"]
 
@@ -115,7 +115,7 @@ class Program:
         except Fallback:
             return self._unoptimized().run(feed)
         except KERNEL_ERRORS as error:
-            position, values = where(error, function)
+            position, values = failed_step(error, function)
             raise self._explain(position, feed, values, error) from error
         return [h.contiguous() for h in heads] if self.rearranged else heads
 

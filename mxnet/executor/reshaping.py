@@ -44,18 +44,9 @@ def reshaped(
             grads.append(grad)
             continue
         if not partial_shaping and name not in given:
-            raise MXNetError(
-                f"Shape of unspecified arg: {name} changed from {old.shape} to {shape}. This can "
-                "cause the new executor to not share parameters with the old one. Please check for "
-                "error in the network. If this is intended, set partial_shaping=True to suppress "
-                "this warning."
-            )
+            raise _unexpected_change(name, old.shape, shape)
         if not allow_up_sizing and math.prod(shape) > old.size:
-            raise MXNetError(
-                f"New shape of arg: {name} is larger than original. First making a big executor "
-                "and then down sizing it is more efficient than the reverse. If you really want "
-                "to up size, set allow_up_sizing=True to enable allocation of new arrays."
-            )
+            raise _larger(name)
         args.append(_fresh_like(old, shape))
         grads.append(None if grad is None else _fresh_like(grad, shape))
     aux = [
@@ -63,6 +54,22 @@ def reshaped(
         for old, shape in zip(executor.aux_arrays, found.auxiliary, strict=True)
     ]
     return args, grads, aux
+
+
+def _unexpected_change(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> MXNetError:
+    return MXNetError(
+        f"Shape of unspecified arg: {name} changed from {old} to {new}. This can cause the new "
+        "executor to not share parameters with the old one. Please check for error in the "
+        "network. If this is intended, set partial_shaping=True to suppress this warning."
+    )
+
+
+def _larger(name: str) -> MXNetError:
+    return MXNetError(
+        f"New shape of arg: {name} is larger than original. First making a big executor and then "
+        "down sizing it is more efficient than the reverse. If you really want to up size, set "
+        "allow_up_sizing=True to enable allocation of new arrays."
+    )
 
 
 def _fresh_like(old: NDArray, shape: tuple[int, ...]) -> NDArray:

@@ -40,7 +40,7 @@ def compile_lines(lines: Sequence[str], known: dict[str, Any]) -> Callable:
     return known["run"]
 
 
-def where(error: BaseException, run: Callable) -> tuple[int, dict[int, Any]]:
+def failed_step(error: BaseException, run: Callable) -> tuple[int, dict[int, Any]]:
     """Return which step raised an error inside a compiled function, and its slots' values."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not run.__code__:

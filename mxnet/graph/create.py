@@ -51,7 +51,7 @@ def create_node(
             entry = Entry(made)
         inputs.append(entry)
     if op.has_aux or op.mutates or op.facts.input_init:
-        _mark(op, names, inputs, signature.attrs)
+        _update_variables(op, names, inputs, signature.attrs)
     node = Node(op, name, attrs, inputs, extra=extra, source=source)
     node._signature = signature
     return node
@@ -81,7 +81,7 @@ def apply_atomic(
     return tuple(Entry(made, i) for i in range(made.outputs))
 
 
-def _mark(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
+def _update_variables(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
     """Give initializers to the inputs that have them, and count versions of changed ones."""
     changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):

@@ -1,4 +1,4 @@
-"""Cut the body of a loop or a branch out of the graph that it was made in."""
+"""Extract the body of a loop or a branch from the graph that it was made in."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .node import Entry, Node
 MARK = "__subgraph_name__"
 
 
-class Cut(NamedTuple):
-    """A subgraph, and for each of its variables what it stands for outside."""
+class Subgraph(NamedTuple):
+    """The graph of a body, and for each of its variables what it stands for outside."""
 
     graph: Graph
     sources: list[Entry | None]
@@ -22,7 +22,7 @@ class Cut(NamedTuple):
         return next((i for i, n in enumerate(self.graph.variables) if n is node), None)
 
 
-def cut_out(heads: Sequence[Entry], name: str) -> Cut:
+def extract_subgraph(heads: Sequence[Entry], name: str) -> Subgraph:
     """Return the nodes marked with `name` as a graph of its own.
 
     What they use from outside becomes variables. Variables made inside are the body's own: their
@@ -48,4 +48,4 @@ def cut_out(heads: Sequence[Entry], name: str) -> Cut:
             # A variable stays the same object, so that its maker finds it again.
             copies[node] = node.copy([inner(e) for e in node.inputs]) if node.op else node
     graph = Graph([inner(e) for e in heads])
-    return Cut(graph, [sources.get(n) for n in graph.variables])
+    return Subgraph(graph, [sources.get(n) for n in graph.variables])

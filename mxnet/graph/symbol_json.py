@@ -228,7 +228,7 @@ class _Reader:
                 f"not registered. {did_you_mean(op_name[:80], registry.names())}".rstrip()
             )
         upgrade(op, name, attributes, inputs, self.version)
-        attrs, extra = _divided(op, attributes, lenient="param" in row)
+        attrs, extra = _split_attributes(op, attributes, lenient="param" in row)
         graphs = ()
         if "subgraphs" in row:
             given = _typed(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
@@ -315,7 +315,7 @@ def _stored(attributes: dict[str, str]) -> dict[str, str]:
     return stored | {stored_key(k): v for k, v in attributes.items() if k in HIDDEN_KEYS}
 
 
-def _divided(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
+def _split_attributes(op: Op, attributes: dict[str, str], lenient: bool) -> tuple[dict, dict]:
     """Return the operator's own attributes and the user's.
 
     Files before 0.9 kept them apart, so there what the operator does not know is the user's; it

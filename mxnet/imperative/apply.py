@@ -91,17 +91,20 @@ def apply(
     except KERNEL_ERRORS as error:
         described = describe_kernel_error(op, tensors, attrs, error)
         raise operator_error(op.name, tensors, described) from error
-    if out is not None:
+    if out is None:
+        out = _wrap_results(cls, result, stored_context(result_ctx))
+    else:
         _write_out(op, result, out)
-        if state.recording:
-            record_step(out, Call(op, given), inputs)
-        return out
-    single = type(result) is Tensor
-    stored_ctx = stored_context(result_ctx)
-    made = [wrap(cls, t, stored_ctx) for t in ((result,) if single else result)]
     if state.recording:
-        record_step(made[0] if single else made, Call(op, given), inputs)
-    return made[0] if single else made
+        record_step(out, Call(op, given), inputs)
+    return out
+
+
+def _wrap_results(cls: type[NDArray], result: Any, ctx: Context | None) -> Any:
+    """Return an array for the tensor that a kernel made, or a list for several."""
+    if type(result) is Tensor:
+        return wrap(cls, result, ctx)
+    return [wrap(cls, t, ctx) for t in result]
 
 
 def _apply_to_sparse(

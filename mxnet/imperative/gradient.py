@@ -369,15 +369,7 @@ def differentiate(
 ) -> list[Tensor]:
     """Return the gradients of the heads with respect to the variables."""
     tensors, given = _starts(heads, head_grads)
-    leaves = []
-    for i, variable in enumerate(variables):
-        leaf = graph_member(variable)
-        if leaf is None:
-            raise MXNetError(
-                f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
-                "before record()."
-            )
-        leaves.append(leaf)
+    leaves = _members(variables)
     if not tensors:
         _check_reached(heads, variables, [None] * len(leaves))
         return [torch.zeros_like(leaf) for leaf in leaves]
@@ -411,6 +403,20 @@ def differentiate(
     if not create_graph:
         return found
     return [g if g.requires_grad else _ConstantGradient.apply(g, *leaves) for g in found]
+
+
+def _members(variables: Sequence[NDArray]) -> list[Tensor]:
+    """Return the tensors of variables in the recorded graph."""
+    found = []
+    for i, variable in enumerate(variables):
+        member = graph_member(variable)
+        if member is None:
+            raise MXNetError(
+                f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
+                "before record()."
+            )
+        found.append(member)
+    return found
 
 
 def _check_reached(

@@ -14,11 +14,10 @@ import torch
 from ..error import MXNetError
 from ..graph import Node
 from ..ops.declare import Op
+from ..ops.shapes import UNKNOWN, Shape
 from .library import load_onnx
 
-Shape = tuple[int, ...]
 Names = str | list[str]
-UNKNOWN = -1
 INT64 = torch.int64
 FLOATS = (torch.float16, torch.float32, torch.float64, torch.bfloat16)
 

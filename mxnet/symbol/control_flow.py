@@ -9,7 +9,7 @@ from typing import Any
 from ..attribute import AttrScope
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Entry, Node
-from ..graph.subgraph import MARK, Cut, cut_out
+from ..graph.subgraph import MARK, Subgraph, extract_subgraph
 from ..name import NameManager
 from ..ops import registry
 from .codegen import make_node_symbol
@@ -62,12 +62,12 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
                 f"nested as {_format(init_states)} and returned {_format(new_states)}."
             )
         heads = _heads([*out_list, *state_list])
-    cut = cut_out(heads, scope)
+    subgraph = extract_subgraph(heads, scope)
     given = dict(zip(_nodes(slices + held), _entries(datas + states), strict=True))
-    data_at = [_used(cut, n, "the data arrays have to be used") for n in _nodes(slices)]
-    state_at = [_used(cut, n, "the state arrays have to be used") for n in _nodes(held)]
-    rest_at = [i for i, n in enumerate(cut.graph.variables) if n not in given]
-    inputs = [*given.values(), *(_source(cut, i) for i in rest_at)]
+    data_at = [_used(subgraph, n, "the data arrays have to be used") for n in _nodes(slices)]
+    state_at = [_used(subgraph, n, "the state arrays have to be used") for n in _nodes(held)]
+    rest_at = [i for i, n in enumerate(subgraph.graph.variables) if n not in given]
+    inputs = [*given.values(), *(_source(subgraph, i) for i in rest_at)]
     attrs = {
         "num_outputs": len(heads),
         "num_out_data": len(out_list),
@@ -75,7 +75,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         "in_data_locs": data_at,
         "remain_locs": rest_at,
     }
-    made = _node("_foreach", [cut], inputs, attrs)
+    made = _node("_foreach", [subgraph], inputs, attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
     return results, _nested_like(init_states, iter(made[len(out_list) :]))
 
@@ -135,21 +135,23 @@ def while_loop(
                 f"returned {len(var_list)}, but got {len(variables)}."
             )
         func_heads = _heads([*out_list, *var_list])
-    cuts = [cut_out(cond_heads, cond_scope), cut_out(func_heads, func_scope)]
+    subgraphs = [extract_subgraph(cond_heads, cond_scope), extract_subgraph(func_heads, func_scope)]
     given = dict(zip(_nodes(seen + held), list(enumerate(_entries(variables))) * 2, strict=True))
     inputs: dict[Any, Entry] = {}
-    cond_at, func_at = (_join(cut, inputs, given, False) for cut in cuts)
+    cond_at, func_at = (_join(subgraph, inputs, given, False) for subgraph in subgraphs)
     attrs = {
         "max_iterations": int(max_iterations),
         "cond_input_locs": cond_at,
         "func_input_locs": func_at,
-        "func_var_locs": [_used(cuts[1], n, "loop_vars have to be used") for n in _nodes(held)],
+        "func_var_locs": [
+            _used(subgraphs[1], n, "loop_vars have to be used") for n in _nodes(held)
+        ],
         "num_out_data": len(out_list),
         "num_outputs": len(func_heads),
     }
     if not pad_outputs:
         attrs["pad_outputs"] = False
-    made = _node("_while_loop", cuts, list(inputs.values()), attrs)
+    made = _node("_while_loop", subgraphs, list(inputs.values()), attrs)
     results = _nested_like(outs, iter(made[: len(out_list)]))
     return results, _nested_like(loop_vars, iter(made[len(out_list) :]))
 
@@ -173,7 +175,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
     >>> y.eval(x=mx.nd.array([-1]))[0].asnumpy()
     array([-3.], dtype=float32)
     """
-    cuts, parts = [], []
+    subgraphs, parts = [], []
     for kind, make in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
         scope = NameManager.current.get(None, f"{name}_{kind}")
         with AttrScope(**{MARK: scope}):
@@ -183,18 +185,18 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
                 raise InvalidValue(f"cond's pred must have one output, but got {pred!r}.")
             if not heads:
                 raise TypeError(f"cond needs at least one output, but {kind}_func returned none.")
-        cuts.append(cut_out(heads, scope))
-    if len(cuts[1].graph.heads) != len(cuts[2].graph.heads):
+        subgraphs.append(extract_subgraph(heads, scope))
+    if len(subgraphs[1].graph.heads) != len(subgraphs[2].graph.heads):
         raise ValueError("Number of outputs differs between then-branch and else-branch")
     inputs: dict[Any, Entry] = {}
-    cond_at, then_at, else_at = (_join(cut, inputs, {}, True) for cut in cuts)
+    cond_at, then_at, else_at = (_join(subgraph, inputs, {}, True) for subgraph in subgraphs)
     attrs = {
         "cond_input_locs": cond_at,
         "then_input_locs": then_at,
         "else_input_locs": else_at,
-        "num_outputs": len(cuts[1].graph.heads),
+        "num_outputs": len(subgraphs[1].graph.heads),
     }
-    return _nested_like(parts[1], iter(_node("_cond", cuts, list(inputs.values()), attrs)))
+    return _nested_like(parts[1], iter(_node("_cond", subgraphs, list(inputs.values()), attrs)))
 
 
 # -- parts ------------------------------------------------------------------------------------
@@ -278,24 +280,24 @@ def _heads(symbols: list[Symbol]) -> list[Entry]:
     return heads
 
 
-def _used(cut: Cut, node: Node, complaint: str) -> int:
-    position = cut.position(node)
+def _used(subgraph: Subgraph, node: Node, complaint: str) -> int:
+    position = subgraph.position(node)
     if position is None:
         raise InvalidValue(f"{complaint} in the loop body: {node.name} is not.")
     return position
 
 
-def _source(cut: Cut, position: int) -> Entry:
+def _source(subgraph: Subgraph, position: int) -> Entry:
     """Return what a variable of the body is outside; its own ones appear there too."""
-    source = cut.sources[position]
+    source = subgraph.sources[position]
     if source is not None:
         return source
-    node = cut.graph.variables[position]
+    node = subgraph.graph.variables[position]
     return Entry(node.copy(()))
 
 
 def _join(
-    cut: Cut,
+    subgraph: Subgraph,
     inputs: dict[Any, Entry],
     given: dict[Node, tuple[int, Entry]],
     share_variables: bool,
@@ -307,8 +309,8 @@ def _join(
     it is, or start another one, so that it has several places.
     """
     places = []
-    for position, node in enumerate(cut.graph.variables):
-        number, entry = given.get(node) or (None, _source(cut, position))
+    for position, node in enumerate(subgraph.graph.variables):
+        number, entry = given.get(node) or (None, _source(subgraph, position))
         key: Any = ("input", len(inputs))
         if number is not None:
             key = ("loop variable", number)
@@ -319,10 +321,12 @@ def _join(
     return places
 
 
-def _node(name: str, cuts: list[Cut], inputs: list[Entry], attrs: dict[str, Any]) -> list[Symbol]:
+def _node(
+    name: str, subgraphs: list[Subgraph], inputs: list[Entry], attrs: dict[str, Any]
+) -> list[Symbol]:
     texts = {k: str(v) for k, v in attrs.items()}
-    texts["num_args"] = str(len(inputs) + len(cuts))
+    texts["num_args"] = str(len(inputs) + len(subgraphs))
     given = {f"arg{i}": e for i, e in enumerate(inputs)}
     symbol = make_node_symbol(Symbol, registry.get(name), name, given, texts, count=len(inputs))
-    symbol._heads[0].node.subgraphs = tuple(cut.graph for cut in cuts)
+    symbol._heads[0].node.subgraphs = tuple(subgraph.graph for subgraph in subgraphs)
     return list(symbol)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ...ops.declare import Epilogue, Op
 from ...ops.nn.dense import fully_connected
+from ...ops.nn.sequences.recurrent import GATES
 from ...ops.tensor.maths.arithmetic import (
     elemwise_add,
     elemwise_mul,
@@ -119,7 +120,6 @@ def _ones_minus(x: Formula) -> Formula:
     return Formula(_of(elemwise_sub), (Formula(_of(ones_like), (x,)), x))
 
 
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 CELLS: tuple[tuple[str, tuple[Formula, ...]], ...] = (
     ("lstm", _lstm()),
     ("gru", _gru(_one_minus)),

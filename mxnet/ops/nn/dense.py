@@ -12,10 +12,9 @@ from .. import torch_kernels
 from ..attributes import Positive
 from ..declare import op
 from ..derivatives import Formulas
-from ..shapes import KnownShapes, Shape, Shapes, unify
+from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes, unify
 
 linear = torch_kernels.nn.linear
-UNKNOWN = -1
 
 
 def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

@@ -16,10 +16,9 @@ from torch import Tensor
 from ...error import ShapeError
 from ..attributes import Fraction
 from ..declare import Op, OpContext, ZeroAux, op
-from ..shapes import Shape, Shapes, same
+from ..shapes import UNKNOWN, Shape, Shapes, same
 
 Normalization = Literal["batch", "null", "valid"]
-UNKNOWN = -1
 
 
 def _one_less(shares: Tensor, classes: Tensor, amount: float = 1.0) -> Tensor:

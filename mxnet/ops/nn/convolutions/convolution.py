@@ -12,10 +12,9 @@ from ....error import ShapeError
 from ...attributes import Count, PositiveCount
 from ...attributes import Shape as ShapeAttribute
 from ...declare import op
-from ...shapes import KnownShapes, Shape, Shapes, unify
+from ...shapes import UNKNOWN, KnownShapes, Shape, Shapes, unify
 from .layouts import (
     CHANNELS_LAST,
-    UNKNOWN,
     channels_first,
     channels_last,
     check_data,

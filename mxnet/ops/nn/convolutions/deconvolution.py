@@ -11,11 +11,10 @@ from ....error import ShapeError
 from ...attributes import Count, PositiveCount
 from ...attributes import Shape as ShapeAttribute
 from ...declare import op
-from ...shapes import KnownShapes, Shape
+from ...shapes import UNKNOWN, KnownShapes, Shape
 from .convolution import ConvLayout, CudnnTune
 from .layouts import (
     CHANNELS_LAST,
-    UNKNOWN,
     channels_first,
     channels_last,
     check_data,

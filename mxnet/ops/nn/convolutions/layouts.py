@@ -9,11 +9,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from ....error import ShapeError
-
-Shape = tuple[int, ...]
+from ...shapes import Shape
 
 CHANNELS_LAST = frozenset({"NWC", "NHWC", "NDHWC"})
-UNKNOWN = -1
 
 
 def channels_first(data: Tensor) -> Tensor:

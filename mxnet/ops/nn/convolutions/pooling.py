@@ -14,10 +14,9 @@ from ....error import InvalidValue, MXNetError, ShapeError
 from ... import torch_kernels
 from ...attributes import Shape as ShapeAttribute
 from ...declare import op
-from ...shapes import Shape
+from ...shapes import UNKNOWN, Shape
 from .layouts import (
     CHANNELS_LAST,
-    UNKNOWN,
     channels_first,
     channels_last,
     check_data,

@@ -15,7 +15,6 @@ from ...families import number
 from ...shapes import Shapes, TypePattern, unify
 from . import over_workers
 
-UNKNOWN = -1
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
 # What torch.batch_norm calls: it picks the kernel, and returns the statistics of the batch too.
