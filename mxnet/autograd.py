@@ -94,7 +94,7 @@ def record(train_mode: bool = True) -> _Scope:
     Parameters
     ----------
     train_mode
-        Whether Dropout, BatchNorm and their like behave as in training.
+        Whether Dropout, BatchNorm and similar layers behave as in training.
 
     >>> x = mx.nd.array([3.0])
     >>> x.attach_grad()
@@ -113,7 +113,7 @@ def pause(train_mode: bool = False) -> _Scope:
     Parameters
     ----------
     train_mode
-        Whether Dropout, BatchNorm and their like behave as in training.
+        Whether Dropout, BatchNorm and similar layers behave as in training.
 
     >>> with mx.autograd.record(), mx.autograd.pause():
     ...     mx.autograd.is_recording()
@@ -123,7 +123,7 @@ def pause(train_mode: bool = False) -> _Scope:
 
 
 def train_mode() -> _Scope:
-    """Return a scope in which Dropout, BatchNorm and their like behave as in training.
+    """Return a scope in which Dropout, BatchNorm and similar layers behave as in training.
 
     >>> with mx.autograd.train_mode():
     ...     mx.autograd.is_training()
@@ -133,7 +133,7 @@ def train_mode() -> _Scope:
 
 
 def predict_mode() -> _Scope:
-    """Return a scope in which Dropout, BatchNorm and their like behave as in prediction.
+    """Return a scope in which Dropout, BatchNorm and similar layers behave as in prediction.
 
     >>> with mx.autograd.record(), mx.autograd.predict_mode():
     ...     mx.autograd.is_training()

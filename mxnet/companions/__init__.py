@@ -1,4 +1,4 @@
-"""Adjustments for packages written for MXNet that would not run beside today's torch and NumPy.
+"""Adjustments for packages written for MXNet that would not run with today's torch and NumPy.
 
 MXNext runs on torch, so torch is always installed; some packages refuse versions of it that they
 do not know, although they never use it together with MXNet. Others use names that NumPy has lost

@@ -1,4 +1,4 @@
-"""Parts of MXNet beside its core: mixed precision, quantization, text, SVRG, TensorBoard."""
+"""Parts of MXNet outside its core: mixed precision, quantization, text, SVRG, TensorBoard."""
 
 from __future__ import annotations
 

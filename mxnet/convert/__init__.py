@@ -1,4 +1,4 @@
-"""Conversion of models between MXNet and today's formats, with proof that the numbers agree."""
+"""Conversion of models between MXNet and today's formats, with a check that the numbers agree."""
 
 from __future__ import annotations
 

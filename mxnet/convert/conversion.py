@@ -1,4 +1,4 @@
-"""`convert`: one function for all targets, with proof."""
+"""`convert`: one function for all targets, which checks that both sides agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`to_torch`: a model as a `torch.fx.GraphModule` that runs without us."""
+"""`to_torch`: a model as a `torch.fx.GraphModule` that runs without MXNext."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Group:
         """Start to sum a tensor in place over all ranks; `finish` waits for it."""
         if self.size == 1:
             return None
-        # A ring: every rank sends each part of the tensor twice, but for one.
+        # A ring: every rank sends each part of the tensor twice, except one.
         self.bytes_sent += 2 * (self.size - 1) * tensor.numel() * tensor.element_size() // self.size
         return dist.all_reduce(tensor, async_op=True)
 

@@ -18,7 +18,7 @@ from .recomputation import infer_by_graph
 from .threads import run_on_threads, threads_at_once
 
 # Elements for each of torch's threads: a few blocks of them stay in the cache, and a call of an
-# operator costs little beside its work.
+# operator costs little compared with its work.
 BLOCK = 1 << 17
 
 

@@ -46,7 +46,7 @@ class Source(Protocol):
 
 
 class MXDataIter(DataIter):
-    r"""An iterator over a file; `CSVIter` and its like make one.
+    r"""An iterator over a file; `CSVIter` and `LibSVMIter` make one.
 
     Parameters
     ----------

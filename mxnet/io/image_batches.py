@@ -1,4 +1,4 @@
-"""The pipeline of the image record iterators: mapped file, pool of threads, waiting batches.
+"""The pipeline of the image record iterators: file, pool of threads, waiting batches.
 
 Threads decode and change images straight into the memory of the batch they belong to. A few
 batches are always under way; what goes wrong in a thread is raised where the batch is asked for.

@@ -1,4 +1,4 @@
-"""MXNet's spelling of this place: `mxnet.io.io` has all iterators."""
+"""MXNet's name for this module: `mxnet.io.io` has all iterators."""
 
 from __future__ import annotations
 

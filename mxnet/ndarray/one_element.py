@@ -29,7 +29,7 @@ class OneElement(np.ndarray):
     def __array_wrap__(
         self, array: np.ndarray, context: object = None, return_scalar: bool = False
     ) -> np.ndarray:
-        """Let `sum` and its like return NumPy's scalars, not arrays without axes."""
+        """Let `sum` and other reductions return NumPy's scalars, not arrays without axes."""
         wrapped = super().__array_wrap__(array, context, return_scalar)
         return wrapped[()] if return_scalar else wrapped
 

@@ -1,4 +1,4 @@
-"""`meshgrid`, under MXNet's spelling of this module."""
+"""`meshgrid`, under MXNet's name for this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MXNet's spelling of this place: `mxnet.numpy.multiarray` has all functions of `mx.np`."""
+"""MXNet's name for this module: `mxnet.numpy.multiarray` has all functions of `mx.np`."""
 
 from __future__ import annotations
 

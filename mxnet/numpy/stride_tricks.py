@@ -1,4 +1,4 @@
-"""`broadcast_arrays`, under MXNet's spelling of this module."""
+"""`broadcast_arrays`, under MXNet's name for this module."""
 
 from __future__ import annotations
 

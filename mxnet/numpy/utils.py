@@ -1,4 +1,4 @@
-"""NumPy's constants and data types, under MXNet's spelling of this module."""
+"""NumPy's constants and data types, under MXNet's name for this module."""
 
 from __future__ import annotations
 

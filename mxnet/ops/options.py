@@ -1,4 +1,4 @@
-"""`Options`: what a declaration may say of an operator beside its function's signature."""
+"""`Options`: what a declaration may say about an operator besides its function's signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All cells at MXNet's spelling; each kind is in a file of its own."""
+"""All cells, under MXNet's module name; each kind has its own file."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ __all__ = ["cond", "foreach", "while_loop"]
 def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
     """Run ``body(slice, states) -> (outputs, states)`` over axis 0 of the data.
 
-    Outputs are stacked along a new axis 0; the states of the last step are returned beside them.
+    Outputs are stacked along a new axis 0; the states of the last step are returned with them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Symbol`: a user's hold on some entries of a graph.
+"""`Symbol`: a user's handle to entries of a graph.
 
 How it is run is in `binding`; operator methods are generated in `codegen`.
 """

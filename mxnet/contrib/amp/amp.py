@@ -71,11 +71,11 @@ def init(
     target_dtype : "float16" or "bfloat16"
         ``'float16'`` or ``'bfloat16'``.
     target_precision_ops
-        Names of operators that should run in it beside the usual ones.
+        Names of operators that should run in it besides the usual ones.
     conditional_fp32_ops
         Operator, attribute and values that should run in float32.
     fp32_ops
-        Names of operators that should run in float32 beside the usual ones.
+        Names of operators that should run in float32 besides the usual ones.
 
     >>> mx.contrib.amp.init("bfloat16")  # doctest: +SKIP
     """

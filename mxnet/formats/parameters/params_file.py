@@ -65,7 +65,7 @@ def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list |
 
 
 def read_info(place: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what `write` noted in a file beside the arrays; empty for files of MXNet."""
+    """Return what `write` noted in a file besides the arrays; empty for files of MXNet."""
     with existing_file(place).open("rb") as file:
         trailer, _ = read_trailer(file, os.fstat(file.fileno()).st_size)
     info = (trailer or {}).get("info")

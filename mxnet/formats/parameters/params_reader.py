@@ -1,6 +1,6 @@
 """The reader of MXNet's ``.params`` container; `params_file` describes the format.
 
-No size from the file is believed before it is held against the bytes that remain.
+Every size from the file is compared with the bytes that remain before it is used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A pickle is a program for a small stack machine, and Python's own interpreter of it imports and
 calls what the program asks for. This one knows only the instructions that build data. A global
 name becomes a `Name`, a call of it a `Call`: plain records that the caller may look at and refuse.
-Memory is counted before it is taken: lengths are held against the bytes that remain, and the
+Memory is counted before it is taken: lengths are compared with the bytes that remain, and the
 number of containers and memo entries against the size of the file.
 """
 

@@ -1,4 +1,4 @@
-"""The text files beside a record file: `.idx`, where records lie, and `.lst`, what is to be packed.
+"""The text files beside a record file: `.idx`, where records are, and `.lst`, what is to be packed.
 
 A line of `.idx` is key TAB byte offset; one of `.lst` is index TAB labels (TAB between them) TAB
 path. Lines that cannot be understood raise `FormatError`, or are left out and counted.

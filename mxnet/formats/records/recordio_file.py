@@ -248,7 +248,7 @@ class RecordReader:
         if isinstance(data, FileBytes):
             data.close()
 
-    # One record. No length is believed before it is held against the bytes that remain.
+    # One record. Every length is compared with the bytes that remain before it is used.
 
     def _record(self, at: int) -> tuple[bytes, int]:
         """Return the record at an offset and the offset behind it."""

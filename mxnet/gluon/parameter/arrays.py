@@ -161,7 +161,7 @@ class ParameterArrays:
             raise MXNetError(f"Parameter '{self.name}' has not been initialized")
         return list(self._ctx_list)
 
-    # -- rows, by way of the trainer ----------------------------------------------------------
+    # -- rows, through the trainer --------------------------------------------------------------
 
     def _set_trainer(self, trainer: Any) -> None:
         """Remember who updates this parameter; a row_sparse one has a single trainer."""

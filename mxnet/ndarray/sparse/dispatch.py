@@ -164,7 +164,7 @@ def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> A
 
 
 def _with_graph(call: Call, given: Mapping[str, Any], made: NDArray, cls: type[NDArray]) -> NDArray:
-    """Give a result its place in the graph, by way of the dense operator."""
+    """Give a result its place in the graph, through the dense operator."""
     result, _ = _run_dense(call)
     if not isinstance(result, Tensor) or not result.requires_grad:
         return made

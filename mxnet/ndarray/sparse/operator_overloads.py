@@ -1,4 +1,4 @@
-"""Operator overloads of sparse arrays, and `mx.nd.sparse.add` and its like."""
+"""Operator overloads of sparse arrays, and `mx.nd.sparse.add` and similar functions."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False
 
 @kernel(dot, records=True)
 def product(call: Call) -> NDArray:
-    """Multiply matrices of which one is csr; other storage types go by way of dense arrays."""
+    """Multiply matrices of which one is csr; other storage types go through dense arrays."""
     lhs, rhs = call.inputs
     left, right = call.attrs["transpose_a"], call.attrs["transpose_b"]
     wanted = call.attrs["forward_stype"]

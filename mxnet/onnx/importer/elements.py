@@ -1,7 +1,7 @@
 """What is known of small arrays of integers: exporters compute shapes element by element.
 
 An element is a number, the name of a dynamic size, or None. A shape such as ``(batch, 6, 32)`` is
-thus known but for its batch, and a reshape to it needs no computation when the model runs.
+thus known except for its batch, and a reshape to it needs no computation when the model runs.
 """
 
 from __future__ import annotations

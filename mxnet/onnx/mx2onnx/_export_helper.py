@@ -1,4 +1,4 @@
-"""MXNet's place of `load_module`: a symbol and its parameters from files."""
+"""MXNet's module of `load_module`: a symbol and its parameters from files."""
 
 from __future__ import annotations
 

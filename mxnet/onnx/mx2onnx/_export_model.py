@@ -1,4 +1,4 @@
-"""MXNet's place of `export_model`, which programs import it from."""
+"""MXNet's module of `export_model`, which programs import it from."""
 
 from __future__ import annotations
 

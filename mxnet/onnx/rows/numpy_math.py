@@ -172,7 +172,7 @@ def _pair(name: str, idea: str) -> None:
 def _taken(
     call: Call, dtype: torch.dtype, number: float, gives_bool: bool
 ) -> tuple[torch.dtype, float]:
-    """Return how MXNet takes a number beside whole ones: in their type, unless it is a float."""
+    """Return how MXNet takes a number next to integers: in their type, unless it is a float."""
     if gives_bool and call.dtype is torch.bool:
         return dtype, float(bool(number))
     if not call.attrs["is_int"]:

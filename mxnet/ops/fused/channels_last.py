@@ -50,8 +50,8 @@ def convolution_channels_last(
 ) -> Tensor:
     """Convolve two-dimensional data (N, C, H, W) with channels last in memory where that pays.
 
-    The weight is copied into that order on every call: one that is large beside its data is used
-    as it is.
+    The weight is copied into that order on every call: one that is large compared with its data
+    is used as it is.
 
     >>> x, w = mx.nd.array([[[[1, -2]]]]), mx.nd.array([[[[3]]]])
     >>> mx.nd._internal._convolution_channels_last(x, w, kernel=(1, 1), num_filter=1,

@@ -1,4 +1,4 @@
-"""Operators that files of other frameworks need and MXNet has not: the rest of ONNX."""
+"""Operators that files of other frameworks need and MXNet does not have: the rest of ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic of ONNX that MXNet has not: bits, remainders, running products."""
+"""Arithmetic of ONNX that MXNet does not have: bits, remainders, running products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm and its mirror image."""
+"""Softmax, its logarithm and softmin."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ DOT_RESULTS: dict[tuple, tuple[str | None, ...]] = {
     (DENSE, CSR, False, False): (CSR, DENSE),
     (DENSE, CSR, False, True): (None, DENSE),
 }
-# What a result becomes if it is made by way of dense arrays and the user does not choose.
+# What a result becomes if it is made through dense arrays and the user does not choose.
 DOT_CONVERTED: dict[tuple, str] = {(DENSE, CSR, False, True): CSR}
 
 

@@ -1,4 +1,4 @@
-"""MXNet's place of `import_model` and `get_model_metadata`."""
+"""MXNet's module of `import_model` and `get_model_metadata`."""
 
 from __future__ import annotations
 

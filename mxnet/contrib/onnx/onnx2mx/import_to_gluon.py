@@ -1,4 +1,4 @@
-"""MXNet's place of `import_to_gluon`."""
+"""MXNet's module of `import_to_gluon`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     epoch_period, batch_period : int or None
         How often to save.
     max_checkpoints : int
-        How many to keep, beside the best one.
+        How many to keep besides the best one.
     resume_from_checkpoint : bool
         Whether to load the last checkpoint and train only the rest.
 

@@ -47,7 +47,7 @@ __all__ = ["Estimator"]
 
 
 class Estimator:
-    """Trains and validates a network; event handlers do everything beside forward and backward.
+    """Trains and validates a network; event handlers do everything besides forward and backward.
 
     Parameters
     ----------

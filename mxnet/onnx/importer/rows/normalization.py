@@ -32,7 +32,7 @@ def batch_norm(node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value,
 def _batch_norm_training(
     node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value, var: Value
 ) -> list[Any]:
-    """Normalize by the batch's own statistics and return the moved ones beside it."""
+    """Normalize by the batch's own statistics and return the moved ones too."""
     eps, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
     axes = (0, *range(2, x.rank))
     now = F.mean(x.symbol, axis=axes, keepdims=True)

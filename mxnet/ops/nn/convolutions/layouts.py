@@ -1,4 +1,4 @@
-"""Where channels stand, and how windows that slide over an image change its size.
+"""Where channels are, and how windows that slide over an image change its size.
 
 Kernels run with channels first; arrays with channels last are seen through a permuted view,
 whose memory order is torch's fast ``channels_last``.

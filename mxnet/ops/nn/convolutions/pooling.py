@@ -91,7 +91,7 @@ def _padding(before: list[int], after: list[int]) -> list[int]:
 def _slide_over_padded(
     data: Tensor, kind: str, kernel: Shape, stride: Shape, pad: Shape, sizes: Shape, with_pad: bool
 ) -> Tensor:
-    """Pool where torch's own padding will not do: pad by hand, then count what was covered."""
+    """Pool where torch's own padding is not enough: pad by hand, then count what was covered."""
     spatial = data.shape[2:]
     after = [
         max((o - 1) * s + k - n - p, 0)
