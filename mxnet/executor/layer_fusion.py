@@ -21,8 +21,8 @@ from ..ops.nn.sequences.attention import (
     interleaved_matmul_selfatt_qk,
     interleaved_matmul_selfatt_valatt,
 )
-from ..ops.tensor.maths.arithmetic import elemwise_add
-from ..ops.tensor.maths.elementwise import absolute, clip, exp, sqrt, square
+from ..ops.tensor.math.arithmetic import elemwise_add
+from ..ops.tensor.math.elementwise import absolute, clip, exp, sqrt, square
 from .fused_layers import (
     fused_attention_scores,
     fused_attention_values,

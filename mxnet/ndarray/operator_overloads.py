@@ -1,4 +1,4 @@
-"""Operator overloads of `NDArray`, from the table `ops/tensor/maths/operations.py`."""
+"""Operator overloads of `NDArray`, from the table `ops/tensor/math/operations.py`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..imperative import operator_overloads as overloads
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
 from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
-from ..ops.tensor.maths.elementwise import absolute, negative
-from ..ops.tensor.maths.operations import BY_DUNDER, Operation
+from ..ops.tensor.math.elementwise import absolute, negative
+from ..ops.tensor.math.operations import BY_DUNDER, Operation
 from .codegen import make_function
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Operators by the row: unary maths, binary arithmetic with its scalar forms, reductions.
+"""Operators by the row: unary math, binary arithmetic with its scalar forms, reductions.
 
 Each member keeps its bare kernel as `raw`: it is right for every dtype but bool, and operator
 overloads call it directly.

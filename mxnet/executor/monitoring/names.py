@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...graph.node import Node, auxiliary_positions
 from ...ops.declare import Op
-from ...ops.tensor.maths.arithmetic import add_n
-from ...ops.tensor.maths.operations import BY_NAME
+from ...ops.tensor.math.arithmetic import add_n
+from ...ops.tensor.math.operations import BY_NAME
 
 # Its gradient is that of its output: MXNet shows none.
 _PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise

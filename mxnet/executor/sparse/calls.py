@@ -23,7 +23,7 @@ from ...ndarray.sparse import BaseSparseNDArray, cast_storage
 from ...ndarray.sparse.creation import zeros
 from ...ndarray.sparse.dispatch import run
 from ...ops.sparse.storage import cast_storage as op_cast_storage
-from ...ops.tensor.maths.products import dot as op_dot
+from ...ops.tensor.math.products import dot as op_dot
 from ..schedule import Wrap
 
 Value = Tensor | BaseSparseNDArray | None

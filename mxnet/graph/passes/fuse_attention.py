@@ -15,8 +15,8 @@ from ...ops.nn.sequences.attention import (
     interleaved_matmul_selfatt_valatt,
 )
 from ...ops.nn.softmax import softmax
-from ...ops.tensor.maths.arithmetic import div_scalar, mul_scalar
-from ...ops.tensor.maths.products import batch_dot
+from ...ops.tensor.math.arithmetic import div_scalar, mul_scalar
+from ...ops.tensor.math.products import batch_dot
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, rewrite
 from ..typed import TypedGraph

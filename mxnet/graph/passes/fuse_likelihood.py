@@ -8,8 +8,8 @@ The kernel gives one number for each row, without the column that `pick` makes a
 from __future__ import annotations
 
 from ...ops.fused.likelihood import likelihood_loss
-from ...ops.tensor.maths.arithmetic import mul_scalar
-from ...ops.tensor.maths.reduce import mean
+from ...ops.tensor.math.arithmetic import mul_scalar
+from ...ops.tensor.math.reduce import mean
 from ...ops.tensor.selection.indexing import pick
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite

@@ -16,7 +16,7 @@ from ...ops.nn.convolutions.convolution import convolution
 from ...ops.nn.dense import fully_connected
 from ...ops.nn.normalizations.batch_norm import batch_norm
 from ...ops.quantization.conversions import STEPS
-from ...ops.tensor.maths.arithmetic import elemwise_add
+from ...ops.tensor.math.arithmetic import elemwise_add
 from ..node import Entry, Node
 from ..patterns import named_inputs
 from .lower_int8 import NORMALIZED_ORDERS, Lowering, Made, Scale, calibrated_scale

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...ops.declare import Epilogue, Op
 from ...ops.nn.dense import fully_connected
 from ...ops.nn.sequences.recurrent import GATES
-from ...ops.tensor.maths.arithmetic import (
+from ...ops.tensor.math.arithmetic import (
     elemwise_add,
     elemwise_mul,
     elemwise_sub,

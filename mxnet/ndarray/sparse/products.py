@@ -14,7 +14,7 @@ from ...imperative.handle import plain, wrap
 from ...imperative.state import state
 from ...ops.sparse.storage import sparse_embedding
 from ...ops.sparse.storage_rules import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS
-from ...ops.tensor.maths.products import dot, dot_shape
+from ...ops.tensor.math.products import dot, dot_shape
 from ...ops.tensor.selection.indexing import embedding
 from ..ndarray import NDArray
 from . import layout

@@ -10,7 +10,7 @@ from ...imperative.handle import plain, wrap_plain
 from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
 from ...ops.sparse.storage import cast_storage, getnnz, retain
 from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
-from ...ops.tensor.maths.reduce import mean, norm, square_sum, sum_
+from ...ops.tensor.math.reduce import mean, norm, square_sum, sum_
 from ...ops.tensor.selection.indexing import take
 from ...ops.tensor.selection.slicing import slice_
 from ...ops.tensor.shaping.joining import concat

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import torch_kernels
-from ..tensor.maths.elementwise import clip
+from ..tensor.math.elementwise import clip
 
 NONE = "none"
 Function = Callable[[Tensor], Tensor]

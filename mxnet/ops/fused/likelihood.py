@@ -12,9 +12,9 @@ from torch import Tensor
 from ..declare import op
 from ..derivatives import Formulas
 from ..shapes import Shape
-from ..tensor.maths.arithmetic import mul_scalar
-from ..tensor.maths.elementwise import negative
-from ..tensor.maths.reduce import mean
+from ..tensor.math.arithmetic import mul_scalar
+from ..tensor.math.elementwise import negative
+from ..tensor.math.reduce import mean
 from ..tensor.selection.indexing import pick, within
 
 _NO_REDUCTION = 0

@@ -13,7 +13,7 @@ from .. import torch_kernels
 from ..declare import Epilogue, OpContext, op
 from ..derivatives import Formulas, of_relu, of_sigmoid, of_tanh
 from ..shapes import Shape, Shapes, same, unify
-from ..tensor.maths.elementwise import relu_into
+from ..tensor.math.elementwise import relu_into
 
 ACTIVATIONS = {
     "relu": torch.relu,

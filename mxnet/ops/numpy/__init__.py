@@ -1,7 +1,7 @@
 """NumPy semantics as operators: the ``_np_``, ``_npi_`` and ``_npx_`` names of MXNet."""
 
 from . import creation, extension, random, selecting
-from .maths import arithmetic, comparison, elementwise, linalg, products, reduce, statistics
+from .math import arithmetic, comparison, elementwise, linalg, products, reduce, statistics
 from .shaping import diagonal, editing, joining, reshaping
 
 __all__ = [

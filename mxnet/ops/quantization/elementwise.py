@@ -12,7 +12,7 @@ from ..declare import Op, op
 from ..nn.activation import activation
 from ..nn.convolutions.pooling import pooling, pooling_output
 from ..shapes import Shape, Shapes, TypePattern, unify
-from ..tensor.maths.arithmetic import elemwise_add
+from ..tensor.math.arithmetic import elemwise_add
 from ..tensor.shaping.shape_changing import flatten, flatten_shape
 from .conversions import (
     HALF_STEPS,

@@ -14,7 +14,7 @@ import torch
 
 from .. import registry
 from ..declare import Op
-from ..tensor.maths.operations import OPERATIONS
+from ..tensor.math.operations import OPERATIONS
 
 CSR, ROWS, DENSE = "csr", "row_sparse", "default"
 Attrs = Mapping[str, Any]

@@ -1,7 +1,7 @@
-"""Operators on tensors: maths, shapes, indices, creation."""
+"""Operators on tensors: math, shapes, indices, creation."""
 
 from . import creation, passing
-from .maths import arithmetic, comparison, elementwise, many_arrays, products, reduce
+from .math import arithmetic, comparison, elementwise, many_arrays, products, reduce
 from .selection import indexing, ordering, scattering, slicing
 from .shaping import broadcasting, joining, patches, shape_changing
 

@@ -12,7 +12,7 @@ from ..attributes import ArrayCount, DType
 from ..declare import op
 from ..families import check_same_dtype, shown, unary
 from ..shapes import TypePattern, same
-from .maths.elementwise import round_away
+from .math.elementwise import round_away
 
 if TYPE_CHECKING:
     from ..declare import Op

@@ -17,7 +17,7 @@ WIDE = ("float32", "float64")
 LOOSE = {"rtol": 1e-2, "atol": 1e-2}  # float16
 
 
-def maths(name, low, high):
+def function(name, low, high):
     """Add rows of one function over the floating types."""
     smooth = name not in FLAT
     grad = name != "logical_not"
@@ -28,13 +28,13 @@ def maths(name, low, high):
 
 
 for name in ANY:
-    maths(name, -2, 2)
+    function(name, -2, 2)
 for name in POSITIVE:
-    maths(name, 0.3, 3)
+    function(name, 0.3, 3)
 for name in UNIT:
-    maths(name, -0.9, 0.9)
+    function(name, -0.9, 0.9)
 for name in ABOVE_ONE:
-    maths(name, 1.1, 3)
+    function(name, 1.1, 3)
 sample("log1p", uniform(-0.9, 3, 2, 3))
 sample("gamma", [-2.5, -1.5, -0.5, 4.5], rtol=1e-3)
 sample("gammaln", [0.25, 4.5, 20])

@@ -1,4 +1,4 @@
-"""NumPy's functions of one array, element by element: maths, rounding, and questions."""
+"""NumPy's functions of one array, element by element: math, rounding, and questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....error import DTypeError
 from ...declare import op
 from ...families import BOOL, refuse_bool, truncate
 from ...shapes import same
-from ...tensor.maths.elementwise import cube_root, round_down
+from ...tensor.math.elementwise import cube_root, round_down
 from .families import question, unary
 
 

@@ -16,7 +16,7 @@ from ...attributes import DType, Shape
 from ...declare import Op, op
 from ...families import BOOL, document, refuse_bool, truncate
 from ...shapes import Shapes, reduced_axes, unify
-from ...tensor.maths.reduce import product, to_every_extreme
+from ...tensor.math.reduce import product, to_every_extreme
 from ..promotion import AttributeTypes, to_countable, to_float
 from .families import shown
 

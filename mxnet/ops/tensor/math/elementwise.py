@@ -1,4 +1,4 @@
-"""Functions of one array, element by element: maths, rounding, clipping and simple losses."""
+"""Functions of one array, element by element: math, rounding, clipping and simple losses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...families import BOOL, Kernel, in_floating_point, number, refuse_bool, sh
 from ...shapes import same
 
 
-def maths(name: str, kernel: Kernel, doc: str, given: str, result: str, **options: Any) -> Op:
+def function(name: str, kernel: Kernel, doc: str, given: str, result: str, **options: Any) -> Op:
     """Declare a function that MXNet also registered for sparse arrays."""
     example = shown(f"mx.nd.{name}(mx.nd.array({given}))", result)
     return unary(name, kernel, f"_sparse_{name}", doc=doc, example=example, **options)
 
 
-absolute = maths(
+absolute = function(
     "abs",
     torch.abs,
     "Absolute value; its gradient at 0 is 0.",
@@ -32,7 +32,7 @@ absolute = maths(
     bfloat16="any",
     keeps_zeros=True,
 )
-maths(
+function(
     "sign",
     torch.sign,
     "Sign: -1, 0 or 1.",
@@ -41,7 +41,7 @@ maths(
     exact=True,
     keeps_zeros=True,
 )
-square = maths(
+square = function(
     "square",
     torch.square,
     "Square: ``x * x``.",
@@ -52,7 +52,7 @@ square = maths(
     bfloat16="any",
     keeps_zeros=True,
 )
-relu = maths(
+relu = function(
     "relu",
     torch.relu,
     "Rectified linear unit: ``max(x, 0)``.",
@@ -63,10 +63,10 @@ relu = maths(
     keeps_zeros=True,
     keeps_finite=True,
 )
-sqrt = maths(
+sqrt = function(
     "sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True
 )
-maths(
+function(
     "rsqrt",
     torch.rsqrt,
     "Reciprocal square root: ``1 / sqrt(x)``.",
@@ -74,10 +74,10 @@ maths(
     "[0.5 , 0.25]",
     precision="full",
 )
-exp = maths(
+exp = function(
     "exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]", precision="full"
 )
-maths(
+function(
     "expm1",
     torch.expm1,
     "``e^x - 1``, exact near 0.",
@@ -86,10 +86,12 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths("log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]", precision="full")
-maths("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]", precision="full")
-maths("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]", precision="full")
-maths(
+function(
+    "log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]", precision="full"
+)
+function("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]", precision="full")
+function("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]", precision="full")
+function(
     "log1p",
     torch.log1p,
     "``log(1 + x)``, exact near 0.",
@@ -98,9 +100,11 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths("sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]", keeps_zeros=True)
-maths("cos", torch.cos, "Cosine of radians.", "[0, 3.1415927]", "[ 1., -1.]")
-maths(
+function(
+    "sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]", keeps_zeros=True
+)
+function("cos", torch.cos, "Cosine of radians.", "[0, 3.1415927]", "[ 1., -1.]")
+function(
     "tan",
     torch.tan,
     "Tangent of radians.",
@@ -109,7 +113,7 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths(
+function(
     "arcsin",
     torch.asin,
     "Inverse sine, in ``[-pi/2, pi/2]``.",
@@ -118,7 +122,7 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths(
+function(
     "arccos",
     torch.acos,
     "Inverse cosine, in ``[0, pi]``.",
@@ -126,7 +130,7 @@ maths(
     "[1.5707964, 0.       ]",
     precision="full",
 )
-maths(
+function(
     "arctan",
     torch.atan,
     "Inverse tangent, in ``[-pi/2, pi/2]``.",
@@ -134,7 +138,7 @@ maths(
     "[0.       , 0.7853982]",
     keeps_zeros=True,
 )
-maths(
+function(
     "sinh",
     torch.sinh,
     "Hyperbolic sine.",
@@ -143,10 +147,10 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths(
+function(
     "cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]", precision="full"
 )
-tanh = maths(
+tanh = function(
     "tanh",
     torch.tanh,
     "Hyperbolic tangent.",
@@ -157,7 +161,7 @@ tanh = maths(
     pointwise=True,
     keeps_zeros=True,
 )
-maths(
+function(
     "arcsinh",
     torch.asinh,
     "Inverse hyperbolic sine.",
@@ -165,14 +169,14 @@ maths(
     "[0.       , 0.8813736]",
     keeps_zeros=True,
 )
-maths(
+function(
     "arccosh",
     torch.acosh,
     "Inverse hyperbolic cosine, for ``x >= 1``.",
     "[1, 2]",
     "[0.      , 1.316958]",
 )
-maths(
+function(
     "arctanh",
     torch.atanh,
     "Inverse hyperbolic tangent, for ``|x| < 1``.",
@@ -181,7 +185,7 @@ maths(
     precision="full",
     keeps_zeros=True,
 )
-maths(
+function(
     "degrees",
     torch.rad2deg,
     "Radians to degrees.",
@@ -189,7 +193,7 @@ maths(
     "[  0., 180.]",
     keeps_zeros=True,
 )
-maths(
+function(
     "radians",
     torch.deg2rad,
     "Degrees to radians.",
@@ -197,7 +201,7 @@ maths(
     "[0.       , 3.1415927]",
     keeps_zeros=True,
 )
-sigmoid = maths(
+sigmoid = function(
     "sigmoid",
     torch.sigmoid,
     "Logistic function: ``1 / (1 + e^-x)``.",
@@ -205,7 +209,7 @@ sigmoid = maths(
     "[0.5     , 0.880797]",
     keeps_finite=True,
 )
-maths(
+function(
     "floor",
     torch.floor,
     "Largest integer not above.",
@@ -215,7 +219,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-maths(
+function(
     "ceil",
     torch.ceil,
     "Smallest integer not below.",
@@ -225,7 +229,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-maths(
+function(
     "trunc",
     torch.trunc,
     "Nearest integer toward zero.",
@@ -235,7 +239,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-maths(
+function(
     "fix",
     torch.trunc,
     "Nearest integer toward zero.",
@@ -245,7 +249,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-negative = maths(
+negative = function(
     "negative",
     torch.neg,
     "Change of sign.",
@@ -289,7 +293,7 @@ def round_down(x: Tensor) -> Tensor:
     return low + (x - low).gt(0.5)
 
 
-maths(
+function(
     "round",
     round_away,
     "Nearest integer; halves go away from zero.",
@@ -298,7 +302,7 @@ maths(
     head_gradient=False,
     keeps_zeros=True,
 )
-maths(
+function(
     "rint",
     round_down,
     "Nearest integer; halves go down.",

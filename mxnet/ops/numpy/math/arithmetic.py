@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...families import Kernel, scalar, truncate
-from ...tensor.maths.arithmetic import (
+from ...tensor.math.arithmetic import (
     hypotenuse,
     modulo,
     modulo_gradient,
