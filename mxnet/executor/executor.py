@@ -15,13 +15,14 @@ from ..error import MXNetError, did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
 from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
 from ..imperative.apply import stored_context
-from ..imperative.gradient import Gradient, explain, run_engine
+from ..imperative.gradient import explain, run_engine
 from ..imperative.handle import plain, wrap_plain, writable
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..numpy import ndarray
 from .backends import Backend, BackendProgram, chosen_backend
+from .bound_arrays import BoundArrays
 from .compiled import Compiled
 from .differentiation import (
     draws_random_numbers,
@@ -30,13 +31,11 @@ from .differentiation import (
     random_state,
     random_stream,
 )
-from .integers import as_integers, cast_arguments, integer_kernels, integer_leaf, tensor_of
+from .integers import tensor_of
 from .monitoring.watcher import Watcher
 from .program import Program
 from .reshaping import reshaped
-from .schedule import Wrap
-from .sparse.calls import in_graph, leaf_for, member_of_graph, receive, sparse_kernels
-from .sparse.storage_types import infer_storage, is_sparse
+from .sparse.calls import member_of_graph
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -92,15 +91,8 @@ class Executor:
         self._arg_names = [n.name for n in self._graph.arguments]
         self._aux_names = [n.name for n in self._graph.auxiliary]
         self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(aux)
-        self._integers = cast_arguments(self._graph, args)
-        # Other integers have no gradients: an array bound for them is left alone.
-        has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
-        self._reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
-        self._wanted = [i for i, req in enumerate(self._reqs) if req != "null"]
-        self._owns_grads = owns_grads
-        stypes = {n: a.stype for n, a in zip(self._arg_names, args, strict=True)}
-        self._stypes = infer_storage(self._graph, stypes)
-        self._is_sparse = is_sparse(self._stypes)
+        arrays = (self.arg_arrays, self.grad_arrays, self.aux_arrays)
+        self._bound = BoundArrays(self._graph, *arrays, reqs, owns_grads)
         self._programs: dict[tuple[bool, bool, bool], Program | BackendProgram] = {}
         self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor] | None = None  # of a training forward, until backward
@@ -108,13 +100,10 @@ class Executor:
         self._draws = draws_random_numbers(self._graph)
         self._random_state: Tensor | None = None
         self._watcher: Watcher | None = None
-        self._leaves: list[Tensor | None] = [None] * len(self.arg_arrays)
         self._outputs: list[NDArray] | None = None
         self._array_class = ndarray if symbol.is_numpy else NDArray
         self._monitor: Callable[[str, NDArray], None] | None = None
         self._monitor_all = False
-        self._bound = dict(zip(self._graph.arguments, range(len(args)), strict=True))
-        self._kept = dict(zip(self._graph.auxiliary, range(len(aux)), strict=True))
 
     # -- what is bound ------------------------------------------------------------------------
 
@@ -164,7 +153,7 @@ class Executor:
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, self._monitor_all)
         program = self._program(training, tracked=False)
-        feed = [self._tensor_of(node, training) for node in program.variables]
+        feed = [self._bound.value(node, training) for node in program.variables]
         heads = self._run(program, feed, training)
         self._heads = heads if training else None
         self._set_outputs([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
@@ -200,7 +189,7 @@ class Executor:
         is_train
             Whether to run in training mode.
         """
-        wanted = self._wanted
+        wanted = self._bound.wanted
         if not wanted:
             return
         given = listed_out_grads(out_grads, self._graph)
@@ -223,7 +212,7 @@ class Executor:
             heads = [member_of_graph(h) for h in self._replay(is_train)]
             found = self._differentiate(heads, starts, wanted)
         for i, gradient in zip(wanted, found, strict=True):
-            self._receive(i, gradient)
+            self._bound.receive(i, gradient)
 
     def _replay(self, is_train: bool) -> list[Tensor]:
         """Run the last forward again, for its graph alone.
@@ -237,8 +226,8 @@ class Executor:
         program = self._program(training, tracked=True)
         feed = []
         for node in program.variables:
-            tensor = self._tensor_of(node, True)
-            feed.append(tensor.clone() if node in self._kept else tensor)
+            tensor = self._bound.value(node, True)
+            feed.append(tensor.clone() if self._bound.is_state(node) else tensor)
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, False, silent=True)
         with random_stream(torch_device(self._ctx), self._random_state):
@@ -249,7 +238,7 @@ class Executor:
     ) -> Sequence[Tensor | None]:
         if not starts:
             return [None] * len(wanted)
-        leaves = tuple(self._leaves[i] for i in wanted)
+        leaves = tuple(self._bound.leaves[i] for i in wanted)
         views = () if self._watcher is None else self._watcher.views
         found = run_engine(
             tuple(heads[number] for number in starts),
@@ -265,25 +254,6 @@ class Executor:
             self._watcher.show_gradients(self._graph, variables, starts, found[len(leaves) :])
         self._watcher = None
         return found[: len(leaves)]
-
-    def _receive(self, position: int, gradient: Tensor | None) -> None:
-        target = self.grad_arrays[position]
-        if target.stype != "default":
-            receive(target, gradient, self._reqs[position])
-            return
-        if gradient is not None and gradient.layout is not torch.strided:  # Embedding(sparse_grad)
-            gradient = gradient.to_dense()
-        if position in self._integers:
-            gradient = as_integers(gradient, plain(target).dtype)
-        if self._reqs[position] == "add":
-            if gradient is not None:
-                plain(target).add_(gradient)
-        elif gradient is None:
-            plain(target).zero_()
-        elif self._owns_grads and gradient.is_contiguous() and gradient._base is None:
-            target._data = gradient
-        else:
-            plain(target).copy_(gradient)
 
     def _feed(self, name: str, value: Any) -> None:
         target = self.arg_dict.get(name)
@@ -302,49 +272,6 @@ class Executor:
         else:
             writable(target).copy_(plain(source))
 
-    def _tensor_of(self, node: Node, training: bool) -> Tensor | NDArray:
-        position = self._bound.get(node)
-        if position is None:
-            return plain(self.aux_arrays[self._kept[node]])
-        array = self.arg_arrays[position]
-        if self._is_sparse and array.stype != "default":
-            return self._sparse_value(position, training)
-        tensor = plain(array)
-        if not training or self._reqs[position] == "null":
-            return tensor
-        leaf = self._leaves[position]
-        if leaf is None or leaf.data_ptr() != tensor.data_ptr():
-            if position in self._integers:
-                member = integer_leaf(tensor)
-                self._leaves[position] = member._tracked
-                return member
-            leaf = self._leaves[position] = tensor.detach().requires_grad_()
-        return leaf
-
-    def _sparse_value(self, position: int, training: bool) -> BaseSparseNDArray:
-        array, req = self.arg_arrays[position], self._reqs[position]
-        if not training or req == "null":
-            return in_graph(array, None, None)
-        if self._leaves[position] is None:
-            self._leaves[position] = leaf_for(array)
-        record = Gradient(self.grad_arrays[position], req, False)
-        return in_graph(array, self._leaves[position], record)
-
-    def _sparse_kernels(self) -> Wrap:
-        """Return what gives nodes that may meet sparse arrays their kernels."""
-        gradients = {}
-        for node, position in self._bound.items():
-            if self._reqs[position] != "null":
-                grad = self.grad_arrays[position]
-                gradients[node] = Gradient(grad, self._reqs[position], False)
-        return sparse_kernels(self._graph, self._stypes, gradients)
-
-    def _integer_kernels(self, training: bool) -> Wrap | None:
-        if not (training and self._wanted):
-            return None
-        members = [self._graph.arguments[i] for i in self._wanted if i in self._integers]
-        return integer_kernels(self._graph, members, from_heads=True)
-
     def _program(self, training: bool, tracked: bool) -> Program | BackendProgram:
         """Return the graph made ready; `tracked` if prediction is to be differentiated."""
         watched = self._monitor is not None  # every node must be there to be shown
@@ -358,10 +285,11 @@ class Executor:
                 self._input_types(),
                 devices=_devices(self._graph.nodes, self._ctx, self._group2ctx),
                 kernels=self._kernels,
-                wrap=self._sparse_kernels() if self._is_sparse else self._integer_kernels(training),
+                wrap=self._bound.kernels(training),
                 optimized=not watched,
             )
-            if self._backend is not None and not (self._is_sparse or self._group2ctx or any(key)):
+            is_plain = not (self._bound.is_sparse or self._group2ctx or any(key))
+            if self._backend is not None and is_plain:
                 program = self._programs[key] = self._run_by(self._backend, program)
         return program
 
@@ -379,7 +307,7 @@ class Executor:
         return Inputs(
             {n: a.shape for n, a in zip(names, arrays, strict=True)},
             dict(zip(names, dtypes, strict=True)),
-            self._stypes,
+            self._bound.stypes,
             lambda node: torch_device(context_of_node(node, self._ctx, self._group2ctx)),
         )
 
@@ -397,7 +325,7 @@ class Executor:
             ]
             return
         for array, head in zip(self._outputs, heads, strict=True):
-            if self._is_sparse and isinstance(head, BaseSparseNDArray):
+            if self._bound.is_sparse and isinstance(head, BaseSparseNDArray):
                 array._set(head.shape, *head._parts())
             else:
                 array._data = head.detach()
@@ -407,7 +335,7 @@ class Executor:
         types = {n: a.dtype for n, a in self.arg_dict.items()}
         _, out_shapes, _ = self._symbol.infer_shape(**shapes)
         _, out_types, _ = self._symbol.infer_type(**types)
-        stypes = [self._stypes[e.node][e.index] for e in self._graph.heads]
+        stypes = [self._bound.stypes[e.node][e.index] for e in self._graph.heads]
         return [
             sparse_zeros(stype, shape, ctx=ctx, dtype=dtype)
             for stype, shape, dtype, ctx in zip(
@@ -467,10 +395,10 @@ class Executor:
             self._ctx,
             args,
             grads,
-            self._reqs,
+            self._bound.reqs,
             aux,
             self._group2ctx,
-            self._owns_grads,
+            self._bound.owns_grads,
             self._data_names,
         )
 
@@ -505,7 +433,7 @@ class Executor:
         Training keeps results for backward, inference only until they are read for the last time.
         """
         graph = TypedGraph(self._graph.heads, TRAINING, self._input_types())
-        if self._wanted:
+        if self._bound.wanted:
             total = training_bytes(graph, env.get("MXNET_BACKWARD_DO_MIRROR"))
         else:
             total = live_bytes(graph)
@@ -539,11 +467,6 @@ def _by_name(names: Sequence[str], arrays: Sequence, what: str) -> dict:
         twice = sorted({n for n in names if list(names).count(n) > 1})
         raise ValueError(f"Duplicate names detected in the {what}: {', '.join(twice)}.")
     return found
-
-
-def _is_real(array: NDArray) -> bool:
-    tensor = plain(array) if array.stype == "default" else array._values
-    return tensor.dtype.is_floating_point
 
 
 def _as_array(value: Any) -> NDArray:

@@ -179,7 +179,7 @@ def test_monitors_and_errors_know_sparse_values():
 def test_dense_graphs_stay_as_they_are():
     symbol = sym.FullyConnected(sym.var("x"), num_hidden=2, name="fc")
     exe = symbol.simple_bind(mx.cpu(), x=(3, 4))
-    assert not exe._is_sparse and exe.forward()[0].stype == "default"
+    assert not exe._bound.is_sparse and exe.forward()[0].stype == "default"
 
 
 # -- inference against what runs ------------------------------------------------------------------

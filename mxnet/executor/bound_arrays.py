@@ -1,0 +1,138 @@
+"""The arrays that are bound to a graph, and what stands for them while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..graph.graph import Graph
+from ..imperative.gradient import Gradient
+from ..imperative.handle import plain
+from ..ndarray import NDArray
+from ..ndarray.sparse import BaseSparseNDArray
+from .integers import as_integers, cast_arguments, integer_kernels, integer_leaf
+from .schedule import Wrap
+from .sparse.calls import in_graph, leaf_for, receive, sparse_kernels
+from .sparse.storage_types import infer_storage, is_sparse
+
+if TYPE_CHECKING:
+    from ..graph.node import Node
+
+__all__ = ["BoundArrays"]
+
+
+class BoundArrays:
+    """Arguments, gradients and auxiliary states of a graph.
+
+    Parameters
+    ----------
+    graph : the graph.
+    args : one array for each argument.
+    grads : where their gradients go; None where nothing is to be written.
+    aux : one array for each auxiliary state.
+    reqs : how gradients are stored.
+    owns_grads : whether the gradient arrays were made for this, so that their memory may change.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        args: list[NDArray],
+        grads: list[NDArray | None],
+        aux: list[NDArray],
+        reqs: Sequence[str],
+        owns_grads: bool,
+    ) -> None:
+        self.graph, self.args, self.grads, self.aux = graph, args, grads, aux
+        self.owns_grads = owns_grads
+        self._integers = cast_arguments(graph, args)
+        # Other integers have no gradients: an array bound for them is left alone.
+        has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
+        self.reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
+        self.wanted = [i for i, req in enumerate(self.reqs) if req != "null"]
+        stypes = {n.name: a.stype for n, a in zip(graph.arguments, args, strict=True)}
+        self.stypes = infer_storage(graph, stypes)
+        self.is_sparse = is_sparse(self.stypes)
+        self.leaves: list[Tensor | None] = [None] * len(args)  # of torch's graph
+        self._argument_at = {node: i for i, node in enumerate(graph.arguments)}
+        self._state_at = {node: i for i, node in enumerate(graph.auxiliary)}
+
+    def is_state(self, node: Node) -> bool:
+        """Return whether a variable is an auxiliary state."""
+        return node in self._state_at
+
+    def value(self, node: Node, training: bool) -> Tensor | NDArray:
+        """Return what a run is fed for a variable; in training a leaf, if its gradient counts."""
+        position = self._argument_at.get(node)
+        if position is None:
+            return plain(self.aux[self._state_at[node]])
+        array = self.args[position]
+        if self.is_sparse and array.stype != "default":
+            return self._sparse_value(position, training)
+        tensor = plain(array)
+        if not training or self.reqs[position] == "null":
+            return tensor
+        leaf = self.leaves[position]
+        if leaf is None or leaf.data_ptr() != tensor.data_ptr():
+            if position in self._integers:
+                member = integer_leaf(tensor)
+                self.leaves[position] = member._tracked
+                return member
+            leaf = self.leaves[position] = tensor.detach().requires_grad_()
+        return leaf
+
+    def _sparse_value(self, position: int, training: bool) -> BaseSparseNDArray:
+        array, req = self.args[position], self.reqs[position]
+        if not training or req == "null":
+            return in_graph(array, None, None)
+        if self.leaves[position] is None:
+            self.leaves[position] = leaf_for(array)
+        record = Gradient(self.grads[position], req, False)
+        return in_graph(array, self.leaves[position], record)
+
+    def kernels(self, training: bool) -> Wrap | None:
+        """Return what gives nodes other kernels: sparse arrays and integers with gradients do."""
+        return self._sparse_kernels() if self.is_sparse else self._integer_kernels(training)
+
+    def _sparse_kernels(self) -> Wrap:
+        """Return what gives nodes that may meet sparse arrays their kernels."""
+        gradients = {}
+        for node, position in self._argument_at.items():
+            if self.reqs[position] != "null":
+                grad = self.grads[position]
+                gradients[node] = Gradient(grad, self.reqs[position], False)
+        return sparse_kernels(self.graph, self.stypes, gradients)
+
+    def _integer_kernels(self, training: bool) -> Wrap | None:
+        if not (training and self.wanted):
+            return None
+        members = [self.graph.arguments[i] for i in self.wanted if i in self._integers]
+        return integer_kernels(self.graph, members, from_heads=True)
+
+    def receive(self, position: int, gradient: Tensor | None) -> None:
+        """Store what backward found for an argument."""
+        target = self.grads[position]
+        if target.stype != "default":
+            receive(target, gradient, self.reqs[position])
+            return
+        if gradient is not None and gradient.layout is not torch.strided:  # Embedding(sparse_grad)
+            gradient = gradient.to_dense()
+        if position in self._integers:
+            gradient = as_integers(gradient, plain(target).dtype)
+        if self.reqs[position] == "add":
+            if gradient is not None:
+                plain(target).add_(gradient)
+        elif gradient is None:
+            plain(target).zero_()
+        elif self.owns_grads and gradient.is_contiguous() and gradient._base is None:
+            target._data = gradient
+        else:
+            plain(target).copy_(gradient)
+
+
+def _is_real(array: NDArray) -> bool:
+    tensor = plain(array) if array.stype == "default" else array._values
+    return tensor.dtype.is_floating_point
