@@ -73,24 +73,27 @@ def collect_again() -> None:
         gc.enable()
 
 
-_mapped_from: float = math.inf
+_largest_seen = 0
 
 
 def map_large_arrays(largest: int) -> None:
     """Give large arrays that fit no gap pages of their own, which are returned with the array.
 
     glibc asks for 96 bytes more than an aligned array takes, so that the gap of a freed array is
-    too small for the next one of its size if a small object is next to it: 200 equal layers of
+    too small for the next one of its size if a small object lies beside it: 200 equal layers of
     which 20 are kept at a time would need the memory of all. To touch new pages takes time, so this
-    is for programs that trade time for memory; `largest` is the bytes of their largest array.
+    is for programs that trade time for memory; `largest` is the bytes of their largest array, and
+    the largest of all calls decides what is large.
     """
-    global _mapped_from
+    global _largest_seen
+    if largest <= _largest_seen:
+        return
+    _largest_seen = largest
     threshold = min(largest * 3 // 5, _MAPPED_TO_SAVE)
-    if KEEPS_FREED_MEMORY and _LEAST_MAPPED_TO_SAVE <= threshold < _mapped_from:
+    if KEEPS_FREED_MEMORY and threshold >= _LEAST_MAPPED_TO_SAVE:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_MAX, _MOST_MAPPED)
         mallopt(_M_MMAP_THRESHOLD, threshold)
-        _mapped_from = threshold
 
 
 def return_freed_memory() -> None:

@@ -15,10 +15,9 @@ from torch import Tensor
 from ..error import MXNetError, memory_error
 from ..graph.graph import Graph
 from ..graph.node import Node
-from ..graph.optimize import RECOMPUTE, enabled_passes, optimize, select_passes
+from ..graph.optimize import enabled_passes, optimize, select_passes
 from ..graph.passes.resolve_sources import resolve_sources
 from ..graph.typed import Inputs, Mode, TypedGraph
-from ..memory import map_large_arrays
 from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS
@@ -77,9 +76,6 @@ class Program:
         self._plain: Program | None = None
         enabled = enabled_passes() if self._optimized else ()
         self.graph = optimize(self.source, select_passes(mode, device, enabled, recompute))
-        if RECOMPUTE in self.graph.history:
-            sizes = (t.nbytes or 0 for node in graph.nodes if node.op for t in graph.types[node])
-            map_large_arrays(max(sizes))
         scheduler = Scheduler(
             self.graph, self.variables, device, devices, self._kernels, wrap, enabled
         )

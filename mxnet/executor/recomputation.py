@@ -14,6 +14,7 @@ from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.passes.infer_subgraphs import Axis, Merge, Solve
 from ..graph.typed import Mode
+from ..memory import map_large_arrays
 from ..ops.declare import OpContext
 from ..ops.fused.recompute import recompute
 from .program import Program
@@ -51,7 +52,9 @@ class _Segment:
 
         if not torch.is_grad_enabled():
             return forward(*given)
-        return checkpoint(forward, *given, use_reentrant=False, context_fn=self._contexts)
+        made = checkpoint(forward, *given, use_reentrant=False, context_fn=self._contexts)
+        map_large_arrays(max(t.nbytes for t in made))
+        return made
 
     def _contexts(self) -> tuple[Any, Any]:
         return nullcontext(), self._second_run()

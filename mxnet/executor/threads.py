@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -76,6 +76,7 @@ def run_on_threads(work: Callable[[Iterator[Item]], None], items: Sequence[Item]
     try:
         run()
     finally:
+        wait(started)  # a thread that asks torch for the first time takes the number set last
         torch.set_num_threads(every)
-        for each in started:
-            each.result()
+    for each in started:
+        each.result()

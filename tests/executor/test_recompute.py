@@ -165,14 +165,16 @@ for _ in range(120):
 net.initialize()
 net.hybridize(recompute=True)
 x = nd.ones((4096, 256))
-net(x[:1])
 trainer = gluon.Trainer(net.collect_params(), "sgd")
-before = mx.memory._process_memory()[0]
-for _ in range(2):
+def step(x):
     with autograd.record():
         loss = net(x).sum()
     loss.backward()
     trainer.step(1)
+step(x[:1])  # loads what torch loads at first use
+before = mx.memory._process_memory()[0]
+for _ in range(2):
+    step(x)
 print(mx.memory._process_memory()[1] - before)
 """
 
@@ -182,4 +184,4 @@ def test_the_process_needs_less_memory_than_all_results():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)
     kept = 120 * 4096 * 256 * 4  # results of layers
-    assert int(done.stdout) < 0.6 * kept
+    assert int(done.stdout) < 0.4 * kept
