@@ -166,10 +166,11 @@ class Packing(NamedTuple):
 
 
 def lists_of(prefix: str) -> list[Path]:
-    """Return the list files that a prefix means: of a folder, all in it."""
+    """Return the list files that a prefix means: all in a folder, or those that begin with it."""
     path = Path(prefix)
-    folder, start = (path, "") if path.is_dir() else (path.parent, path.name)
-    return sorted(p for p in folder.glob("*.lst") if p.name.startswith(start) and p.is_file())
+    inside = sorted(p for p in path.glob("*.lst") if p.is_file()) if path.is_dir() else []
+    beginning = (p for p in path.parent.glob("*.lst") if p.name.startswith(path.name))
+    return inside or sorted(p for p in beginning if p.is_file())
 
 
 def make_records(args: argparse.Namespace) -> int:

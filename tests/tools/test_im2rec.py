@@ -149,6 +149,12 @@ def test_without_a_list_it_makes_list_and_records(folder, capsys):
     assert len(labels) == len({p.parent for p in (folder / "root").rglob("*.[jp]*g")})
 
 
+def test_the_prefix_may_be_the_name_of_the_folder(folder):
+    assert im2rec.main(["root", "root/"]) == 0
+    keys = mx.recordio.MXIndexedRecordIO("root.idx", "root.rec", "r").keys
+    assert sorted(keys) == list(range(7))
+
+
 def test_lists_explain_what_they_hold(folder, capsys):
     (folder / "empty").mkdir()
     assert im2rec.main(["p", "empty", "--list"]) == 1
