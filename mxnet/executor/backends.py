@@ -19,7 +19,6 @@ from torch import Tensor
 from .. import env
 from ..error import MXNetError, did_you_mean
 from ..graph.graph import Graph
-from ..graph.node import Node
 from ..graph.typed import TypedGraph
 from ..symbol.binding import BUILT_IN_BACKENDS
 from .program import Program
@@ -104,21 +103,17 @@ class BackendProgram:
     are those that have changed so far.
     """
 
+    hides_inputs: bool | None = None  # see `Program`
+
     def __init__(self, backend: Backend, own: Program, data: Sequence[int] | None) -> None:
         self.backend, self.own = backend, own
+        self.source, self.graph, self.mode = own.source, own.graph, own.mode
+        self.nodes, self.variables = own.nodes, own.variables
         self._discovers = data is None
         self._set_data(data or ())
         self._prepared: dict[tuple, Run] = {}
         self._known: list[tuple[Tensor, int]] = []  # parameters and their versions
         self._passed = [i for i, e in enumerate(own.source.heads) if e.node.op is None]
-
-    hides_inputs: bool | None = None  # see `Program`
-    source = property(lambda self: self.own.source)
-    graph = property(lambda self: self.own.graph)
-    mode = property(lambda self: self.own.mode)
-    nodes: list[Node] = property(lambda self: self.own.nodes)
-
-    variables: list[Node] = property(lambda self: self.own.variables)
 
     def _set_data(self, data: Sequence[int]) -> None:
         self.data = tuple(data)

@@ -42,7 +42,7 @@ def integer_kernels(
         return None
 
     def choose(node: Node, kernel: Callable, entries: Sequence[Entry | None]) -> Callable:
-        return _either(node, kernel) if node in touched else kernel
+        return _dispatching(node, kernel) if node in touched else kernel
 
     return choose
 
@@ -81,11 +81,11 @@ def _downstream(graph: Graph, sources: Collection[Node]) -> set[Node]:
     return touched
 
 
-def _either(node: Node, kernel: Callable) -> Callable:
+def _dispatching(node: Node, kernel: Callable) -> Callable:
     op, dtype = node.operator, _cast_dtype(node)
     makes_integers = dtype is not None and not dtype.is_floating_point
 
-    def either(*arguments: Any, **attrs: Any) -> Any:
+    def dispatching(*arguments: Any, **attrs: Any) -> Any:
         has_integers = any(isinstance(a, NDArray) for a in arguments)
         if not has_integers and not (makes_integers and arguments[0].requires_grad):
             return kernel(*arguments, **attrs)
@@ -96,7 +96,7 @@ def _either(node: Node, kernel: Callable) -> Callable:
             made = run(op, arrays, attrs, NDArray, None)
         return _value(made) if isinstance(made, NDArray) else tuple(_value(m) for m in made)
 
-    return either
+    return dispatching
 
 
 def _value(array: NDArray) -> Tensor | NDArray:

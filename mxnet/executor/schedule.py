@@ -86,7 +86,7 @@ class Scheduler:
         """Return what is to be done, in order."""
         inputs = [self._inputs(node) for node in self.nodes]
         slots = [tuple([self.slot(e) for e in entries]) for entries in inputs]
-        dead = self._deaths(slots)
+        dead = self._last_uses(slots)
         steps = []
         for node, entries, read, dying in zip(self.nodes, inputs, slots, dead, strict=True):
             kernel, attrs = self._kernel(node, entries)
@@ -106,7 +106,7 @@ class Scheduler:
         by_name = dict(zip(node.input_names, node.inputs, strict=True))
         return [by_name.get(i.name) for i in op.inputs]
 
-    def _deaths(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return for each step the slots that nothing reads afterward; heads never die."""
         last: dict[int, int] = {}
         for position, (node, read) in enumerate(zip(self.nodes, reads, strict=True)):

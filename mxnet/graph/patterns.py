@@ -153,16 +153,16 @@ class _Rewriting(Rebuild):
     def visit(self, old: Node) -> None:
         node = self.updated(old) if self.entries else old
         if node is not old:
-            self.take_over(old, node, old)
+            self.replace_by_node(old, node, old)
         rules = self.candidates.get(node.operator, ())
         while rules:
             made = self.apply(node, rules)
             if made is None:
                 break
             if isinstance(made, Entry):
-                self.stand_in(old, node, made)
+                self.replace_by_entry(old, node, made)
                 return
-            self.take_over(old, made, node)
+            self.replace_by_node(old, made, node)
             node = made
             op = node.operator
             if op not in self.candidates:
@@ -182,7 +182,7 @@ class _Rewriting(Rebuild):
     def origin(self, node: Node) -> Node:
         return self.replaced.get(node, node)
 
-    def take_over(self, old: Node, new: Node, current: Node) -> None:
+    def replace_by_node(self, old: Node, new: Node, current: Node) -> None:
         """Let a new node stand for an old one, for which `current` stood until now."""
         if new.source is None:
             new.source = old.source
@@ -192,7 +192,7 @@ class _Rewriting(Rebuild):
         for i in range(old.outputs):
             self.uses[new, i] = self.uses[current, i]
 
-    def stand_in(self, old: Node, node: Node, entry: Entry) -> None:
+    def replace_by_entry(self, old: Node, node: Node, entry: Entry) -> None:
         """Let an entry that is there already stand for an old node's only output."""
         self.entries[old, 0] = entry
         self.uses[entry.node, entry.index] += self.uses[node, 0] - 1

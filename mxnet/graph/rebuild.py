@@ -24,13 +24,13 @@ class Rebuild:
         self.types: dict[Node, tuple[TensorType, ...]] = {}
         self.applied: Counter[str] = Counter()
 
-    def moved(self, entry: Entry) -> Entry:
+    def mapped(self, entry: Entry) -> Entry:
         """Return what an entry of the old graph has become."""
         return self.entries.get((entry[0], entry[1]), entry)
 
     def updated(self, node: Node) -> Node:
         """Return a copy that reads what the inputs have become; the node itself if none has."""
-        inputs = [self.moved(e) for e in node.inputs]
+        inputs = [self.mapped(e) for e in node.inputs]
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
             return node
         return node.copy(inputs)
@@ -50,7 +50,7 @@ class Rebuild:
     def result(self) -> TypedGraph:
         """Return the new graph."""
         return TypedGraph(
-            [self.moved(e) for e in self.graph.heads],
+            [self.mapped(e) for e in self.graph.heads],
             self.graph.mode,
             self.graph.inputs,
             parent=self.graph,

@@ -74,7 +74,7 @@ class _Wrapping(Rebuild):
         shown = self._read_outside(segment, members)
         body = Graph([Entry(inside[node], i) for node, i in shown])
         by_variable = {entry.node: key for key, entry in outside.items()}
-        inputs = [self.moved(Entry(*by_variable[v])) for v in body.variables]
+        inputs = [self.mapped(Entry(*by_variable[v])) for v in body.variables]
         counts = {"num_outputs": to_string(len(shown)), "num_args": to_string(len(inputs))}
         name = f"{segment[-1].name}_segment"
         made = Node(self.op, name, counts, inputs, subgraphs=(body,))

@@ -84,7 +84,7 @@ class Gradient(Leaf):
         else:
             plain(target).copy_(found)
 
-    def receive_nothing(self) -> None:
+    def receive_zeros(self) -> None:
         """Take zeros: nothing came back to an array that has a part in the result."""
         self.fresh = True
         target = self.array
@@ -315,12 +315,12 @@ def run_backward(
         starts, given = _starts(heads, head_grads)
         tensors = tuple(starts)
         grads = tuple(_head_gradient(t, g) for t, g in zip(starts, given, strict=True))
-    hidden = _behind(heads) if any(map(_hides, heads)) else ()
+    hidden = _gradients_behind(heads) if any(map(_hides, heads)) else ()
     if tensors:
         _run_from(tensors, grads, retain_graph)
     for record in hidden:
         if not record.fresh:
-            record.receive_nothing()
+            record.receive_zeros()
     if not retain_graph:
         mark_used_up(heads)
 
@@ -333,7 +333,7 @@ def _hides(head: NDArray) -> bool:
     return session is not None and session.hides
 
 
-def _behind(heads: Sequence[NDArray]) -> set[Gradient]:
+def _gradients_behind(heads: Sequence[NDArray]) -> set[Gradient]:
     """Return the records of all gradients that backward has to write, marked as not written."""
     records = leaves_of(map(_history, heads))
     for record in records:

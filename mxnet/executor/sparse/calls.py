@@ -45,17 +45,17 @@ def sparse_kernels(
     def wrap(node: Node, kernel: Callable, entries: Sequence[Entry | None]) -> Callable:
         if node not in touched:
             return kernel
-        return _either(node, kernel, [e and gradients.get(e.node) for e in entries])
+        return _dispatching(node, kernel, [e and gradients.get(e.node) for e in entries])
 
     return wrap
 
 
-def _either(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:
+def _dispatching(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:
     op = node.op
     given = {k: v for k, v in node.typed.items() if k in node.attrs}
     makes_sparse = op is op_cast_storage
 
-    def either(*arguments: Value, **attrs: Any) -> Any:
+    def dispatching(*arguments: Value, **attrs: Any) -> Any:
         if not makes_sparse and not any(isinstance(a, BaseSparseNDArray) for a in arguments):
             return kernel(*arguments, **attrs)
         training = attrs[op.context_parameter].training if op.context_parameter else False
@@ -70,7 +70,7 @@ def _either(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> C
                 made = run(op, inputs, given, None, NDArray)
         return _value(made) if isinstance(made, NDArray) else tuple(_value(m) for m in made)
 
-    return either
+    return dispatching
 
 
 def _array(value: Value, gradient: Gradient | None) -> NDArray | None:

@@ -55,7 +55,7 @@ def _quantize(walk: Lowering, node: Node) -> Made:
     entry = node.inputs[0]
     if scale is None or walk.graph.type_of(entry).dtype not in (torch.float32, None):
         return None  # 8-bit numbers pass as they are
-    return _round_in_layer(walk, node, scale) or walk.rounded(walk.moved(entry), scale, node)
+    return _round_in_layer(walk, node, scale) or walk.rounded(walk.mapped(entry), scale, node)
 
 
 def _round_in_layer(walk: Lowering, node: Node, scale: Scale) -> Packed | None:
@@ -92,7 +92,7 @@ def _layer(walk: Lowering, node: Node, maker: Node, scale: Scale) -> Made:
     data = walk.value_at(maker.inputs[0])
     if data is None or maker.typed.get("layout") not in NORMALIZED_ORDERS:
         return None
-    inputs = {k: walk.moved(e) for k, e in named_inputs(maker).items()}
+    inputs = {k: walk.mapped(e) for k, e in named_inputs(maker).items()}
     inputs["data"] = data.entry
     attrs = {**maker.typed, "data_step": data.step, "data_zero": data.zero}
     return walk.layer(LAYERS[maker.operator], inputs, attrs, scale, node)

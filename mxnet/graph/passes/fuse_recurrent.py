@@ -177,14 +177,14 @@ class _Fusing(Rebuild):
     def _make_chain(self, chain: Chain) -> None:
         first, last = chain[0], chain[-1]
         root, count = first.outputs[0], len(chain)
-        steps = [self.moved(step.data) for step in chain]
+        steps = [self.mapped(step.data) for step in chain]
         found = self.sequences.find(steps)
         if found is None:
             attrs = {"num_args": to_string(count), "axis": "0"}
             found = Steps(Entry(Node(stack, f"{root.name}_inputs", attrs, steps)), 0)
-        inputs = {name: self.moved(e) for name, e in zip(WEIGHTS, first.weights, strict=True)}
+        inputs = {name: self.mapped(e) for name, e in zip(WEIGHTS, first.weights, strict=True)}
         states = zip(("state", "state_cell"), first.states, strict=False)
-        inputs.update((name, self.moved(entry)) for name, entry in states)
+        inputs.update((name, self.mapped(entry)) for name, entry in states)
         inputs["data"] = found.entry
         attrs = {"mode": first.mode, "state_size": first.state_size}
         attrs |= {"num_steps": count, "axis": found.axis}

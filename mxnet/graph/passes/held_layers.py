@@ -124,7 +124,7 @@ def lower_held(walk: Lowering, node: Node) -> Made:
     attrs = {**parts.attributes(), "data_step": data.step, "data_zero": data.zero}
     attrs["channel_wise"] = node.typed["channel_wise_quantize"] is not False
     given = {k: e for k, e in parts.inputs().items() if k not in ("data", "min_data", "max_data")}
-    inputs = {"data": data.entry, **{k: walk.moved(e) for k, e in given.items()}}
+    inputs = {"data": data.entry, **{k: walk.mapped(e) for k, e in given.items()}}
     return _finish(walk, node, parts, inputs, attrs, scale)
 
 
@@ -166,6 +166,6 @@ def _run_rest(walk: Lowering, node: Node, parts: HeldLayer, real: Entry) -> Entr
             if value is not None:
                 inputs.append(walk.real(value, node))
             else:
-                inputs.append(real if outer is None else walk.moved(outer))
+                inputs.append(real if outer is None else walk.mapped(outer))
         real = walk.place(each.copy(inputs), node)
     return real

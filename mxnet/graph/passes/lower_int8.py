@@ -100,7 +100,7 @@ class Lowering(Rebuild):
         else:
             self.keep(node)
 
-    def moved(self, entry: Entry) -> Entry:
+    def mapped(self, entry: Entry) -> Entry:
         """Return what an entry has become, with its range if it is an 8-bit value."""
         key = (entry.node, entry.index)
         if key not in self.entries and entry.node in self.packed:
