@@ -46,4 +46,5 @@ def test_examples_of(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.Monk
         if not _shows_operator(vars(module).get(examples.name.rsplit(".", 1)[-1])):
             with mx.name.NameManager():  # automatic names count from 0
                 runner.run(examples, out=report.append)
+    mx.distributed.shutdown()  # examples may have joined a job; later tests have none
     assert not runner.failures, "".join(report)
