@@ -30,8 +30,7 @@ def is_by_row(data: Shape, label: Shape) -> bool:
     >>> is_by_row((4, 3), (4,)), is_by_row((4, 3), (4, 1)), is_by_row((4, 3), (4, 3))
     (True, True, False)
     """
-    rows = data[:1]
-    return len(data) == 2 and (label == rows or label == (*rows, 1))
+    return len(data) == 2 and label in ((data[0],), (data[0], 1))
 
 
 def _is_plain(data: Tensor, label: Tensor) -> bool:
