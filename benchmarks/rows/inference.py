@@ -15,7 +15,7 @@ def prediction(
     variants = {
         "auto": (MX + setup + "; net.hybridize(backend='auto'); predict(net, x)", run),
     }
-    peers = predictions(mx, torch, shape, len(shape) == 4)
+    peers = predictions(mx, torch, shape)
     return Row(name, (MX + setup, run), peers, goal, number=number, variants=variants, **more)
 
 

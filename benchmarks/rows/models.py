@@ -158,19 +158,20 @@ def session(path, x):
 )
 
 
-def predictions(mx: str, torch: str, shape: tuple[int, ...], layouts: bool = True) -> dict:
-    """Return the programs of all peers that run a network forward."""
-    run = "o = run()"
-    peers = {
-        "torch": (TORCH + f"net, x = ready({torch}, *{shape})", "o = predict(net, x)"),
-        "torch channels_last": (
-            TORCH + f"net, x = last(*ready({torch}, *{shape}))",
-            "o = predict(net, x)",
-        ),
+def predictions(mx: str, torch: str, shape: tuple[int, ...]) -> dict:
+    """Return the programs of all peers that run a network forward.
+
+    Networks of images also run channels last, the others compiled, which takes a minute for these.
+    """
+    run, predict = "o = run()", "o = predict(net, x)"
+    plain = TORCH + f"net, x = ready({torch}, *{shape})\n"
+    other = {"torch channels_last": (plain + "net, x = last(net, x)", predict)}
+    if len(shape) != 4:
+        other = {"torch.compile": (plain + "net = torch.compile(net)", predict)}
+    return {
+        "torch": (plain, predict),
+        **other,
         "onnxruntime": (ONNXRUNTIME + f"run = session(*exported(*ready({mx}, *{shape})))", run),
         "openvino": (OPENVINO + f"run = session(*exported(*ready({mx}, *{shape})))", run),
         "mxnet": None,
     }
-    if not layouts:
-        del peers["torch channels_last"]
-    return peers

@@ -7,9 +7,12 @@ from benchmarks.rows.models import MX, TORCH
 
 
 def step(
-    mx: str, torch: str, shape: tuple[int, ...], loss: str = "trained"
+    mx: str, torch: str, shape: tuple[int, ...], loss: str = "trained", compiled: bool = False
 ) -> tuple[Program, dict]:
-    """Return our program and those of the peers for one training step."""
+    """Return our program and those of the peers for one training step.
+
+    Where torch is compiled as well, that takes a minute or two.
+    """
     run = "step()"
     peers: dict[str, Program | None] = {
         "torch": (TORCH + f"step = {loss}(*ready({torch}, *{shape}))", run)
@@ -17,6 +20,9 @@ def step(
     if len(shape) == 4:
         last = f"step = {loss}(*last(*ready({torch}, *{shape})))"
         peers["torch channels_last"] = (TORCH + last, run)
+    if compiled:
+        setup = f"net, x = ready({torch}, *{shape})\nstep = {loss}(torch.compile(net), x)"
+        peers["torch.compile"] = (TORCH + setup, run)
     peers["mxnet"] = None
     return (MX + f"step = {loss}(*ready({mx}, *{shape}))", run), peers
 
@@ -101,9 +107,17 @@ ROWS = [
         0.95,
         rounds=4,
     ),
-    _row("ResNet-50 b8 training", step("zoo.resnet50_v1()", "resnet50()", _SHAPE), 0.95, rounds=3),
     _row(
-        "BERT-small b8 training", step("bert()", "bert()", (128, 8, 512), "squared"), 0.95, rounds=3
+        "ResNet-50 b8 training",
+        step("zoo.resnet50_v1()", "resnet50()", _SHAPE, compiled=True),
+        0.95,
+        rounds=3,
+    ),
+    _row(
+        "BERT-small b8 training",
+        step("bert()", "bert()", (128, 8, 512), "squared", True),
+        0.95,
+        rounds=3,
     ),
     _row(
         "unrolled LSTM training",
