@@ -26,7 +26,7 @@ from benchmarks.side import Failed, Side
 HERE = pathlib.Path(__file__).parent
 GROUPS = ("steps", "graphs", "pointwise", "storage", "inference", "training", "sizes")
 MODULES = {"jax.jit": "jax", "onnxruntime": "onnxruntime", "openvino": "openvino"}
-ROW_SECONDS = 12.0  # after this many, a row takes no more turns
+ROW_SECONDS = 25.0  # after this many, a row takes no more turns
 PACKAGES = ("torch", "numpy", "jax", "onnxruntime", "openvino")
 UNITS = {"ms": (1e3, "ms"), "us": (1e6, "µs"), "value": (1e3, "ms"), "MB": (1.0, "MB")}
 

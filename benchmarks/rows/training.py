@@ -117,7 +117,7 @@ ROWS = [
         "BERT-small b8 training",
         step("bert()", "bert()", (128, 8, 512), "squared", True),
         0.95,
-        rounds=3,
+        rounds=8,
     ),
     _row(
         "unrolled LSTM training",
