@@ -7,6 +7,12 @@ JOBS ?= 2
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
+START := $(shell date +%s)
+
+OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
+	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2
+NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/gluon/nn \
+	tests/gluon/rnn tests/checkpoint
 
 .PHONY: help test lint format demo bench docs site clean
 
@@ -22,16 +28,12 @@ help:
 .venv: $(READY)
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(PYTHON) tools/set_up.py dev --torch-index "$(TORCH_INDEX)"
 	@touch $(READY)
 
 # The demo needs little: a whole environment is used if it is there.
 $(DEMO): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo]'
+	$(PYTHON) tools/set_up.py demo --torch-index "$(TORCH_INDEX)"
 	@touch $(DEMO)
 
 lint: $(READY)
@@ -39,8 +41,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 
+# All tests with the instructions of this processor, then numerics with the oldest and two threads.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
+	$(OLD_PROCESSOR) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(NUMERICS)
+	@seconds=$$(($$(date +%s) - $(START))); \
+	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, $(JOBS) processes at a time"
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,9 @@
-"""The kernel of `_pointwise_blocks`: run a graph on one block of its inputs after another."""
+"""The kernel of `_pointwise_blocks`: run a graph on one block of its inputs after another.
+
+Results equal those of the whole arrays up to rounding. Torch computes the last elements of a call,
+which do not fill a vector, with other instructions than the rest, and it divides a call among its
+threads wherever that comes out even; so a last bit may depend on where a call ends.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from .recomputation import infer_by_graph
 from .threads import run_on_threads, threads_at_once
 
 # Elements for each of torch's threads: a few blocks of them stay in the cache, and a call of an
-# operator costs little compared with its work.
+# operator costs little compared with its work. A power of two, so that vectors fill a block.
 BLOCK = 1 << 17
 
 

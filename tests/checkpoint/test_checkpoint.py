@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
@@ -88,6 +89,16 @@ def test_a_loop_with_workers_that_dies_twice(tmp_path):
     same(train(tmp_path, workers=2), train(workers=2))
 
 
+@pytest.fixture
+def one_thread():
+    """Compute on one thread, as forked processes do: sums of two threads may round otherwise."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_a_loop_that_is_really_killed(tmp_path):
     chance = random.Random(1)
     wanted = train()

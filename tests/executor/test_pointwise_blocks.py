@@ -1,4 +1,8 @@
-"""Chains of pointwise operators on large arrays run block by block, with the same bits."""
+"""Chains of pointwise operators on large arrays run block by block, with the same results.
+
+Equal up to rounding: torch computes the end of a call with other instructions than the rest, and
+the ends of blocks lie elsewhere than those of the whole array.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,18 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.executor import pointwise_blocks
 
-SHAPE = (1025, 600)  # more than 2 ** 19 elements, and no multiple of a block
+SHAPE = (1025, 600)  # more than 2 ** 19 elements, and not a multiple of a block
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(pointwise_blocks, "BLOCK", 10_000)
+@pytest.fixture(autouse=True, params=[8192, 10_001], ids=["filled_vectors", "ragged_blocks"])
+def small_blocks(request, monkeypatch):
+    monkeypatch.setattr(pointwise_blocks, "BLOCK", request.param)
+
+
+def assert_equal_up_to_rounding(actual, expected):
+    assert actual.dtype == expected.dtype
+    rounding = 8 * np.finfo(expected.dtype).eps  # of a handful of operators, each right to a bit
+    np.testing.assert_allclose(actual, expected, rtol=rounding, atol=rounding)
 
 
 def array(seed, shape=SHAPE):
@@ -33,7 +43,7 @@ def check(symbol, monkeypatch, count=1, **arrays):
     plain, _ = run(symbol, monkeypatch, "0", **arrays)
     assert found == count
     for a, b in zip(blocked, plain, strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_equal_up_to_rounding(a, b)
 
 
 x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
@@ -73,8 +83,8 @@ def test_short_chains_small_arrays_and_broadcasts_stay_as_they_are(monkeypatch):
 def test_a_prepared_graph_serves_other_shapes_and_layouts(monkeypatch):
     net = mx.nd.CachedOp(mx.sym.exp(mx.sym.tanh(x * 2) + x))
     for data in (array(7), array(8, (3, 4)), array(9, (600, 1025)).T, array(10).astype("float64")):
-        wanted = nd.exp(nd.tanh(data * 2) + data)
-        np.testing.assert_array_equal(net(data).asnumpy(), wanted.asnumpy())
+        expected = nd.exp(nd.tanh(data * 2) + data)
+        assert_equal_up_to_rounding(net(data).asnumpy(), expected.asnumpy())
 
 
 def test_training_is_not_blocked():
