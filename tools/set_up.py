@@ -26,6 +26,10 @@ What pip said is above. Things to try:
 - torch comes from {index}. Another source: make TORCH_INDEX=https://... ; PyPI: make TORCH_INDEX=
 - Other versions than those of constraints.txt: edit the line of the package there.
 Then run make again; it continues where it stopped."""
+# What pip says of a package that is absent, or absent in the version of constraints.txt.
+MISSING_PACKAGE = re.compile(
+    r"(?:No matching distribution found for|The user requested \(constraint\)) ([^\s(]+)"
+)
 
 
 class SetUpError(Exception):
@@ -51,14 +55,14 @@ def set_up(folder: Path, extra: str, torch_index: str = "") -> None:
 def _install(folder: Path, what: str, arguments: list[str], torch_index: str) -> None:
     python = next(p for p in (folder / "bin/python", folder / "Scripts/python.exe") if p.exists())
     constraints = str(ROOT / "constraints.txt")
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    code, said = _run([*pip, "-c", constraints, *arguments])
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    code, output = _run([*pip, "-c", constraints, *arguments])
     if code:
-        package = re.search(r"No matching distribution found for ([^\s(]+)", said)
+        package = MISSING_PACKAGE.search(output)
         raise SetUpError(
             NO_PACKAGE.format(
                 what=what,
-                missing=f": there is no {package[1]} to be had" if package else "",
+                missing=f": pip found no {package[1]} that fits" if package else "",
                 python=f"{sys.version_info[0]}.{sys.version_info[1]}",
                 index=torch_index or "PyPI",
             )
@@ -66,11 +70,14 @@ def _install(folder: Path, what: str, arguments: list[str], torch_index: str) ->
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Run a command; return its exit code and its errors, which are shown if it fails."""
-    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    """Run a command; return its exit code and output, which is shown from the first error on."""
+    result = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    output = result.stdout
     if result.returncode:
-        sys.stderr.write(result.stderr)
-    return result.returncode, result.stderr
+        sys.stderr.write(output[max(output.find("ERROR"), 0) :])
+    return result.returncode, output
 
 
 def main() -> None:
