@@ -5,7 +5,7 @@
 array([2., 2.], dtype=float32)
 """
 
-from . import memory, openmp
+from . import memory
 from . import absent, tracebacks
 from . import companions
 from . import base, context, dtypes, error, registry
@@ -60,5 +60,4 @@ from .util import (
 companions.install()
 tracebacks.install()
 star_imports.complete()
-memory.collect_again()
 kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

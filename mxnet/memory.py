@@ -5,9 +5,6 @@ next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leav
 Gaps between arrays are returned after the first training step and then from time to time: memory
 does not grow while shapes change. Programs that recompute results to save memory map their largest
 arrays (`map_large_arrays`).
-
-Python's collector rests while MXNext is imported: what is imported stays, and looking through
-torch's many objects again and again would take a tenth of a second.
 """
 
 from __future__ import annotations
@@ -59,19 +56,6 @@ def keep_freed_memory() -> bool:
 
 
 KEEPS_FREED_MEMORY = keep_freed_memory()
-
-_collecting = gc.isenabled()
-gc.disable()
-
-
-def collect_again() -> None:
-    """Let the collector go on as it did before the import."""
-    # What was imported stays: without this the first full collection of a program, at some odd
-    # moment, would look through all of torch's objects (0.15 s).
-    gc.freeze()
-    if _collecting:
-        gc.enable()
-
 
 _largest_seen = 0
 

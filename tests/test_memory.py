@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import mxnet as mx
@@ -89,3 +93,75 @@ def test_gaps_are_returned_between_steps():
     del arrays
     returning.step()  # not again within the hour
     assert mx.memory._process_memory()[0] - after > 100 << 20
+
+
+STATE_OF_A_PROCESS = """
+import gc, locale, logging, os, random, signal, sys, threading, warnings
+import numpy, torch
+
+def state():
+    return {
+        "garbage collection": (gc.isenabled(), gc.get_freeze_count(), gc.get_threshold()),
+        "environment": dict(os.environ),
+        "threads of torch": (torch.get_num_threads(), torch.get_num_interop_threads()),
+        "modes of torch": (torch.get_default_dtype(), torch.is_grad_enabled()),
+        "threads": threading.active_count(),
+        "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
+        "warnings": list(warnings.filters),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "logging": (logging.root.level, list(logging.root.handlers)),
+        "recursion": sys.getrecursionlimit(),
+        "random": random.getstate(),
+        "numpy.random": repr(numpy.random.get_state(legacy=False)),
+        "numpy": (numpy.geterr(), repr(numpy.get_printoptions())),
+        "torch.random": torch.get_rng_state().tolist(),
+    }
+
+numpy.set_printoptions(threshold=sys.maxsize)
+"""
+IMPORT = """
+before = state()
+import mxnet
+after = state()
+print([name for name in before if before[name] != after[name]])
+"""
+FAILED_IMPORT = """
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mxnet.gluon":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refusing())
+before = state()
+try:
+    import mxnet
+except ImportError as error:
+    print(error)
+after = state()
+print([name for name in before if before[name] != after[name]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [(IMPORT, ["[]"]), (FAILED_IMPORT, ["mxnet.gluon", "[]"])],
+    ids=["imported", "failed"],
+)
+@pytest.mark.parametrize("collects", [True, False])
+def test_an_import_changes_nothing_in_the_process(program, printed, collects):
+    start = "" if collects else "import gc\ngc.disable()\n"
+    run = subprocess.run(
+        [sys.executable, "-c", start + STATE_OF_A_PROCESS + program],
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert run.stdout.splitlines() == printed
+
+
+def test_the_environment_is_the_same_where_torch_is_imported_by_us():
+    program = "import os; before = dict(os.environ); import mxnet; print(before == os.environ)"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == "True"
