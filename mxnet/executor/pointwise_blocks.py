@@ -7,7 +7,7 @@ threads wherever that comes out even; so a last bit may depend on where a call e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +20,6 @@ from ..ops.declare import OpContext
 from ..ops.fused.pointwise_blocks import pointwise_blocks
 from .program import Program
 from .recomputation import infer_by_graph
-from .threads import run_on_threads, threads_at_once
 
 # Elements for each of torch's threads: a few blocks of them stay in the cache, and a call of an
 # operator costs little compared with its work. A power of two, so that vectors fill a block.
@@ -45,25 +44,22 @@ class _Region:
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
         first = tensors[0]
-        block = BLOCK * threads_at_once()[1]
+        block = BLOCK * torch.get_num_threads()
         if first.numel() <= 2 * block or not all(_is_alike(t, first) for t in tensors):
             return self._run_whole(tensors, run)
         if first.dtype not in self._plans:
             self._plans[first.dtype] = _plan(self._graph, first.dtype, run)
         calls, scratch = self._plans[first.dtype]
         made = [torch.empty_like(first) for _ in self._graph.heads]
-
-        def work(blocks: Iterator[tuple[Tensor, ...]]) -> None:
-            rest = [torch.empty(block, dtype=first.dtype) for _ in range(scratch)]
-            for buffers in blocks:
+        rest = [torch.empty(block, dtype=first.dtype) for _ in range(scratch)]
+        flat = [t.view(-1).split(block) for t in (*tensors, *made)]
+        with torch.no_grad():  # kernels that write into memory refuse tensors with gradients
+            for buffers in zip(*flat, strict=True):
                 size = len(buffers[0])
                 own = rest if size == block else [r[:size] for r in rest]
                 values = [*buffers, *own]
                 for kernel, inputs, output in calls:
                     kernel(*[values[i] for i in inputs], out=values[output])
-
-        flat = [t.view(-1).split(block) for t in (*tensors, *made)]
-        run_on_threads(work, list(zip(*flat, strict=True)))
         return tuple(made)
 
     def _run_whole(self, tensors: Sequence[Tensor], run: OpContext) -> tuple[Tensor, ...]:

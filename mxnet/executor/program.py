@@ -25,7 +25,6 @@ from ..ops.fused.fallback import Fallback
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
 from .schedule import Scheduler, Step, Wrap
-from .small_arithmetic import SmallArithmetic, small_arithmetic
 from .straight_line import compile_steps, failed_step
 
 __all__ = ["Program", "Step"]
@@ -93,7 +92,6 @@ class Program:
     def steps(self, steps: list[Step]) -> None:
         self._steps = steps
         self._function: Callable | None = None
-        self._small: SmallArithmetic | None = None
         self._runs = 0
 
     def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
@@ -104,8 +102,6 @@ class Program:
         function = self._function
         if function is None or interpreters.graphs or watchers:
             return self._run_steps(feed, (*interpreters.graphs, *watchers))
-        if self._small is not None and (made := self._small.run(feed)) is not None:
-            return made
         try:
             heads = function(feed)
         except Fallback:
@@ -132,7 +128,6 @@ class Program:
         self._runs += not stack
         if self._runs > 1 and self._devices is None and self._function is None:
             self._function = compile_steps(self._steps, len(self.variables), self.heads)
-            self._small = small_arithmetic(self) if self._optimized else None
         heads = [values[slot] for slot in self.heads]
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
