@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -15,8 +16,9 @@ from ..nn.convolutions.convolution import (
     convolution_work,
 )
 from ..shapes import Shapes
-from . import windowed_gradient
-from .windowed_gradient import LAST, Pair
+
+LAST = torch.channels_last
+Pair = tuple[int, ...]
 
 # Of elements in data to elements in the weight that is copied: where the data is copied too, and
 # where it has channels last already and would have to be copied if it should not.
@@ -65,9 +67,6 @@ def convolution_channels_last(
             return _multiply_windows(data, weight, bias, *place)
         if _pays(data, weight):
             data, weight = _channels_last(data), weight.contiguous(memory_format=LAST)
-            sizes = _output_sizes(data, weight, *place)
-            if is_plain and windowed_gradient.pays(data, weight, sizes):
-                return windowed_gradient.convolve(data, weight, bias, *place)
         else:
             data = data.contiguous()
     return convolution.function(
