@@ -359,20 +359,22 @@ class _Bridge(torch.autograd.Function):
         ctx.classes = [type(i) for i in inputs if isinstance(i, NDArray)]
         function._single = isinstance(outputs, NDArray)
         outputs = (outputs,) if function._single else tuple(outputs)
-        return tuple(plain(o).view_as(plain(o)) for o in outputs)
+        return tuple(plain(o).data for o in outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
         cls = ctx.classes[0] if ctx.classes else NDArray
         with pause(state.backward_training):
-            found = ctx.function.backward(*(wrap_plain(cls, g) for g in grads))
+            # What the user's code gets is its own: torch's buffers may be one another's memory.
+            own = [g.clone(memory_format=torch.contiguous_format) for g in grads]
+            found = ctx.function.backward(*(wrap_plain(cls, g) for g in own))
         found = (found,) if isinstance(found, NDArray) else tuple(found)
         if len(found) != len(ctx.classes):
             raise MXNetError(
                 f"{type(ctx.function).__name__}.backward returned {len(found)} gradients, but "
                 f"forward had {len(ctx.classes)} array inputs: return one for each."
             )
-        return (None, None, *(None if g is None else plain(g) for g in found))
+        return (None, None, *(None if g is None else plain(g).clone() for g in found))
 
 
 class Function:

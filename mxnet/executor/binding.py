@@ -132,8 +132,7 @@ def simple_bind(
         pool.auxiliary(n.name, _Array(s, t, context_of_node(n, ctx, group2ctx), "default"))
         for n, s, t in zip(graph.auxiliary, aux_shapes, aux_types, strict=True)
     ]
-    owns = shared_exec is None and shared_buffer is None
-    return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, owns, list(shapes))
+    return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, list(shapes))
 
 
 class _Pool:

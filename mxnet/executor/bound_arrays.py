@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from ..graph.graph import Graph
-from ..imperative.gradient import Gradient
+from ..imperative.gradient import Gradient, write_gradients
 from ..imperative.handle import plain
+from ..imperative.integers import truncate
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
-from .integers import as_integers, cast_arguments, integer_kernels, integer_leaf
+from .integers import cast_arguments, integer_kernels, integer_leaf
 from .schedule import Wrap
 from .sparse.calls import in_graph, leaf_for, receive, sparse_kernels
 from .sparse.storage_types import infer_storage, is_sparse
@@ -34,7 +34,6 @@ class BoundArrays:
     grads : where their gradients go; None where nothing is to be written.
     aux : one array for each auxiliary state.
     reqs : how gradients are stored.
-    owns_grads : whether the gradient arrays were made for this, so that their memory may change.
     """
 
     def __init__(
@@ -44,10 +43,8 @@ class BoundArrays:
         grads: list[NDArray | None],
         aux: list[NDArray],
         reqs: Sequence[str],
-        owns_grads: bool,
     ) -> None:
         self.graph, self.args, self.grads, self.aux = graph, args, grads, aux
-        self.owns_grads = owns_grads
         self._integers = cast_arguments(graph, args)
         # Other integers have no gradients: an array bound for them is left alone.
         has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
@@ -73,15 +70,15 @@ class BoundArrays:
         if self.is_sparse and array.stype != "default":
             return self._sparse_value(position, training)
         tensor = plain(array)
-        if not training or self.reqs[position] == "null":
+        if not training:
             return tensor
-        leaf = self.leaves[position]
-        if leaf is None or leaf.data_ptr() != tensor.data_ptr():
-            if position in self._integers:
-                member = integer_leaf(tensor)
-                self.leaves[position] = member._tracked
-                return member
-            leaf = self.leaves[position] = tensor.detach().requires_grad_()
+        if self.reqs[position] == "null":
+            return tensor.data  # as memory: see `handle`
+        if position in self._integers:
+            member = integer_leaf(tensor)
+            self.leaves[position] = member._tracked
+            return member
+        leaf = self.leaves[position] = tensor.data.requires_grad_()
         return leaf
 
     def _sparse_value(self, position: int, training: bool) -> BaseSparseNDArray:
@@ -90,7 +87,7 @@ class BoundArrays:
             return in_graph(array, None, None)
         if self.leaves[position] is None:
             self.leaves[position] = leaf_for(array)
-        record = Gradient(self.grads[position], req, False)
+        record = Gradient(self.grads[position], req)
         return in_graph(array, self.leaves[position], record)
 
     def kernels(self, training: bool) -> Wrap | None:
@@ -103,7 +100,7 @@ class BoundArrays:
         for node, position in self._argument_at.items():
             if self.reqs[position] != "null":
                 grad = self.grads[position]
-                gradients[node] = Gradient(grad, self.reqs[position], False)
+                gradients[node] = Gradient(grad, self.reqs[position])
         return sparse_kernels(self.graph, self.stypes, gradients)
 
     def _integer_kernels(self, training: bool) -> Wrap | None:
@@ -112,25 +109,21 @@ class BoundArrays:
         members = [self.graph.arguments[i] for i in self.wanted if i in self._integers]
         return integer_kernels(self.graph, members, from_heads=True)
 
-    def receive(self, position: int, gradient: Tensor | None) -> None:
-        """Store what backward found for an argument."""
-        target = self.grads[position]
-        if target.stype != "default":
-            receive(target, gradient, self.reqs[position])
-            return
-        if gradient is not None and gradient.layout is not torch.strided:  # Embedding(sparse_grad)
-            gradient = gradient.to_dense()
-        if position in self._integers:
-            gradient = as_integers(gradient, plain(target).dtype)
-        if self.reqs[position] == "add":
-            if gradient is not None:
-                plain(target).add_(gradient)
-        elif gradient is None:
-            plain(target).zero_()
-        elif self.owns_grads and gradient.is_contiguous() and gradient._base is None:
-            target._data = gradient
-        else:
-            plain(target).copy_(gradient)
+    def receive(self, gradients: Sequence[Tensor | None]) -> None:
+        """Write what backward found for the arguments that want gradients."""
+        received = []
+        for position, gradient in zip(self.wanted, gradients, strict=True):
+            target, req = self.grads[position], self.reqs[position]
+            if target.stype != "default":
+                receive(target, gradient, req)
+            elif gradient is None:
+                if req == "write":
+                    plain(target).zero_()
+            else:
+                if position in self._integers:
+                    gradient = truncate(gradient, plain(target).dtype)
+                received.append((Gradient(target, req), gradient))
+        write_gradients(received)
 
 
 def _is_real(array: NDArray) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,19 +14,15 @@ from ..error import MXNetError
 from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
-from ..imperative.direct_nodes import record_run
 from ..imperative.freed_graphs import IntegerInGraph, reachable
-from ..imperative.handle import current, plain, wrap
+from ..imperative.handle import operand_in, plain, wrap, written_in
 from ..imperative.history import GraphRun, record_step
-from ..imperative.state import state
+from ..imperative.state import Session, state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
-from ..ops import interpreters
-from ..ops.declare import KERNEL_ERRORS
 from ..ops.interpreters import Interpreter
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
-from .direct_gradients import DirectGradients, direct_gradients
 from .integers import integer_kernels, tensor_of
 from .joint_outputs import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring.op_hook import Callback, OpHook
@@ -36,7 +31,6 @@ from .program import Program
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
-_requires_grad = attrgetter("requires_grad")
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
 MOST_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
 
@@ -68,6 +62,7 @@ class CachedOp:
         "_programs",
         "_run",
         "_sources",
+        "_states",
         "_sym",
     )
 
@@ -82,6 +77,8 @@ class CachedOp:
         self._programs: dict[tuple, Program] = {}
         self._kernels: dict = {}
         self._sources = open_sources(sym._graph)
+        states = set(sym._graph.auxiliary)
+        self._states = {i for i, node in enumerate(sym._graph.variables) if node in states}
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
         self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
         self._hook: OpHook | None = None
@@ -109,12 +106,12 @@ class CachedOp:
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
         integers: tuple[int, ...] = ()  # inputs that are integers with gradients
-        session, training = state.session, state.training
+        session = state.session
         if session is None:
             feed = [plain(a) if a._data is None else a._data for a in args]
         else:
             try:
-                feed = [current(a) for a in args]
+                feed = self._operands(session, args)
             except IntegerInGraph:
                 feed = [_member(a) for a in args]
                 integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
@@ -126,12 +123,7 @@ class CachedOp:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
         program = self._program(device, feed, integers)
-        if self._hook is not None:
-            made = program.run(feed, self._hook)
-        elif training and session is not None and not integers:
-            made = program.record(feed, args)
-        else:
-            made = program.run(feed)
+        made = program.run(feed) if self._hook is None else program.run(feed, self._hook)
         if session is not None and self._joins_gradients:
             made = join_gradients(made)
         cls = type(args[0]) if args else NDArray
@@ -143,6 +135,16 @@ class CachedOp:
             if program.hides_inputs:
                 session.hides = True
         return outputs
+
+    def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor]:
+        """Return the tensors of inputs while recording; auxiliary states are written."""
+        states = self._states
+        if not states:
+            return [operand_in(session, a) for a in args]
+        return [
+            written_in(session, a) if i in states else operand_in(session, a)
+            for i, a in enumerate(args)
+        ]
 
     def _program(
         self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...] = ()
@@ -219,38 +221,23 @@ class CachedOp:
 
 
 class Prepared(Program):
-    """A program whose outputs are never its inputs themselves: users write into both."""
+    """A program whose outputs have memory of their own: users write into them."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._passed = [i for i, e in enumerate(self.graph.heads) if e.node.op is None]
-        self._direct: DirectGradients | None = None
-        self._is_known = False  # whether there are direct gradients
+        heads = self.graph.heads
+        self._copied = [
+            i
+            for i, e in enumerate(heads)
+            if e.node.op is None or e[:2] in {h[:2] for h in heads[:i]}
+        ]
 
     def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
         heads = super().run(feed, *watchers)
-        for i in self._passed:
+        for i in self._copied:  # inputs, and outputs that are there already
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
-
-    def record(self, feed: Sequence[Tensor], args: Sequence[NDArray]) -> list[Tensor]:
-        """Return the heads' values as members of the recorded graph; `args` hold the tensors."""
-        direct = self._direct
-        if direct is None or interpreters.graphs or True not in map(_requires_grad, feed):
-            if self._function is not None and not self._is_known:
-                self._find_direct_gradients()
-            return self.run(feed)
-        try:
-            return [record_run(direct, feed, args)]
-        except KERNEL_ERRORS:
-            return self.run(feed)  # which explains the error
-
-    def _find_direct_gradients(self) -> None:
-        """Prepare backward by formulas, where that is possible, before the third run."""
-        self._is_known = True
-        if self._optimized and self.mode.training and not self._passed:
-            self._direct = direct_gradients(self)
 
 
 def _hides_inputs(made: Sequence[Any], feed: Sequence[Any]) -> bool | None:
@@ -265,7 +252,7 @@ def _hides_inputs(made: Sequence[Any], feed: Sequence[Any]) -> bool | None:
 def _member(array: NDArray) -> Tensor | NDArray:
     """Return what stands for an array while recording: a tensor, or an integer array itself."""
     try:
-        return current(array)
+        return operand_in(state.session, array)
     except IntegerInGraph:
         return array
 

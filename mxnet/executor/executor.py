@@ -17,6 +17,7 @@ from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
 from ..imperative.apply import stored_context
 from ..imperative.gradient import explain, run_engine
 from ..imperative.handle import plain, wrap_plain, writable
+from ..memory import has_one_owner
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
@@ -61,8 +62,6 @@ class Executor:
         Arrays of the auxiliary states, in order.
     group2ctx
         Device of each ``ctx_group``.
-    owns_grads
-        Whether the gradients were made by the executor itself.
     data_names
         Arguments that change with each batch.
 
@@ -81,7 +80,6 @@ class Executor:
         reqs: Sequence[str],
         aux: Sequence[NDArray],
         group2ctx: Mapping[str, Context] | None = None,
-        owns_grads: bool = False,
         data_names: Sequence[str] | None = None,
     ) -> None:
         self._symbol, self._ctx = symbol, ctx
@@ -92,7 +90,7 @@ class Executor:
         self._aux_names = [n.name for n in self._graph.auxiliary]
         self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(aux)
         arrays = (self.arg_arrays, self.grad_arrays, self.aux_arrays)
-        self._bound = BoundArrays(self._graph, *arrays, reqs, owns_grads)
+        self._bound = BoundArrays(self._graph, *arrays, reqs)
         self._programs: dict[tuple[bool, bool, bool], Program | BackendProgram] = {}
         self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor] | None = None  # of a training forward, until backward
@@ -148,6 +146,7 @@ class Executor:
             self._feed(name, value)
         training = bool(is_train)
         self._last_mode = training
+        self._heads = None  # with the memory of the last forward
         if self._draws:
             self._random_state = random_state(torch_device(self._ctx))
         if self._monitor is not None:
@@ -193,10 +192,10 @@ class Executor:
         if not wanted:
             return
         given = listed_out_grads(out_grads, self._graph)
-        heads, replayed = self._heads if is_train else None, False
+        heads = self._heads if is_train else None
         unseen = self._monitor is not None and self._watcher is None
         if heads is None or unseen:
-            heads, replayed = self._replay(is_train), True
+            heads = self._replay(is_train)
         heads = [member_of_graph(h) for h in heads]
         arguments = self._graph.arguments
         starts = head_gradients(self._graph, heads, given, {arguments[i] for i in wanted})
@@ -206,13 +205,8 @@ class Executor:
         except MXNetError:
             raise
         except RuntimeError as error:
-            # MXNet's backward reads the arguments again: a label may come after the forward.
-            if replayed or "modified by an inplace operation" not in str(error):
-                raise explain(error) from error
-            heads = [member_of_graph(h) for h in self._replay(is_train)]
-            found = self._differentiate(heads, starts, wanted)
-        for i, gradient in zip(wanted, found, strict=True):
-            self._bound.receive(i, gradient)
+            raise explain(error) from error
+        self._bound.receive(found)
 
     def _replay(self, is_train: bool) -> list[Tensor]:
         """Run the last forward again, for its graph alone.
@@ -316,19 +310,22 @@ class Executor:
         return [context_of_node(e.node, self._ctx, self._group2ctx) for e in self._graph.heads]
 
     def _set_outputs(self, heads: list[Tensor]) -> None:
+        """Let the outputs hold new results; views that users have of them see these too."""
         if self._outputs is None:
             self._outputs = [
                 h.detach()
                 if isinstance(h, BaseSparseNDArray)
-                else wrap_plain(self._array_class, h.detach(), stored_context(c))
+                else wrap_plain(self._array_class, h.data, stored_context(c))
                 for h, c in zip(heads, self._contexts(), strict=True)
             ]
             return
         for array, head in zip(self._outputs, heads, strict=True):
-            if self._bound.is_sparse and isinstance(head, BaseSparseNDArray):
+            if isinstance(head, BaseSparseNDArray):
                 array._set(head.shape, *head._parts())
+            elif has_one_owner(array._data):
+                array._data = head.data
             else:
-                array._data = head.detach()
+                array._data.copy_(head)
 
     def _empty_outputs(self) -> list[NDArray]:
         shapes = {n: a.shape for n, a in self.arg_dict.items()}
@@ -398,7 +395,6 @@ class Executor:
             self._bound.reqs,
             aux,
             self._group2ctx,
-            self._bound.owns_grads,
             self._data_names,
         )
 

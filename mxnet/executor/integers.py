@@ -17,12 +17,12 @@ from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..imperative.handle import plain, set_leaf, wrap
-from ..imperative.integers import leaf_tensor, run, truncate
+from ..imperative.integers import leaf_tensor, run
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from .schedule import Wrap
 
-__all__ = ["as_integers", "cast_arguments", "integer_kernels", "integer_leaf", "tensor_of"]
+__all__ = ["cast_arguments", "integer_kernels", "integer_leaf", "tensor_of"]
 
 
 def integer_kernels(
@@ -59,11 +59,6 @@ def integer_leaf(tensor: Tensor) -> NDArray:
     array = wrap(NDArray, tensor)
     set_leaf(array, leaf_tensor(tensor), None, IntegerSession(None))
     return array
-
-
-def as_integers(gradient: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Return the gradient of an integer argument."""
-    return None if gradient is None else truncate(gradient, dtype)
 
 
 def _cast_dtype(node: Node) -> torch.dtype | None:

@@ -48,11 +48,10 @@ TRAINING_PASSES: tuple[Pass, ...] = (
 )
 DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, fuse_recurrent, batch_projections)
 # Choices of the schedule that are switched as passes are: kernels bound to their attributes,
-# results written over inputs that nothing else reads, backward by formulas of small graphs.
+# results written over inputs that nothing else reads.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"
-DIRECT_GRADIENTS = "direct_gradients"
 _PASS_NAMES = dict.fromkeys(p.__name__ for p in (*INFERENCE_PASSES, *TRAINING_PASSES))
-NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE, DIRECT_GRADIENTS)
+NAMES = (*_PASS_NAMES, RECOMPUTE, SPECIALIZE, IN_PLACE)
 
 
 def enabled_passes() -> tuple[str, ...]:

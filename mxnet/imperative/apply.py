@@ -22,7 +22,16 @@ from ..ops.kernel_errors import describe_kernel_error, operator_error
 from . import integers
 from .direct_output import write_directly
 from .freed_graphs import IntegerInGraph
-from .handle import SparseOperand, current, is_same_memory, plain, set_member, wrap, writable
+from .handle import (
+    SparseOperand,
+    is_same_memory,
+    operand_in,
+    plain,
+    set_member,
+    wrap,
+    writable,
+    written_in,
+)
 from .history import Call, record_step
 from .state import state
 
@@ -66,7 +75,7 @@ def apply(
     if op.variadic is None:
         inputs = bind_inputs(op, inputs, attrs)
     try:
-        tensors = [None if a is None else current(a) for a in inputs]
+        tensors = _take_tensors(op, inputs)
         through_integers = state.recording and integers.casts_to_integer(op, tensors, attrs)
     except SparseOperand:
         return _apply_to_sparse(op, inputs, attrs, out, cls)
@@ -98,6 +107,18 @@ def apply(
     if state.recording:
         record_step(out, Call(op, given), inputs)
     return out
+
+
+def _take_tensors(op: Op, inputs: Sequence[NDArray | None]) -> list[Tensor | None]:
+    """Return the tensors that an operator reads and writes."""
+    session = state.session
+    if session is None or not op.has_written_inputs:
+        return [None if a is None else operand_in(session, a) for a in inputs]
+    names = [op.variadic] * len(inputs) if op.variadic else [i.name for i in op.inputs]
+    return [
+        None if a is None else (written_in if op.writes_into(n) else operand_in)(session, a)
+        for n, a in zip(names, inputs, strict=True)
+    ]
 
 
 def _wrap_results(cls: type[NDArray], result: Any, ctx: Context | None) -> Any:

@@ -31,7 +31,7 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
-from .handle import Handle, current_in, new_object, plain, wrap, wrap_constant
+from .handle import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
 from .history import Call, find_node, record_step
 from .state import state
 
@@ -57,7 +57,8 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_calls": {},
         "_cls": cls,
         "_context": current_context,
-        "_current": current_in,
+        "_operand": operand_in,
+        "_written": written_in,
         "_default": CPU_0,
         "_errors": _ERRORS,
         "_interpreters": interpreters.eager,
@@ -206,6 +207,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     absent = {i: f"None if {i} is None else " if i in optional else "" for i in inputs}
     dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
+    take = {i: "_written" if op.writes_into(i) else "_operand" for i in inputs}
     nodes = ", ".join(f"{absent[i]}{i}._node or _find_node({i})" for i in inputs)
     made = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
@@ -224,7 +226,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         "                if _interpreters:",
         "                    raise KeyError",
         "                session_ = _state.session",
-        *(f"                {x} = {absent[i]}_current(session_, {i})" for i, x in xs.items()),
+        *(f"                {x} = {absent[i]}{take[i]}(session_, {i})" for i, x in xs.items()),
         f"            out_ = run_({', '.join(xs.values())})",
         "        except _errors:  # not cached, or the general path explains the error",
         "            pass",
@@ -259,6 +261,7 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
 
 def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
+    take = "_written" if op.writes_into(op.variadic) else "_operand"
     made = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
     nodes = "*[a._node or _find_node(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
@@ -283,7 +286,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "                    raise TypeError",
             "                x_ = array_._data",
             "                if _active or x_ is None:",
-            "                    x_ = _current(session_, array_)",
+            f"                    x_ = {take}(session_, array_)",
             "                tensors_.append(x_)",
             "            out_ = run_(*tensors_)",
             "        except _errors:",

@@ -51,7 +51,7 @@ def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
             "have none. Convert it first: x.astype('float32')."
         )
     is_constant_now(array, session)
-    return array._data if array._tracked is None else array._tracked
+    return array._data.data if array._tracked is None else array._tracked
 
 
 def is_constant_now(array: NDArray, session: Session | None) -> bool:
@@ -73,7 +73,7 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
 
 def _become_constant(array: NDArray) -> Tensor:
     if array._data is None:
-        array._data = array._tracked.detach()
+        array._data = array._tracked.data
     array._tracked = array._node = None
     return array._data
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
-from ..memory import KEEPS_FREED_MEMORY, untouched_zeros
-from .direct_nodes import run_chain
+from ..memory import untouched_zeros
 from .freed_graphs import is_constant_now, mark_used_up
 from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
 from .history import (
@@ -24,7 +23,7 @@ from .history import (
     node_of,
 )
 from .integers import leaf_tensor, truncate
-from .state import BackwardRun, IntegerSession, state
+from .state import IntegerSession, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -42,47 +41,33 @@ NOT_RECORDED = (
 )
 
 
-_STRIDED = torch.strided
-LEAST_COPIED = 64  # elements; fewer take little memory from activations
-# Torch's buffers that may stay as gradients, in one backward: so many bytes, or so many arrays.
-MOST_TAKEN, MOST_TAKEN_ARRAYS = 1 << 23, 2
-
-
 class Gradient(Leaf):
-    """Where backward puts an array's gradient, and how."""
+    """Where backward writes an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "is_direct", "owned", "req", "sparse", "stored_in")
+    __slots__ = ("array", "fresh", "req", "sparse")
 
-    def __init__(self, array: NDArray | None, req: str, owned: bool) -> None:
-        self.array, self.req, self.owned = array, req, owned
+    def __init__(self, array: NDArray | None, req: str) -> None:
+        self.array, self.req = array, req
         self.sparse = array is not None and array.stype != "default"
-        self.is_direct = type(self) is Gradient and not self.sparse  # whether `store` may be used
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
-        self.stored_in: BackwardRun | None = None  # the last that `store` saw
 
     def receive(self, leaf: Tensor) -> None:
-        """Take what torch has just accumulated in the leaf."""
-        found, leaf.grad = leaf.grad, None
-        if found is None:  # an operator's rule gives this input no gradient: leave it alone
+        """Take what torch has just accumulated in the leaf; it is written when backward ends."""
+        gradient, leaf.grad = leaf.grad, None
+        if gradient is None:  # an operator's rule gives this input no gradient: leave it alone
             return
-        self.fresh = True
-        target = self.array
-        if self.sparse:
-            target._receive_sparse(found, self.req)
-            return
-        if found.layout is not _STRIDED:
-            found = found.to_dense()
-        elif found._is_zerotensor():
-            found = _written_zeros(found)
-        run = state.backward_run
-        if run is not None and self.stored_in is run:
-            plain(target).add_(found)  # the rest of a sum
-        elif self.owned and self.req == "write" and not _is_better_copied(found, run):
-            target._data = found  # our own array: torch's buffer becomes its memory
-        elif self.req == "add":
-            plain(target).add_(found)
+        received = state.received
+        if received is None:  # a thread of torch's own, for another device
+            write_gradients([(self, gradient)])
         else:
-            plain(target).copy_(found)
+            received.append((self, gradient))
+
+    def write_apart(self, gradient: Tensor) -> bool:
+        """Write a gradient that cannot be written together with others; return whether it was."""
+        if not self.sparse:
+            return False
+        self.array._receive_sparse(gradient, self.req)
+        return True
 
     def receive_zeros(self) -> None:
         """Take zeros: nothing came back to an array that has a part in the result."""
@@ -98,42 +83,37 @@ class Gradient(Leaf):
         else:
             plain(target).zero_()
 
-    def store(self, found: Tensor, run: BackwardRun | None) -> None:
-        """Take a gradient, or a part of it, in a backward."""
-        self.fresh = True
-        target = plain(self.array)
-        if self.req == "add" or self.stored_in is run:
-            target.add_(found)
-        else:
-            target.copy_(found)
-        self.stored_in = run
 
+def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
+    """Write torch's gradients into the memory of their arrays.
 
-def _is_better_copied(gradient: Tensor, run: BackwardRun | None) -> bool:
-    """Return whether a gradient goes to the memory of the last one instead.
-
-    Torch's buffer lies where activations were. Kept until the next step, it leaves a gap too small
-    for the next activations: if all were kept, the process of 200 dense layers would need twice
-    the memory. Those of small networks are kept, where the copies take a tenth of the time, and
-    those of the first arrays, however large: a program may have no others.
+    Torch's tensors may be views of one another, of a head gradient or of a saved value, so they
+    are copied; all of one type at once, which takes a third of the time of single copies.
     """
-    size = gradient.numel()
-    if size < LEAST_COPIED or gradient.requires_grad:
-        return False
-    if not (gradient.is_cpu and KEEPS_FREED_MEMORY):
-        return False
-    if run is None:
-        return True
-    run.taken += size * gradient.itemsize
-    run.taken_arrays += 1
-    return run.taken > MOST_TAKEN and run.taken_arrays > MOST_TAKEN_ARRAYS
+    together: dict[tuple, tuple[list[Tensor], list[Tensor]]] = {}
+    for record, gradient in received:
+        record.fresh = True
+        if record.write_apart(gradient):
+            continue
+        target, gradient = plain(record.array), _with_memory(gradient)
+        key = (record.req, target.dtype, target.device, gradient.dtype, gradient.device)
+        targets, gradients = together.setdefault(key, ([], []))
+        targets.append(target)
+        gradients.append(gradient)
+    for (req, *_), (targets, gradients) in together.items():
+        if req == "add":
+            torch._foreach_add_(targets, gradients)
+        else:
+            torch._foreach_copy_(targets, gradients)
 
 
-def _written_zeros(gradient: Tensor) -> Tensor:
-    """Return a gradient as it is, or, if torch made it as zeros without memory, with memory."""
-    if not gradient._is_zerotensor():
-        return gradient
-    return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+def _with_memory(gradient: Tensor) -> Tensor:
+    """Return a gradient as an ordinary tensor: torch has sparse ones, and zeros without memory."""
+    if gradient.layout is not torch.strided:
+        return gradient.to_dense()
+    if gradient._is_zerotensor():
+        return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+    return gradient
 
 
 class IntegerGradient(Gradient):
@@ -141,18 +121,15 @@ class IntegerGradient(Gradient):
 
     __slots__ = ()
 
-    def receive(self, leaf: Tensor) -> None:
-        """Take what torch has just accumulated in the leaf, as integers."""
-        found, leaf.grad = leaf.grad, None
-        if found is None:
-            return
-        self.fresh = True
+    def write_apart(self, gradient: Tensor) -> bool:
+        """Write a gradient as integers."""
         target = plain(self.array)
-        gradient = truncate(found, target.dtype)
+        integers = truncate(_with_memory(gradient), target.dtype)
         if self.req == "add":
-            target.add_(gradient)
+            target.add_(integers)
         else:
-            target.copy_(gradient)
+            target.copy_(integers)
+        return True
 
 
 class _ConstantGradient(torch.autograd.Function):
@@ -198,51 +175,31 @@ def attach(
         array._attach(req, target, stype)
         return
     data = plain(array)
-    owned = target is None
-    if owned and stype not in (None, "default"):
+    if target is None and stype not in (None, "default"):
         from ..ndarray.sparse import zeros as sparse_zeros
 
         target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
-    elif owned:
+    elif target is None:
         with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
             target = wrap_plain(type(array), _zeros_like(data), array._ctx)
     if req == "null":
-        leave_graphs(array, Gradient(target, req, owned))
+        leave_graphs(array, Gradient(target, req))
         return
     if not data.dtype.is_floating_point:
-        integer_record = IntegerGradient(target, req, owned)
+        integer_record = IntegerGradient(target, req)
         leaf = leaf_tensor(data)
         leaf.register_post_accumulate_grad_hook(integer_record.receive)
         set_leaf(array, leaf, integer_record, IntegerSession(None))
         return
-    record = Gradient(target, req, owned)
-    # `.data`, not `.detach()`: the leaf has its own count of writes. A step between two backward
-    # passes over one graph is fine then, and the second sees the new values, as in MXNet.
+    record = Gradient(target, req)
     leaf = data.data.requires_grad_()
     leaf.register_post_accumulate_grad_hook(record.receive)
     set_leaf(array, leaf, record)
 
 
-_small_ones: dict[tuple, Tensor] = {}
-_SMALL, _MAX_KEPT = 4096, 256
-
-
-def _ones(head: Tensor) -> Tensor:
-    """Return ones like a head; small ones are kept, since nothing ever writes into them."""
-    if head.numel() > _SMALL:
-        return torch.ones_like(head)
-    key = (head.shape, head.dtype, head.device)
-    found = _small_ones.get(key)
-    if found is None:
-        found = torch.ones_like(head, requires_grad=False)
-        if len(_small_ones) < _MAX_KEPT:
-            _small_ones[key] = found
-    return found
-
-
 def _head_gradient(head: Tensor, given: Any) -> Tensor:
     if given is None:
-        return _ones(head)
+        return torch.ones_like(head, requires_grad=False)
     grad = plain(given)
     if grad.shape != head.shape:
         raise ShapeError(
@@ -310,7 +267,7 @@ def run_backward(
 ) -> None:
     """Run torch's engine from the heads; leaves pass their gradients to their arrays."""
     if head_grads is None and len(heads) == 1 and (head := heads[0]._tracked) is not None:
-        tensors, grads = (head,), (_ones(head),)  # nearly always
+        tensors, grads = (head,), (torch.ones_like(head, requires_grad=False),)  # nearly always
     else:
         starts, given = _starts(heads, head_grads)
         tensors = tuple(starts)
@@ -342,22 +299,19 @@ def _gradients_behind(heads: Sequence[NDArray]) -> set[Gradient]:
 
 
 def _run_from(tensors: tuple[Tensor, ...], grads: tuple[Tensor, ...], retain_graph: bool) -> None:
-    """Run backward from some tensors of the graph."""
-    session, outer_run = state.session, state.backward_run
-    if session is not None:
-        state.session = None
-    run = state.backward_run = BackwardRun(True, bool(retain_graph))
+    """Run backward from some tensors of the graph, then write what it found."""
+    session, outer = state.session, state.received
+    state.session = None
+    received = state.received = []
     try:
-        if len(tensors) > 1 or not run_chain(tensors[0].grad_fn, grads[0], run):
-            run_engine(tensors, grads, run.retains, False, (), True, accumulate_grad=True)
+        run_engine(tensors, grads, bool(retain_graph), False, (), True, accumulate_grad=True)
     except MXNetError:
         raise
     except RuntimeError as error:
         raise explain(error) from error
     finally:
-        state.backward_run = outer_run
-        if session is not None:
-            state.session = session
+        state.session, state.received = session, outer
+    write_gradients(received)
 
 
 def differentiate(
@@ -379,7 +333,6 @@ def differentiate(
         else _head_gradient(t, g)
         for t, g in zip(tensors, given, strict=True)
     )
-    outer_run, state.backward_run = state.backward_run, BackwardRun(False, retain_graph)
     try:
         found = torch.autograd.grad(
             tensors,
@@ -391,18 +344,23 @@ def differentiate(
         )
     except RuntimeError as error:
         raise explain(error) from error
-    finally:
-        state.backward_run = outer_run
     _check_reached(heads, variables, found)
     if not retain_graph:
         mark_used_up(heads)
-    found = [
-        torch.zeros_like(v, requires_grad=False) if g is None else _written_zeros(g)
+    own = [
+        torch.zeros_like(v, requires_grad=False) if g is None else _copy(g)
         for g, v in zip(found, leaves, strict=True)
     ]
     if not create_graph:
-        return found
-    return [g if g.requires_grad else _ConstantGradient.apply(g, *leaves) for g in found]
+        return own
+    return [g if g.requires_grad else _ConstantGradient.apply(g, *leaves) for g in own]
+
+
+def _copy(gradient: Tensor) -> Tensor:
+    """Return a gradient in memory of its own; torch's may be that of another, or of a head's."""
+    if gradient.layout is not torch.strided or gradient._is_zerotensor():
+        return gradient.clone() if gradient.layout is not torch.strided else _with_memory(gradient)
+    return gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _members(variables: Sequence[NDArray]) -> list[Tensor]:

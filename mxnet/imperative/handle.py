@@ -3,6 +3,11 @@
 An array holds a plain torch tensor, a tracked one, or both. The tracked tensor is a leaf made by
 `attach_grad`, or the result of a recorded operator; plain and tracked share their memory. Only
 recording operators read tracked tensors, so nothing else ever builds a graph.
+
+An array is memory, as in MXNet: backward reads the values that stand there when it runs. Everything
+that writes does so through plain tensors, and views of them share one count of writes (torch's
+`_version`), so that a change can be noticed. Graphs hold tensors on the same memory with counts of
+their own (`Tensor.data`): torch would refuse to go back through values that were written since.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError
+from ..memory import expose
 from .freed_graphs import reuse_across_sessions
 from .history import CONSTANT, HistoryNode, Step, make_constant, step_node
 from .state import Session, state
@@ -60,27 +66,15 @@ def plain(array: Any) -> Tensor:
         tracked = array._tracked
         if tracked is None:  # a sparse array: a dense copy, and a warning
             return array._densified()
-        data = array._data = tracked.detach()
+        data = array._data = tracked.data
+        if tracked._is_view():  # writes into the array that it is a part of are counted elsewhere
+            expose(data)
     return data
 
 
-def forget_writes(array: Any) -> None:
-    """Let graphs that keep a plain array see what is written into it next, as MXNet's do.
-
-    Torch refuses to go back through values that were written since; it counts by tensor, so the
-    array goes on with another one on the same memory.
-    """
-    if array._tracked is None and array._data is not None:
-        array._data = array._data.data
-
-
 def current(array: Any) -> Tensor:
-    """Return the tensor that operators take now: tracked while recording, else plain."""
-    return current_in(state.session, array)
-
-
-def current_in(session: Session | None, array: Any) -> Tensor:
-    """Return the tensor that operators take in a session; without one they do not record."""
+    """Return the tensor that views and copies are made of now: tracked while recording."""
+    session = state.session
     if session is not None:
         tracked = array._tracked
         if tracked is not None:
@@ -91,6 +85,34 @@ def current_in(session: Session | None, array: Any) -> Tensor:
     data = array._data
     if data is not None:
         return data
+    return _plain_or_refused(array)
+
+
+def operand_in(session: Session | None, array: Any) -> Tensor:
+    """Return the tensor that an operator reads in a session; without one it does not record."""
+    if session is not None:
+        tracked = array._tracked
+        if tracked is not None:
+            made_in = array._session
+            if made_in is session or made_in is None:
+                return tracked
+            return reuse_across_sessions(array, session)
+        data = array._data
+        if data is not None:
+            return data.data  # a graph may keep it
+    data = array._data
+    if data is not None:
+        return data
+    return _plain_or_refused(array)
+
+
+def written_in(session: Session | None, array: Any) -> Tensor:
+    """Return the tensor of an input that an operator writes into, such as a moving average."""
+    data = array._data
+    return operand_in(session, array) if data is None or array._tracked is not None else data
+
+
+def _plain_or_refused(array: Any) -> Tensor:
     if array._tracked is None:
         raise SparseOperand(
             f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "

@@ -17,7 +17,7 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
 from .freed_graphs import IntegerInGraph, reuse_across_sessions
-from .handle import new_object, wrap_constant, writable
+from .handle import new_object, operand_in, wrap_constant, writable
 from .history import Call, find_node
 from .state import state
 
@@ -76,7 +76,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         dtype, x = self._dtype, self._tracked
         try:
             if x is None:
-                x = self._data
+                x = operand_in(session, self)
             elif self._session is not session and self._session is not None:
                 x = reuse_across_sessions(self, session)
             kind = type(other)
@@ -85,7 +85,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
             if kind is other_class:
                 y = other._tracked
                 if y is None:
-                    y = other._data
+                    y = operand_in(session, other)
                 elif other._session is not session and other._session is not None:
                     y = reuse_across_sessions(other, session)
                 if dtype is not other._dtype or y is None or kernel is None:

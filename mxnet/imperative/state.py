@@ -31,17 +31,6 @@ class IntegerSession(Session):
             self.finished, self.later = origin.finished, origin.later
 
 
-class BackwardRun:
-    """One call of backward: whether it stores gradients in arrays, and whether graphs are kept."""
-
-    __slots__ = ("retains", "stores", "taken", "taken_arrays")
-
-    def __init__(self, stores: bool, retains: bool) -> None:
-        self.stores, self.retains = stores, retains
-        self.taken = 0  # bytes of torch's buffers that became the memory of gradient arrays
-        self.taken_arrays = 0
-
-
 class AutogradState(threading.local):
     """Class attributes are each new thread's defaults."""
 
@@ -49,7 +38,8 @@ class AutogradState(threading.local):
     training = False
     # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
     backward_training = True
-    backward_run: BackwardRun | None = None  # the one that runs now
+    # What the backward that runs now has found: pairs of a gradient record and torch's gradient.
+    received: list[tuple[Any, Any]] | None = None
     # The custom operator whose Python code runs now; profiles show what it calls under its name.
     custom_operator: str | None = None
 

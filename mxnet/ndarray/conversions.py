@@ -192,7 +192,7 @@ class Conversions(Handle):
             Storage type.
         """
         if stype == "default":
-            return self
+            return self.copy()
         from .sparse import cast_storage
 
         return cast_storage(self, stype)

@@ -154,6 +154,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
         value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
+        if value.untyped_storage()._cdata == tensor.untyped_storage()._cdata:
+            value = value.clone()  # ``x[1:] = x[:-1]`` reads all before it writes
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
             value = _without_leading_ones(value, part := tensor[key].shape).expand(part).flip(flips)

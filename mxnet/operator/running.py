@@ -14,6 +14,7 @@ from ..context import Context, context_of
 from ..error import MXNetError
 from ..imperative.handle import wrap_plain
 from ..imperative.state import state
+from ..memory import expose
 from ..ndarray import NDArray
 from ..numpy import ndarray
 from ..ops.declare import Op, OpContext, op
@@ -22,6 +23,7 @@ from ..ops.shapes import Shapes, TypePattern, is_known, unify
 from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
+CONTIGUOUS = torch.contiguous_format
 PURE_PYTHON = "pure_python"  # profiles show the user's own code as `MyOp::pure_python`
 
 
@@ -40,6 +42,10 @@ class _CustomOperator(Op):
     def aux_names(self, attrs: dict | None = None) -> list[str]:
         """Return the auxiliary states that the prop lists."""
         return [] if attrs is None else list(prop_of(attrs).list_auxiliary_states())
+
+    def writes_into(self, name: str | None) -> bool:
+        """Return True: users' code may write into any input."""
+        return True
 
     def needs_head_gradient(self, attrs: dict) -> bool:
         """Return what the prop says its backward depends on."""
@@ -128,7 +134,7 @@ class _Bridge(torch.autograd.Function):
         ctx.kernel, ctx.computing, ctx.aux = kernel, computing, aux
         if not reads_head_gradients(kernel.prop):
             OutputLayers.note(ctx)
-        ctx.save_for_backward(*inputs, *outs)
+        ctx.save_for_backward(*(t.data for t in (*inputs, *outs)))  # as memory: see `handle`
         return tuple(outs)
 
     @staticmethod
@@ -143,7 +149,7 @@ class _Bridge(torch.autograd.Function):
                 "backward",
                 ctx.computing.backward,
                 req=reqs,
-                out_grad=_wrapped([g.contiguous() for g in grads]),
+                out_grad=_wrapped([g.clone(memory_format=CONTIGUOUS) for g in grads]),
                 in_data=_wrapped(inputs),
                 out_data=_wrapped(outs),
                 in_grad=_wrapped(found),
@@ -155,7 +161,11 @@ class _Bridge(torch.autograd.Function):
 
 
 def _wrapped(tensors: Sequence[Tensor]) -> list[NDArray]:
+    """Return arrays on the memory of tensors, which the user's code may write into."""
     cls = ndarray if is_np_array() else NDArray
+    for tensor in tensors:
+        if tensor.requires_grad:  # its array counts writes by another tensor
+            expose(tensor)
     return [wrap_plain(cls, t.detach()) for t in tensors]
 
 

@@ -24,7 +24,6 @@ from ..error import (
 )
 from . import registry
 from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
-from .derivatives import Formulas
 from .facts import Facts
 from .gradients import with_gradient_rule
 from .options import Attrs
@@ -108,7 +107,6 @@ class Op:
         self.name, self.aliases = names[0], names[1:]
         self._take(options)
         self.gradient_rule: Callable | None = None
-        self.derivative_rule: Callable[[Attrs], Formulas | None] | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.swapped = False  # whether that kernel takes the number first
         self.shared: Callable | None = None  # the same result as a view, where that is possible
@@ -187,14 +185,6 @@ class Op:
         """
         self.gradient_rule = rule
         self.kernel = with_gradient_rule(self)
-        return rule
-
-    def derivative(self, rule: Callable[[Attrs], Formulas | None]) -> Callable:
-        """Register formulas of the gradient: ``rule(attrs)`` returns them by input, or None.
-
-        Attributes are complete; an input without a formula gets no gradient (see `derivatives`).
-        """
-        self.derivative_rule = rule
         return rule
 
     def infer_inputs(self, rule: Callable) -> Callable:
@@ -336,6 +326,15 @@ class Op:
         return {**self.defaults, **typed}
 
     # -- inputs and outputs -------------------------------------------------------------------
+
+    def writes_into(self, name: str | None) -> bool:
+        """Return whether a call changes an input, such as an auxiliary state or a momentum."""
+        return name in self.mutates or any(i.aux for i in self.inputs if i.name == name)
+
+    @property
+    def has_written_inputs(self) -> bool:
+        """Whether a call changes some input."""
+        return self.has_aux or bool(self.mutates)
 
     def names_of_inputs(self, attrs: Attrs, given: int = 0) -> list[str]:
         """Return the inputs in force under these (complete) attributes.

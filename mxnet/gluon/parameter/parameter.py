@@ -14,7 +14,7 @@ from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
 from ...context import Context, cpu, listed_contexts
 from ...error import InvalidValue, MXNetError
-from ...imperative.handle import forget_writes, wrap_plain
+from ...imperative.handle import wrap_plain
 from ...memory import untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol
@@ -336,7 +336,6 @@ class Parameter(ParameterArrays):
         if self._trainer is not None:
             self._trainer._forget_weight(self)
         for array in self._data:
-            forget_writes(array)
             array[:] = data
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:

@@ -279,11 +279,10 @@ class BaseSparseNDArray(NDArray):
     def _attach(self, req: str, target: NDArray | None, stype: str | None) -> None:
         from .creation import zeros
 
-        owned = target is None
-        if owned:
+        if target is None:
             kind = stype or self.stype
             target = zeros(kind, self._shape, ctx=self.context, dtype=self.dtype)
-        record = Gradient(target, check_req(req), owned)
+        record = Gradient(target, check_req(req))
         self._ghost, self._grad, self._node = None, record, None
         if req == "null":
             return

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from ..declare import op
-from ..derivatives import Formulas
 from ..shapes import Shape
 from ..tensor.math.arithmetic import mul_scalar
 from ..tensor.math.elementwise import negative
 from ..tensor.math.reduce import mean
-from ..tensor.selection.indexing import pick, within
+from ..tensor.selection.indexing import pick
 
 _NO_REDUCTION = 0
 _NEVER = -(1 << 62)  # torch leaves out the label `ignore_index`; here there is none
@@ -73,30 +72,6 @@ def likelihood_loss_operators(apply: Callable, data: Any, label: Any, *, scale: 
     picked = apply(pick, data, label, axis=-1, keepdims=True)
     scaled = apply(negative, picked) if scale == -1.0 else apply(mul_scalar, picked, scalar=scale)
     return apply(mean, scaled, axis=(0,), exclude=True)
-
-
-@likelihood_loss.derivative
-def likelihood_loss_derivative(attrs: dict) -> Formulas:
-    """Return zeros with the scaled gradient at the labels."""
-    scale = attrs["scale"]
-    picked = pick.derivative_rule
-    assert picked is not None
-    general = picked({"axis": -1, "mode": "clip"}) or {}
-
-    def of_data(grad: Tensor, data: Tensor, label: Tensor) -> Tensor:
-        if scale != -1.0:
-            grad = grad * -scale
-        if _is_plain(data, label):
-            # The kernel looks at no bounds here.
-            whole = within(label.reshape(-1), data.shape[1], "clip")
-            total = _one(data.dtype, data.device)
-            return _loss_backward(grad, data, whole, None, _NO_REDUCTION, _NEVER, total)
-        count = label.numel() // data.shape[0]
-        spread = (grad / -count).reshape(-1, *[1] * (data.ndim - 1))
-        spread = spread.expand(*data.shape[:-1], 1)
-        return general["data"](spread, data, label)
-
-    return {"data": of_data}
 
 
 @lru_cache(maxsize=16)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from .. import torch_kernels
 from ..declare import Epilogue, OpContext, op
-from ..derivatives import Formulas, of_relu, of_sigmoid, of_tanh
 from ..shapes import Shape, Shapes, same, unify
 from ..tensor.math.elementwise import relu_into
 
@@ -68,16 +67,6 @@ def activation_into(attrs: dict, dtype: torch.dtype) -> Callable[..., Tensor] | 
 def activation_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
     """Return torch's function that writes over its input."""
     return IN_PLACE.get(attrs["act_type"])
-
-
-DERIVATIVES = {"relu": of_relu, "sigmoid": of_sigmoid, "tanh": of_tanh}
-
-
-@activation.derivative
-def activation_derivative(attrs: dict) -> Formulas | None:
-    """Return the derivative of those that have one of their results."""
-    found = DERIVATIVES.get(attrs["act_type"])
-    return None if found is None else {"data": found}
 
 
 @activation.epilogue

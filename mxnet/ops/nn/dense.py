@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from ...error import ShapeError
 from .. import torch_kernels
 from ..attributes import Positive
 from ..declare import op
-from ..derivatives import Formulas
 from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes, unify
 
 linear = torch_kernels.nn.linear
@@ -109,38 +107,6 @@ def fully_connected_inputs(
         for size in data[1:]:
             width = width * size if size != UNKNOWN and width != UNKNOWN else UNKNOWN
     return {"weight": (num_hidden, width), "bias": (num_hidden,)}
-
-
-def _rows(x: Tensor) -> Tensor:
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
-
-
-def _gradient_of_data(grad: Tensor, data: Tensor, weight: Tensor) -> Tensor:
-    made = torch.mm(_rows(grad), weight)
-    return made if made.shape == data.shape else made.reshape(data.shape)
-
-
-def _gradient_of_weight(
-    grad: Tensor, data: Tensor, weight: Tensor, into: Tensor | None = None
-) -> Tensor:
-    if data.ndim != 2:
-        data = data.reshape(-1, weight.shape[1])
-    return torch.mm(_rows(grad).t(), data, out=into)
-
-
-def _gradient_of_bias(grad: Tensor, bias: Tensor, into: Tensor | None = None) -> Tensor:
-    made = torch.sum(_rows(grad), 0, out=into) if bias.ndim == 1 else _rows(grad).sum(0)
-    return made if made.shape == bias.shape else made.reshape(bias.shape)
-
-
-@fully_connected.derivative
-def fully_connected_derivative(attrs: dict) -> Formulas:
-    """Return the three products."""
-    return {
-        "data": _gradient_of_data,
-        "weight": _gradient_of_weight,
-        "bias": _gradient_of_bias,
-    }
 
 
 @fully_connected.work

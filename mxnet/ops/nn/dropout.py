@@ -55,7 +55,7 @@ def dropout(
             f"value {p} for Parameter p should be in the range [0, 1], in operator Dropout: "
             "p is the fraction that is dropped in training."
         )
-    if not (run.training or mode == "always"):
+    if not (run.training or mode == "always") or p == 0:
         return data.clone()
     if not axes:
         return torch.dropout(data, p, True)

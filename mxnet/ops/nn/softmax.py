@@ -11,7 +11,6 @@ from torch import Tensor
 from ... import dtypes
 from ...error import ShapeError
 from ..declare import op
-from ..derivatives import Formulas
 from ..shapes import Shape, same
 
 FloatName = Literal["float16", "float32", "float64"]
@@ -135,19 +134,6 @@ def log_softmax(
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
     return _along_axis(torch.log_softmax, data, axis, temperature, dtype)
-
-
-@log_softmax.derivative
-def log_softmax_derivative(attrs: dict) -> Formulas | None:
-    """Return ``grad - softmax(x) sum(grad)``."""
-    if attrs["temperature"] not in (None, 1.0) or attrs["dtype"] is not None:
-        return None
-    axis = attrs["axis"]
-
-    def of_data(grad: Tensor, out: Tensor) -> Tensor:
-        return torch._log_softmax_backward_data(grad, out, axis, out.dtype)
-
-    return {"data": of_data}
 
 
 @op("softmin", shape=same, types="T -> @dtype", method=True, precision="full")

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ....error import MXNetError, ShapeError
 from ...declare import Op, op
-from ...derivatives import summed_to
 from ...families import (
     BOOL,
     Kernel,
@@ -394,28 +393,6 @@ grad_add = elementwise(
         "mx.nd._internal._grad_add(mx.nd.array([1, 2]), mx.nd.array([3, 4]))", "[4., 6.]"
     ),
 )
-
-
-def _pass(grad: Tensor) -> Tensor:
-    return grad
-
-
-for _operators, _lhs, _rhs in (
-    ((broadcast_add, elemwise_add), lambda g, x, y: g, lambda g, x, y: g),
-    ((broadcast_sub, elemwise_sub), lambda g, x, y: g, lambda g, x, y: -g),
-    ((broadcast_mul, elemwise_mul), lambda g, x, y: g * y, lambda g, x, y: g * x),
-):
-    _formulas = {
-        "lhs": lambda grad, lhs, rhs, of=_lhs: summed_to(of(grad, lhs, rhs), lhs),
-        "rhs": lambda grad, lhs, rhs, of=_rhs: summed_to(of(grad, lhs, rhs), rhs),
-    }
-    for _operator in _operators:
-        _operator.derivative(lambda attrs, formulas=_formulas: formulas)
-for _operator in (plus_scalar, minus_scalar):
-    _operator.derivative(lambda attrs: {"data": _pass})
-rminus_scalar.derivative(lambda attrs: {"data": lambda grad: -grad})
-mul_scalar.derivative(lambda attrs: {"data": lambda grad, by=attrs["scalar"]: grad * by})
-div_scalar.derivative(lambda attrs: {"data": lambda grad, by=attrs["scalar"]: grad / by})
 
 
 @op(

@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from ....error import DTypeError
 from ...declare import Epilogue, Op, op
-from ...derivatives import of_relu, of_sigmoid, of_tanh
 from ...families import BOOL, Kernel, in_floating_point, number, refuse_bool, shown, unary
 from ...shapes import same
 
@@ -259,9 +258,6 @@ negative = function(
     method=False,
     keeps_zeros=True,
 )
-negative.derivative(lambda attrs: {"data": lambda grad: -grad})
-square.derivative(lambda attrs: {"data": lambda grad, data: grad * data * 2})
-absolute.derivative(lambda attrs: {"data": lambda grad, data: grad * torch.sign(data)})
 
 
 def relu_into(data: Tensor, out: Tensor) -> Tensor:
@@ -269,14 +265,9 @@ def relu_into(data: Tensor, out: Tensor) -> Tensor:
     return torch.clamp_min(data, 0.0, out=out)
 
 
-for _activation, _kernel, _formula in (
-    (relu, torch.relu_, of_relu),
-    (sigmoid, torch.sigmoid_, of_sigmoid),
-    (tanh, torch.tanh_, of_tanh),
-):
+for _activation, _kernel in ((relu, torch.relu_), (sigmoid, torch.sigmoid_), (tanh, torch.tanh_)):
     _activation.epilogue(lambda attrs, name=_activation.name: Epilogue(name))
     _activation.in_place(lambda attrs, kernel=_kernel: kernel)
-    _activation.derivative(lambda attrs, formula=_formula: {"data": formula})
 relu.out_variant(lambda attrs, dtype: relu_into)
 
 

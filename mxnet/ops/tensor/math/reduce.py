@@ -12,7 +12,6 @@ from torch import Tensor
 from ....error import MXNetError, ShapeError
 from ...attributes import DType, Shape
 from ...declare import Op, op
-from ...derivatives import Formulas
 from ...families import BOOL, axes_of, reduction, refuse_bool, shown
 from ...shapes import TypePattern, reduced
 
@@ -148,26 +147,6 @@ over_axes(
     result="[1., 3.]",
     gradient=to_every_extreme,
 )
-
-
-def _spread(attrs: dict, divided: bool) -> Formulas:
-    """Return the derivative of a sum, or of a mean: each element gets the gradient of its sum."""
-    axis, exclude = attrs["axis"] or None, attrs["exclude"]
-
-    def of_data(grad: Tensor, data: Tensor) -> Tensor:
-        if grad.numel() == data.numel():
-            return grad.reshape(data.shape)
-        axes = axes_of(axis, data.ndim, exclude)
-        kept = [1 if i in axes else n for i, n in enumerate(data.shape)]
-        if divided:
-            grad = grad / (data.numel() // grad.numel())
-        return grad.reshape(kept).expand(data.shape)
-
-    return {"data": of_data}
-
-
-sum_.derivative(lambda attrs: _spread(attrs, False))
-mean.derivative(lambda attrs: _spread(attrs, True))
 square_sum = reduction(
     "_square_sum",
     total_of_squares,

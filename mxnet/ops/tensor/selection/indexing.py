@@ -13,7 +13,6 @@ from torch import Tensor
 from ....error import MXNetError, ShapeError
 from ...attributes import DType, Positive, Shape
 from ...declare import op
-from ...derivatives import Formulas
 from ...families import check_same_dtype, number
 from ...shapes import UNKNOWN, Shapes, TypePattern, unify
 from ..shaping.shape_changing import axis_within
@@ -271,21 +270,6 @@ def _picked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 pick.shape_rule = _picked
-
-
-@pick.derivative
-def pick_derivative(attrs: dict) -> Formulas | None:
-    """Return zeros with the gradient where an element was picked."""
-    given, mode = attrs["axis"], attrs["mode"]
-    if given is None:
-        return None
-
-    def of_data(grad: Tensor, data: Tensor, index: Tensor) -> Tensor:
-        axis = given % data.ndim
-        places = within(_picked_index("pick", data, index, axis), data.shape[axis], mode)
-        return torch.zeros_like(data).scatter_(axis, places, grad.reshape(places.shape))
-
-    return {"data": of_data}
 
 
 @op("batch_take", types="T int32 -> T", without_gradient=("indices",))

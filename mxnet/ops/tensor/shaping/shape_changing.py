@@ -13,7 +13,6 @@ from torch import Tensor
 from ....error import ShapeError
 from ...attributes import Shape
 from ...declare import op
-from ...derivatives import reshaped
 from ...shapes import UNKNOWN, Shapes, unify
 from ..memory import may_share, own
 from .reshape_codes import complete_by_size, resolve_reshape, resolve_target
@@ -113,10 +112,6 @@ def flatten(data: Tensor) -> Tensor:
     (2, 12)
     """
     return data.flatten(1) if data.ndim > 1 else data.reshape(-1, 1)
-
-
-flatten.derivative(lambda attrs: {"data": reshaped})
-reshape.derivative(lambda attrs: {"data": reshaped})
 
 
 @flatten.infer_outputs
@@ -342,9 +337,6 @@ def reshape_like(
             f"{list(wanted)} because they have different size."
         )
     return lhs.reshape(wanted)
-
-
-reshape_like.derivative(lambda attrs: {"lhs": lambda grad, lhs: grad.reshape(lhs.shape)})
 
 
 @reshape_like.infer_outputs
