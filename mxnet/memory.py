@@ -5,6 +5,8 @@ next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leav
 Gaps between arrays are returned after the first training step and then from time to time: memory
 does not grow while shapes change. Programs that recompute results to save memory map their largest
 arrays (`map_large_arrays`).
+
+`expose` and `is_exposed` say which memory others can write.
 """
 
 from __future__ import annotations
@@ -165,6 +167,41 @@ def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
 
 
+def expose(tensor: torch.Tensor) -> None:
+    """Mark the memory of a tensor as one that others can write, past torch's count of writes.
+
+    Call this where memory is shared with NumPy, DLPack, other processes or other frameworks. All
+    tensors on that memory are marked for its life, and what was made from it counts as outdated.
+
+    >>> import torch
+    >>> weight = torch.zeros(2, 3)
+    >>> expose(weight)
+    >>> is_exposed(weight[1:]), is_exposed(weight.clone())
+    (True, False)
+    """
+    from torch.autograd.graph import increment_version
+
+    with contextlib.suppress(NotImplementedError):  # sparse, or in oneDNN's own order
+        # torch has one Python object for each memory, which lives as long as the memory does.
+        tensor.untyped_storage().is_exposed = True  # type: ignore[attr-defined]
+    increment_version(tensor)
+
+
+def is_exposed(tensor: torch.Tensor) -> bool:
+    """Return whether others can write into the memory of a tensor; see `expose`.
+
+    A tensor without a single memory of its own, such as a sparse one, counts as exposed.
+
+    >>> import torch
+    >>> is_exposed(torch.zeros(2))
+    False
+    """
+    try:
+        return getattr(tensor.untyped_storage(), "is_exposed", False)
+    except NotImplementedError:
+        return True
+
+
 def memory_summary() -> str:
     """Return a table of the arrays that are alive on each device, and of the process's memory.
 
@@ -205,7 +242,8 @@ def _process_memory() -> tuple[int, int]:
         return 0, 0
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123
         facts = dict(line.split(":", 1) for line in file if ":" in line)
-    return tuple(int(facts[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
+    resident, peak = (int(facts[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
+    return resident, peak
 
 
 def _gpu_lines() -> list[str]:

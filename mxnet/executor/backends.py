@@ -16,10 +16,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import env
+from .. import caches, env
 from ..error import MXNetError, did_you_mean
 from ..graph.graph import Graph
 from ..graph.typed import TypedGraph
+from ..ops.fused.unchanged import Unchanged
 from ..symbol.binding import BUILT_IN_BACKENDS
 from .program import Program
 from .straight_line import compile_steps
@@ -112,7 +113,7 @@ class BackendProgram:
         self._discovers = data is None
         self._set_data(data or ())
         self._prepared: dict[tuple, Run] = {}
-        self._known: list[tuple[Tensor, int]] = []  # parameters and their versions
+        self._sources: list[Unchanged] | None = None  # the parameters of what is prepared
         self._passed = [i for i, e in enumerate(own.source.heads) if e.node.op is None]
 
     def _set_data(self, data: Sequence[int]) -> None:
@@ -121,11 +122,8 @@ class BackendProgram:
 
     def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
-        if self.backend.keeps_parameters and not self._are_current(feed):
-            if self._discovers and self._known:
-                self._set_data(sorted({*self.data, *self._changed(feed)}))
-            self._prepared.clear()
-            self._known = [(feed[i], feed[i]._version) for i in self._parameters]
+        if self.backend.keeps_parameters and not self._can_keep_parameters(feed):
+            return self.own.run(feed)
         key = tuple((feed[i].shape, feed[i].dtype) for i in self.data)
         run = self._prepared.get(key)
         if run is None:
@@ -135,26 +133,29 @@ class BackendProgram:
             heads[i] = heads[i].clone()
         return heads
 
-    def _are_current(self, feed: Sequence[Tensor]) -> bool:
-        if not self._known and self._parameters:
-            return False
-        return not self._changed(feed)
-
-    def _changed(self, feed: Sequence[Tensor]) -> list[int]:
-        return [
-            i
-            for i, (tensor, version) in zip(self._parameters, self._known, strict=True)
-            if feed[i] is not tensor or tensor._version != version
-        ]
+    def _can_keep_parameters(self, feed: Sequence[Tensor]) -> bool:
+        """Return whether an engine may hold copies of the parameters; drop outdated ones."""
+        changed: list[int] = []
+        if self._sources is not None:
+            pairs = zip(self._parameters, self._sources, strict=True)
+            changed = [i for i, source in pairs if not source.holds_for((feed[i],))]
+            if not changed:
+                return True
+        self._prepared = {}
+        exposed = [i for i in self._parameters if Unchanged.of((feed[i],)) is None]
+        if self._discovers:
+            self._set_data(sorted({*self.data, *changed, *exposed}))
+            exposed = []
+        self._sources = None if exposed else [Unchanged((feed[i],)) for i in self._parameters]
+        return not exposed
 
     def _prepare(self, key: tuple, feed: Sequence[Tensor]) -> list[Tensor]:
         """Prepare the engine, and return our own result after comparing the two."""
-        if len(self._prepared) >= MAX_PREPARED:
-            self._prepared.pop(next(iter(self._prepared)))
+        prepared = self._prepared  # another thread may find changed parameters, and set a new one
         wanted = self.own.run(feed)
         run = self.backend.prepare(self.own.source, feed, self.data)
         _check(self.backend.name, self.own.source, wanted, run(feed))
-        self._prepared[key] = run
+        caches.store(prepared, key, run, MAX_PREPARED)
         return wanted
 
 
@@ -185,7 +186,7 @@ def prepare_inductor(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[i
 
 def prepare_fastest(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
     """Measure our own kernels and the engines that prepare quickly; return the fastest."""
-    runs = [Program(graph, graph.mode, feed[0].device, graph.inputs).run]
+    runs: list[Run] = [Program(graph, graph.mode, feed[0].device, graph.inputs).run]
     wanted = runs[0](feed)
     runs[0](feed)  # the second run compiles the steps
     for backend in _backends.values():

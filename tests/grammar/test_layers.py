@@ -13,7 +13,7 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "libinfo", "locks", "shape_mode", "companions", "absent", "tracebacks",
+        "caches", "libinfo", "locks", "shape_mode", "companions", "absent", "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "imperative", "composites"},

@@ -20,6 +20,7 @@ from torch import Tensor
 from ..nn.convolutions.convolution import CONVOLUTIONS
 from .epilogues import IN_PLACE, NONE, ONEDNN, bind_epilogue
 from .fallback import require_finite
+from .unchanged import Unchanged
 
 # Torch computes a convolution of fewer multiplications than this as one product of matrices, at
 # half the cost of a call of oneDNN. Grouped convolutions are faster packed, however small.
@@ -45,21 +46,15 @@ Parameters = tuple[Tensor, MaybeTensor, MaybeTensor, MaybeTensor, MaybeTensor, M
 class _Weights:
     """The arrays that results were prepared from, and how data is computed by its shape."""
 
-    __slots__ = ("dtype", "folded", "parameters", "ready", "versions")
+    __slots__ = ("are_current", "dtype", "folded", "parameters", "ready")
 
-    def __init__(self, parameters: Parameters, dtype: torch.dtype | None) -> None:
-        self.parameters = parameters
-        self.versions = tuple([None if t is None else t._version for t in parameters])
+    def __init__(
+        self, parameters: Parameters, source: Unchanged, dtype: torch.dtype | None
+    ) -> None:
+        self.parameters, self.are_current = parameters, source.holds_for
         self.dtype = dtype  # None: these cannot be folded
         self.folded: tuple[Tensor, Tensor | None] | None = None  # kept when shapes are too many
         self.ready: dict[torch.Size, Run | None] = {}
-
-    def are_current(self, parameters: Parameters) -> bool:
-        """Return whether these are the same arrays, and nobody has written into them since."""
-        for tensor, known, version in zip(parameters, self.parameters, self.versions):  # noqa: B905
-            if tensor is not known or (tensor is not None and tensor._version != version):
-                return False
-        return True
 
 
 class PreparedConvolution:
@@ -96,12 +91,14 @@ class PreparedConvolution:
         parameters = (weight, bias, gamma, beta, mean, var)
         weights = self._weights
         if weights is None or not weights.are_current(parameters):
-            if self._changes > MAX_CHANGES:
+            self._weights = None
+            source = Unchanged.of(parameters)
+            if source is None or self._changes > MAX_CHANGES:
                 out = self._run_plain(data, other, parameters)
                 require_finite(out)
                 return out
             self._changes += 1
-            weights = self._weights = _Weights(parameters, self._foldable(parameters))
+            weights = self._weights = _Weights(parameters, source, self._foldable(parameters))
         else:
             self._changes = 0
         shape = data.shape

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..nn.dense import fully_connected
+from .unchanged import Unchanged
 
 LEAST_WEIGHT = 250_000  # elements
 ROWS_KEPT = 2  # packed weights depend on the number of rows
@@ -33,8 +34,7 @@ class PreparedDense:
     def __init__(self, attrs: dict[str, Any]) -> None:
         self._attrs = attrs
         self._hidden, self._flattens = attrs["num_hidden"], attrs["flatten"]
-        self._weight: Tensor | None = None
-        self._version = 0
+        self._source: Unchanged | None = None  # of the packed weights
         self._packed: dict[int, Tensor] = {}
         self._changes = 0  # of the weight, without a call that could use it again
 
@@ -51,20 +51,23 @@ class PreparedDense:
 
     def _find(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
         """Return the weight packed for so many rows, None where it is not to be used."""
-        if weight is not self._weight or weight._version != self._version:
-            self._packed.clear()
-            self._weight, self._version = weight, weight._version
-            self._changes += 1
-        else:
+        if self._source is not None and self._source.holds_for((weight,)):
             self._changes = 0
+        else:
+            self._packed = {}  # a new one: another thread may be about to write into the old one
+            self._source = Unchanged.of((weight,))
+            if self._source is None:
+                return None
+            self._changes += 1
         if data.dtype is not torch.float32 or not data.is_cpu or data.ndim < 2:
             return None
         rows = len(data) if self._flattens else math.prod(data.shape[:-1])
-        packed = self._packed.get(rows)
-        if packed is None and rows > 1 and len(self._packed) < ROWS_KEPT:
+        by_rows = self._packed
+        packed = by_rows.get(rows)
+        if packed is None and rows > 1 and len(by_rows) < ROWS_KEPT:
             if not self._fits(data, weight, bias):
                 return None
-            packed = self._packed[rows] = _pack(weight, rows)
+            packed = by_rows[rows] = _pack(weight, rows)
         return packed
 
     def _fits(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> bool:

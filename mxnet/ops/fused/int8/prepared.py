@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ...nn.convolutions.convolution import CONVOLUTIONS
+from ..unchanged import Unchanged
 from .arrays import pack
 from .weights import Weights
 
@@ -45,33 +46,24 @@ class _Prepared:
         self._out = (1.0, 0) if is_float else (attrs["out_step"], attrs["out_zero"])
         # Numbers below an unsigned range saturate at zero by themselves.
         self._activation = "relu" if attrs["relu"] and (is_float or attrs["out_zero"]) else "none"
-        self._parameters: tuple[MaybeTensor, ...] = ()
-        self._versions: tuple[int | None, ...] = ()
+        self._source: Unchanged | None = None  # of what is ready
         self._ready: dict[torch.Size, Run] = {}
 
     def run(self, data: Tensor, parameters: tuple[MaybeTensor, ...], other: MaybeTensor) -> Tensor:
         """Return the layer's result; parameters are looked at again only if they have changed."""
-        if not self._are_current(parameters):
-            self._parameters = parameters
-            self._versions = tuple(None if t is None else t._version for t in parameters)
-            self._ready.clear()
-        run = self._ready.get(data.shape)
+        if self._source is None or not self._source.holds_for(parameters):
+            self._ready = {}  # a new one: another thread may be about to write into the old one
+            self._source = Unchanged.of(parameters)
+        ready = self._ready
+        run = ready.get(data.shape)
         if run is None:
-            run = self._choose(data, parameters)
+            run = None if self._source is None else self._choose(data, parameters)
             if run is None:
                 return self._plain(data, *parameters, *self._others(other), **self._attrs)
-            if len(self._ready) >= SHAPES_KEPT:
-                self._ready.clear()
-            self._ready[data.shape] = run
+            if len(ready) >= SHAPES_KEPT:
+                ready.clear()
+            ready[data.shape] = run
         return run(data, other)
-
-    def _are_current(self, parameters: tuple[MaybeTensor, ...]) -> bool:
-        if len(parameters) != len(self._parameters):
-            return False
-        for tensor, known, version in zip(parameters, self._parameters, self._versions):  # noqa: B905
-            if tensor is not known or (tensor is not None and tensor._version != version):
-                return False
-        return True
 
     def _choose(self, data: Tensor, parameters: tuple[MaybeTensor, ...]) -> Run | None:
         if not CAN_PACK or data.device.type != "cpu" or data.dtype is not torch.uint8:
