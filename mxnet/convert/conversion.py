@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..error import InvalidValue, MXNetError
+from ..error import InvalidValue
 from ..formats.atomic import replacing
 from ..formats.parameters import safetensors_file
 from ..imperative.handle import wrap_plain
@@ -193,7 +194,7 @@ def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
     if path is None:
         raise InvalidValue("safetensors needs the name of a file.")
     tensors = {source.names.get(n, n): t for n, t in source.tensors.items()}
-    scratch = path.with_name(f".{path.name}.check.safetensors")
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}.safetensors")
     try:
         safetensors_file.write(scratch, tensors)
         stored = safetensors_file.read(scratch)
@@ -202,6 +203,5 @@ def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
             report.add(name, compare([found], [tensor.detach().numpy()]))
         report.check()
         scratch.replace(path)
-    except MXNetError:
+    finally:
         scratch.unlink(missing_ok=True)
-        raise

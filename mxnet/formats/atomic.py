@@ -28,6 +28,8 @@ from .location import unwritable
 
 __all__ = ["AtomicFile", "one_commit", "replacing"]
 
+MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
+
 
 class _Commits(threading.local):
     """The commit under way in each thread, as a list of files that are ready."""
@@ -118,7 +120,7 @@ class AtomicFile:
         finish_commit(path)
         mode = _mode(path)
         self.is_special = mode is not None and not stat.S_ISREG(mode)
-        self.part = path if self.is_special else part_path(path)
+        self.part = path
         self._mode = mode
         self._lock: int | None = None
         self.is_open = True
@@ -126,9 +128,24 @@ class AtomicFile:
             self._raw = _open(path, "wb", path)
         else:
             remove_leftovers(path)
-            self._raw = _open(self.part, "xb", path)
-            self._lock = lock(self._raw.fileno())
+            self._open_part()
         self.stream = _Stream(self._raw, path)
+
+    def _open_part(self) -> None:
+        """Open a new part file that is locked.
+
+        Until it is locked, it looks like a leftover to others that save the same file.
+        """
+        for _ in range(MAX_ATTEMPTS):
+            self.part = part_path(self.path)
+            self._raw = _open(self.part, "xb", self.path)
+            self._lock = lock(self._raw.fileno())
+            if self.part.exists():
+                return
+            self._raw.close()
+            if self._lock is not None:
+                os.close(self._lock)
+        raise unwritable(self.path, OSError("its temporary file is removed again and again"))
 
     def commit(self) -> None:
         """Bring the content to the disk and put it in the place of the target."""

@@ -1,8 +1,8 @@
 """The journal that makes the replacement of several files one event, and the cleaning up after it.
 
-New contents lie beside their targets as ``.name.XXXXXXXX.part``. A commit writes a journal that
-names all of them, and its appearance is the moment at which the new files are valid: whoever finds
-a journal, a reader or the next writer, finishes the renaming. Beside every target a marker
+New contents lie beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A commit writes a journal
+that names all of them, and its appearance is the moment at which the new files are valid: whoever
+finds a journal, a reader or the next writer, finishes the renaming. Beside every target a marker
 ``.name.commit`` names the journal, so that a reader needs to look at one name only.
 """
 
@@ -16,6 +16,8 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..locks import ForkSafeLock
+
 try:
     import fcntl
 except ImportError:  # not on Windows: there, leftovers of other processes are not removed
@@ -24,19 +26,24 @@ except ImportError:  # not on Windows: there, leftovers of other processes are n
 __all__ = ["finish_commit", "lock", "part_path", "remove_leftovers", "rename_all"]
 
 LONGEST_STEM = 150  # bytes of the target's name in those of its companions
+_renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
 
 
 def part_path(target: Path) -> Path:
     """Return a new name beside a target for its next content."""
-    return target.with_name(f".{_stem(target)}.{secrets.token_hex(4)}.part")
+    return target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.part")
 
 
 def lock(handle: int) -> int | None:
-    """Mark an open part file as being written; return what to close when it is in its place."""
+    """Mark an open part file as being written; return what to close when it is in its place.
+
+    Another writer may have found it before and be about to remove it: then this waits until the
+    name is gone.
+    """
     if fcntl is None:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError:  # some network file systems have no locks
         return None
     return os.dup(handle)  # keeps the lock when the file itself is closed
@@ -50,8 +57,13 @@ def rename_all(renames: Sequence[tuple[Path, Path]]) -> None:
     if len(renames) == 1:
         renames[0][0].replace(renames[0][1])
         return
+    with _renaming:
+        _rename_by_journal(renames)
+
+
+def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
     first = renames[0][1]
-    journal = first.with_name(f".{_stem(first)}.{secrets.token_hex(4)}.journal")
+    journal = first.with_name(f".{_stem(first)}.{secrets.token_hex(8)}.journal")
     markers = [_marker(target) for _, target in renames]
     temporary = journal.with_suffix(".part")
     try:
@@ -99,7 +111,7 @@ def remove_leftovers(target: Path) -> None:
     """Remove part files of this target whose writers are gone."""
     if fcntl is None:
         return
-    pattern = re.compile(re.escape(f".{_stem(target)}.") + r"[0-9a-f]{8}\.part")
+    pattern = re.compile(re.escape(f".{_stem(target)}.") + r"[0-9a-f]{8,16}\.part")
     with contextlib.suppress(OSError):
         for name in os.listdir(target.parent):  # noqa: PTH208 (a folder may hold a million names)
             if pattern.fullmatch(name):

@@ -1,0 +1,154 @@
+"""Threads and processes that save to one file at the same time; each save counts as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.formats import journal
+from mxnet.formats.atomic import AtomicFile, one_commit, replacing
+from mxnet.formats.location import UnwritableFile
+
+THREADS, SAVES = 8, 25
+LIMIT = 300  # seconds
+
+
+def run_threads(work):
+    """Call `work` with a number in several threads at once; return all errors."""
+    start, errors = threading.Barrier(THREADS), []
+
+    def run(number):
+        start.wait(LIMIT)
+        try:
+            for _ in range(SAVES):
+                work(number)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+    return errors
+
+
+@pytest.fixture(autouse=True)
+def fast_switches():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("name", ["x.params", "x.safetensors"])
+def test_threads_save_arrays_to_one_file(tmp_path, name):
+    arrays = [{"w": mx.nd.full((64,), n)} for n in range(THREADS)]
+    assert run_threads(lambda n: mx.nd.save(str(tmp_path / name), arrays[n])) == []
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    values = np.unique(mx.nd.load(str(tmp_path / name))["w"].asnumpy())
+    assert len(values) == 1 and values[0] in range(THREADS)
+
+
+def test_threads_save_and_load(tmp_path):
+    path = str(tmp_path / "x.params")
+    arrays = [[mx.nd.full((64,), n)] for n in range(THREADS)]
+    mx.nd.save(path, arrays[0])
+
+    def work(number):
+        if number % 2:
+            mx.nd.save(path, arrays[number])
+        else:
+            assert len(np.unique(mx.nd.load(path)[0].asnumpy())) == 1
+
+    assert run_threads(work) == []
+
+
+def test_files_of_two_commits_are_not_mixed(tmp_path):
+    names = ("a.json", "b.params", "c.states")
+
+    def work(number):
+        with one_commit():
+            for name in names:
+                with replacing(tmp_path / name) as file:
+                    file.write(b"%d" % number)
+
+    assert run_threads(work) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert len({(tmp_path / name).read_bytes() for name in names}) == 1
+
+
+PROGRAM = """
+import sys
+import mxnet as mx
+array = mx.nd.full((64,), int(sys.argv[2]))
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(60):
+    mx.nd.save(sys.argv[1], [array])
+"""
+
+
+def test_processes_save_to_one_file(tmp_path):
+    path = str(tmp_path / "x.params")
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, path, str(number)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    try:
+        for child in children:
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        for child in children:
+            _, errors = child.communicate(timeout=LIMIT)
+            assert child.returncode == 0, errors
+    finally:
+        for child in children:
+            child.kill()
+    assert [each.name for each in tmp_path.iterdir()] == ["x.params"]
+
+
+def test_temporary_names_are_never_the_same(tmp_path):
+    names = [[] for _ in range(THREADS)]
+    assert run_threads(lambda n: names[n].append(journal.part_path(tmp_path / "x"))) == []
+    assert len({path for each in names for path in each}) == THREADS * SAVES
+
+
+@pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
+def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path, monkeypatch):
+    target, seen = tmp_path / "x", []
+    lock = journal.lock
+
+    def remove_first(handle):
+        if not seen:
+            journal.remove_leftovers(target)  # as another writer would at this moment
+        seen.append(list(tmp_path.iterdir()))
+        return lock(handle)
+
+    monkeypatch.setattr("mxnet.formats.atomic.lock", remove_first)
+    with replacing(target) as file:
+        file.write(b"content")
+    assert [len(paths) for paths in seen] == [0, 1]
+    assert target.read_bytes() == b"content" and list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
+def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypatch):
+    target = tmp_path / "x"
+    monkeypatch.setattr(
+        "mxnet.formats.atomic.lock", lambda handle: journal.remove_leftovers(target)
+    )
+    with pytest.raises(UnwritableFile, match="removed again"):
+        AtomicFile(target)
+    assert list(tmp_path.iterdir()) == []
