@@ -270,27 +270,3 @@ def has_one_owner(tensor: torch.Tensor) -> bool:
 
     # The Python object of a storage, which this call makes, is an owner as well.
     return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) <= 2
-
-
-def expose(tensor: torch.Tensor) -> None:
-    """Mark a tensor's memory as one that may be written without torch's counting it.
-
-    NumPy arrays, DLPack, other processes and tensors of graphs write past the count of writes that
-    tensors have (`_version`). What is made of such memory is not kept: it might be outdated.
-
-    >>> import torch
-    >>> x = torch.zeros(4)
-    >>> expose(x[1:])
-    >>> is_exposed(x)
-    True
-    """
-    from torch.autograd.graph import increment_version
-
-    # Torch keeps one Python object for each storage, as long as the storage lives.
-    tensor.untyped_storage()._mxnext_exposed = True
-    increment_version(tensor)
-
-
-def is_exposed(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor's memory may be written without torch's counting it."""
-    return hasattr(tensor.untyped_storage(), "_mxnext_exposed")

@@ -15,7 +15,7 @@ from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.freed_graphs import IntegerInGraph, reachable
-from ..imperative.handle import operand_in, plain, wrap, written_in
+from ..imperative.handle import alias, operand_in, plain, wrap, written_in
 from ..imperative.history import GraphRun, record_step
 from ..imperative.state import Session, state
 from ..locks import ForkSafeLock
@@ -59,6 +59,7 @@ class CachedOp:
         "_hook",
         "_joins_gradients",
         "_kernels",
+        "_passed",
         "_programs",
         "_run",
         "_sources",
@@ -77,8 +78,13 @@ class CachedOp:
         self._programs: dict[tuple, Program] = {}
         self._kernels: dict = {}
         self._sources = open_sources(sym._graph)
-        states = set(sym._graph.auxiliary)
-        self._states = {i for i, node in enumerate(sym._graph.variables) if node in states}
+        variables, states = sym._graph.variables, set(sym._graph.auxiliary)
+        self._states = {i for i, node in enumerate(variables) if node in states}
+        self._passed = [
+            (i, variables.index(e.node))
+            for i, e in enumerate(sym._graph.heads)
+            if e.node.op is None
+        ]
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
         self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
         self._hook: OpHook | None = None
@@ -134,6 +140,9 @@ class CachedOp:
                 program.hides_inputs = _hides_inputs(made, feed)
             if program.hides_inputs:
                 session.hides = True
+        for head, variable in self._passed:  # an input that is an output stays itself
+            if args[variable].stype == "default" and not (session and self._joins_gradients):
+                outputs[head] = alias(args[variable])
         return outputs
 
     def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor]:

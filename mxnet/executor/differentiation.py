@@ -13,6 +13,7 @@ from torch import Tensor
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
 from ..graph.node import Node
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse.dispatch import dense_of
 
@@ -64,7 +65,7 @@ def listed_out_grads(given: Any, graph: Graph) -> list[NDArray | None]:
 def _array(value: Any) -> NDArray:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"backward: out_grads must be NDArrays, not {type(value)}.")
-    return NDArray(torch.as_tensor(value))
+    return wrap_plain(NDArray, torch.as_tensor(value))
 
 
 def head_gradients(

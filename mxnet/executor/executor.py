@@ -325,7 +325,7 @@ class Executor:
             elif has_one_owner(array._data):
                 array._data = head.data
             else:
-                array._data.copy_(head)
+                array._data.copy_(head.detach())
 
     def _empty_outputs(self) -> list[NDArray]:
         shapes = {n: a.shape for n, a in self.arg_dict.items()}
@@ -466,4 +466,8 @@ def _by_name(names: Sequence[str], arrays: Sequence, what: str) -> dict:
 
 
 def _as_array(value: Any) -> NDArray:
-    return value if isinstance(value, NDArray) else NDArray(torch.as_tensor(np.asarray(value)))
+    return (
+        value
+        if isinstance(value, NDArray)
+        else wrap_plain(NDArray, torch.as_tensor(np.asarray(value)))
+    )

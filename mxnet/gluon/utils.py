@@ -18,7 +18,7 @@ from .. import env, ndarray
 from ..context import Context
 from ..downloads import download_file
 from ..error import InvalidValue, MXNetError
-from ..imperative.handle import plain
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array, is_np_shape
@@ -144,7 +144,7 @@ def clip_global_norm(
             tensor.mul_(scale.to(tensor.device))
     if check_isfinite:
         return float(total)
-    return NDArray(total.reshape(1))
+    return wrap_plain(NDArray, total.reshape(1))
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import torch
 from ..error import MXNetError, ShapeError
 from ..formats import image_codec
 from ..formats.location import existing_file
-from ..imperative.handle import wrap_plain
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..util import is_np_array
 
@@ -95,7 +95,7 @@ def _decoded(content: Any, flag: int, to_rgb: bool, out: NDArray | None, source:
 def pixels_of(image: NDArray | np.ndarray) -> np.ndarray:
     """Return an image's pixels for OpenCV, which only reads them: on the CPU without a copy."""
     if isinstance(image, NDArray):
-        return image.handle.cpu().numpy()
+        return plain(image).cpu().numpy()
     return np.asarray(image)
 
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from ..error import MXNetError, ShapeError
 from ..formats.image_codec import opencv
-from ..imperative.handle import wrap_plain
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from . import chance
 from .decoding import array_of, pixels_of
@@ -381,7 +381,7 @@ def imrotate(
         raise TypeError(
             "When a single image is passed the rotation angle is required to be a scalar."
         )
-    images = src.handle if src.ndim == 4 else src.handle[None]
+    images = plain(src) if src.ndim == 4 else plain(src)[None]
     angles = [rotation_degrees] * len(images) if scalar else pixels_of(rotation_degrees).tolist()
     if len(angles) != len(images):
         raise ValueError("The number of images must be equal to the number of rotation angles")

@@ -132,19 +132,19 @@ class IntegerGradient(Gradient):
         return True
 
 
-class _ConstantGradient(torch.autograd.Function):
-    """A gradient that does not depend on the variables; its own gradient is zeros."""
+class _RecordedGradient(torch.autograd.Function):
+    """A gradient as a function of the variables: those it does not depend on get zeros."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *variables: Tensor) -> Tensor:
-        """Return the gradient, recorded as a function of the variables."""
+        """Return the gradient in memory of its own."""
         ctx.save_for_backward(*variables)
-        return gradient.clone()
+        return _copy(gradient)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:  # type: ignore[override]
-        """Return zeros for each variable."""
-        return None, *(torch.zeros_like(v, requires_grad=False) for v in ctx.saved_tensors)
+        """Pass the gradient on, and zeros to each variable."""
+        return grad, *(torch.zeros_like(v, requires_grad=False) for v in ctx.saved_tensors)
 
 
 class UnknownGradReq(InvalidValue, KeyError):
@@ -347,19 +347,25 @@ def differentiate(
     _check_reached(heads, variables, found)
     if not retain_graph:
         mark_used_up(heads)
-    own = [
-        torch.zeros_like(v, requires_grad=False) if g is None else _copy(g)
+    if create_graph:
+        return [_RecordedGradient.apply(g, *leaves) for g in _without_gaps(found, leaves)]
+    return [_copy(g) for g in _without_gaps(found, leaves)]
+
+
+def _without_gaps(found: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Return gradients, zeros where torch found none."""
+    return [
+        torch.zeros_like(v, requires_grad=False) if g is None else g
         for g, v in zip(found, leaves, strict=True)
     ]
-    if not create_graph:
-        return own
-    return [g if g.requires_grad else _ConstantGradient.apply(g, *leaves) for g in own]
 
 
 def _copy(gradient: Tensor) -> Tensor:
     """Return a gradient in memory of its own; torch's may be that of another, or of a head's."""
-    if gradient.layout is not torch.strided or gradient._is_zerotensor():
-        return gradient.clone() if gradient.layout is not torch.strided else _with_memory(gradient)
+    if gradient.layout is not torch.strided:
+        return gradient.clone()
+    if gradient._is_zerotensor():
+        return _with_memory(gradient)
     return gradient.clone(memory_format=torch.contiguous_format)
 
 

@@ -72,6 +72,19 @@ def plain(array: Any) -> Tensor:
     return data
 
 
+def exported(array: Any) -> Tensor:
+    """Return a tensor on the array's memory for others, who may write into it when they like."""
+    data = plain(array)
+    expose(data)
+    return data.detach()
+
+
+def wrap_foreign(cls: type[NDArray], tensor: Tensor) -> NDArray:
+    """Return a new array on memory that others may write into when they like."""
+    expose(tensor)
+    return wrap_plain(cls, tensor.detach())
+
+
 def current(array: Any) -> Tensor:
     """Return the tensor that views and copies are made of now: tracked while recording."""
     session = state.session
@@ -161,6 +174,18 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
     array._tracked = array._grad = array._node = None
     return array
+
+
+def alias(array: Any) -> Any:
+    """Return another array on the same memory and at the same place of the graph.
+
+    It has no gradient array of its own.
+    """
+    other = new_object(type(array))
+    other._data, other._tracked, other._dtype = array._data, array._tracked, array._dtype
+    other._ctx, other._session, other._node = array._ctx, getattr(array, "_session", None), None
+    other._grad = CONSTANT if array._grad is CONSTANT else None
+    return other
 
 
 def set_empty(array: Any) -> None:

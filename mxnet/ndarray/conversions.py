@@ -16,7 +16,16 @@ from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach
-from ..imperative.handle import Handle, current, plain, set_empty, wrap, wrap_plain, writable
+from ..imperative.handle import (
+    Handle,
+    current,
+    exported,
+    plain,
+    set_empty,
+    wrap,
+    wrap_plain,
+    writable,
+)
 from ..imperative.history import COPYING, record_step
 from ..imperative.integers import derive
 from .one_element import convertible
@@ -81,25 +90,26 @@ class Conversions(Handle):
         >>> mx.nd.ones((2,)).to_torch()
         tensor([1., 1.])
         """
-        return plain(self)
+        return exported(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = plain(self).cpu().numpy() if copy is False else self.asnumpy()
+        array = exported(self).cpu().numpy() if copy is False else self.asnumpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return plain(self).__dlpack__(**kwargs)
+        return exported(self).__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return plain(self).__dlpack_device__()
 
     def to_dlpack_for_read(self) -> Any:
         """Return a DLPack capsule that shares memory, to be read."""
-        return torch.utils.dlpack.to_dlpack(plain(self))
+        return torch.utils.dlpack.to_dlpack(exported(self))
 
     def to_dlpack_for_write(self) -> Any:
         """Return a DLPack capsule that shares memory, to be written."""
-        return torch.utils.dlpack.to_dlpack(writable(self))
+        writable(self)  # refuses members of a graph
+        return torch.utils.dlpack.to_dlpack(exported(self))
 
     def wait_to_read(self) -> None:
         """Wait until pending work on this array is done."""

@@ -14,7 +14,7 @@ from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.handle import Handle, plain, wrap_plain
+from ..imperative.handle import Handle, plain, wrap_foreign, wrap_plain
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
 from ..shape_mode import is_np_shape
@@ -369,7 +369,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
         return wrap_plain(array_cls, torch.from_numpy(np.ascontiguousarray(ndarray).copy()))
     if not ndarray.flags["C_CONTIGUOUS"]:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    made = wrap_plain(array_cls, torch.from_numpy(ndarray))
+    made = wrap_foreign(array_cls, torch.from_numpy(ndarray))
     ndarray.flags["WRITEABLE"] = False
     return made
 
@@ -385,7 +385,7 @@ def from_torch(tensor: Tensor) -> NDArray:
     >>> mx.nd.from_torch(mx.nd.ones((2,)).to_torch()).asnumpy()
     array([1., 1.], dtype=float32)
     """
-    return wrap_plain(NDArray, tensor.detach().contiguous())
+    return wrap_foreign(NDArray, tensor.contiguous())
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
@@ -400,7 +400,7 @@ def from_dlpack(dlpack: Any) -> NDArray:
     array([1., 1.], dtype=float32)
     """
     try:
-        return wrap_plain(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
+        return wrap_foreign(NDArray, torch.utils.dlpack.from_dlpack(dlpack))
     except RuntimeError as error:
         raise InvalidValue(f"Invalid DLPack Tensor: {error}") from error
 

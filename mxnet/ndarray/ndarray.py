@@ -19,10 +19,20 @@ from ..error import InvalidValue, ShapeError
 from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph
 from ..imperative.gradient import attach, run_backward
-from ..imperative.handle import Handle, current, new_object, plain, set_empty, set_plain, wrap
+from ..imperative.handle import (
+    Handle,
+    current,
+    exported,
+    new_object,
+    plain,
+    set_empty,
+    set_plain,
+    wrap,
+)
 from ..imperative.history import RESHAPING, find_node, record_step
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
+from ..memory import expose
 from ..ops.interpreters import active
 from ..ops.tensor.passing import cast
 from ..ops.tensor.shaping.broadcasting import broadcast_to
@@ -82,6 +92,7 @@ class NDArray(Elements, Conversions, NDArrayMethods):
         if handle is None:  # empty, until __setstate__ fills it
             set_empty(self)
         elif isinstance(handle, Tensor):
+            expose(handle)
             set_plain(self, handle.detach(), None)
         else:
             set_plain(self, plain(handle).detach(), handle._ctx)
@@ -91,7 +102,7 @@ class NDArray(Elements, Conversions, NDArrayMethods):
     @property
     def handle(self) -> Tensor:
         """The torch tensor underneath, outside any graph."""
-        return plain(self)
+        return exported(self)
 
     @property
     def writable(self) -> bool:

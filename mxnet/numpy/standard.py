@@ -12,7 +12,7 @@ import numpy as onp
 import torch
 
 from ..context import Context
-from ..imperative.handle import wrap_plain
+from ..imperative.handle import wrap_foreign
 from .array import ndarray
 from .making import array
 
@@ -92,8 +92,7 @@ def from_dlpack(x: Any) -> ndarray:
     >>> mx.np.from_dlpack(torch.ones(2))
     array([1., 1.])
     """
-    tensor = torch.from_dlpack(x)
-    return wrap_plain(ndarray, tensor)
+    return wrap_foreign(ndarray, torch.from_dlpack(x))
 
 
 def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None = None) -> ndarray:

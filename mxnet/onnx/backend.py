@@ -13,6 +13,7 @@ from .. import dtypes
 from ..error import MXNetError
 from ..executor.backends import Run, register_backend
 from ..graph.typed import TypedGraph
+from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .export import build_model
@@ -81,7 +82,11 @@ def _require(module: str, title: str) -> Any:
 def _export(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> _Exported:
     names = [n.name for n in graph.variables]
     places = {names[i]: i for i in data}
-    params = {n: NDArray(t.detach()) for n, t in zip(names, feed, strict=True) if n not in places}
+    params = {
+        n: wrap_plain(NDArray, t.detach())
+        for n, t in zip(names, feed, strict=True)
+        if n not in places
+    }
     shapes = {n: tuple(feed[i].shape) for n, i in places.items()}
     types = {n: dtypes.to_numpy(feed[i].dtype) for n, i in places.items()}
     model = build_model(Symbol(graph.heads), params, shapes, types)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import env
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
@@ -256,9 +257,9 @@ class LBSGD(ListOptimizer):
         held = self.cumgrads.get(index, {"cum_grad": 0, "num_cums": self.init_updates})
         total, count = held["cum_grad"], held["num_cums"] + 1
         if isinstance(total, NDArray):
-            grad = grad + total.handle
+            grad = grad + plain(total)
         done = count % self.batch_scale == 0
-        kept = 0 if done else NDArray(grad.clone())
+        kept = 0 if done else wrap_plain(NDArray, grad.clone())
         self.cumgrads[index] = {"cum_grad": kept, "num_cums": count}
         return grad, count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import env
-from ..imperative.handle import plain
+from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, random
 from ..ops.documentation import inherits_parameters
 from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
@@ -193,7 +193,7 @@ class SGLD(ListOptimizer):
         """Take half a step, then add noise."""
         super()._step_batch(batch, lr=batch.lr / 2)
         for weight in batch.weights:
-            place = NDArray(weight)
+            place = wrap_plain(NDArray, weight)
             noise = random.normal(
                 0, batch.lr**0.5, shape=tuple(weight.shape), dtype=place.dtype, ctx=place.context
             )
