@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 
 from .journal import (
     finish_commit,
-    lock,
-    part_path,
+    open_part,
     remove_leftovers,
     rename_all,
     sync_folder,
@@ -27,8 +26,6 @@ from .journal import (
 from .location import unwritable
 
 __all__ = ["AtomicFile", "one_commit", "replacing"]
-
-MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
 
 
 class _Commits(threading.local):
@@ -128,24 +125,11 @@ class AtomicFile:
             self._raw = _open(path, "wb", path)
         else:
             remove_leftovers(path)
-            self._open_part()
+            try:
+                self.part, self._raw, self._lock = open_part(path)
+            except OSError as error:
+                raise unwritable(path, error) from error
         self.stream = _Stream(self._raw, path)
-
-    def _open_part(self) -> None:
-        """Open a new part file that is locked.
-
-        Until it is locked, it looks like a leftover to others that save the same file.
-        """
-        for _ in range(MAX_ATTEMPTS):
-            self.part = part_path(self.path)
-            self._raw = _open(self.part, "xb", self.path)
-            self._lock = lock(self._raw.fileno())
-            if self.part.exists():
-                return
-            self._raw.close()
-            if self._lock is not None:
-                os.close(self._lock)
-        raise unwritable(self.path, OSError("its temporary file is removed again and again"))
 
     def commit(self) -> None:
         """Bring the content to the disk and put it in the place of the target."""

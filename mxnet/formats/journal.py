@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
+from io import BufferedWriter, FileIO
 from pathlib import Path
 
 from ..locks import ForkSafeLock
@@ -23,8 +24,9 @@ try:
 except ImportError:  # not on Windows: there, leftovers of other processes are not removed
     fcntl = None
 
-__all__ = ["finish_commit", "lock", "part_path", "remove_leftovers", "rename_all"]
+__all__ = ["finish_commit", "open_part", "part_path", "remove_leftovers", "rename_all"]
 
+MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
 LONGEST_STEM = 150  # bytes of the target's name in those of its companions
 _renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
 
@@ -34,19 +36,33 @@ def part_path(target: Path) -> Path:
     return target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.part")
 
 
-def lock(handle: int) -> int | None:
-    """Mark an open part file as being written; return what to close when it is in its place.
+def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
+    """Make a part file of a target; return its path, the file, and its lock.
 
-    Another writer may have found it before and be about to remove it: then this waits until the
-    name is gone.
+    The lock says that the part is being written. It is to be closed when the part is in its place.
     """
+    for _ in range(MAX_ATTEMPTS):
+        part = part_path(target)
+        file = part.open("xb", buffering=0)
+        lock = _lock(file.fileno())
+        if part.exists():
+            return part, file, lock
+        # Until it was locked, it looked like a leftover to others that save the same file.
+        file.close()
+        if lock is not None:
+            os.close(lock)
+    raise OSError("its temporary file is removed again and again")
+
+
+def _lock(handle: int) -> int | None:
+    """Lock an open file; return another handle, which keeps the lock when the file is closed."""
     if fcntl is None:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX)  # waits for one who is about to remove the file
     except OSError:  # some network file systems have no locks
         return None
-    return os.dup(handle)  # keeps the lock when the file itself is closed
+    return os.dup(handle)
 
 
 def rename_all(renames: Sequence[tuple[Path, Path]]) -> None:
@@ -65,11 +81,15 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
     first = renames[0][1]
     journal = first.with_name(f".{_stem(first)}.{secrets.token_hex(8)}.journal")
     markers = [_marker(target) for _, target in renames]
-    temporary = journal.with_suffix(".part")
+    temporary, file, lock = open_part(first)
     try:
+        with BufferedWriter(file) as stream:
+            text = json.dumps([[str(part), str(target)] for part, target in renames])
+            stream.write(text.encode(errors="surrogateescape"))
+            stream.flush()
+            os.fsync(stream.fileno())
         for marker in markers:
             _write(marker, str(journal))
-        _write(temporary, json.dumps([[str(part), str(target)] for part, target in renames]))
         for folder in dict.fromkeys(marker.parent for marker in markers):
             sync_folder(folder)
         temporary.replace(journal)  # from here on the new files are the valid ones
@@ -78,6 +98,9 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
             with contextlib.suppress(OSError):
                 leftover.unlink()
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     sync_folder(journal.parent)
     _roll_forward(journal)
     for marker in markers:

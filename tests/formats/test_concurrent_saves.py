@@ -128,7 +128,7 @@ def test_temporary_names_are_never_the_same(tmp_path):
 @pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
 def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path, monkeypatch):
     target, seen = tmp_path / "x", []
-    lock = journal.lock
+    lock = journal._lock
 
     def remove_first(handle):
         if not seen:
@@ -136,7 +136,7 @@ def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path
         seen.append(list(tmp_path.iterdir()))
         return lock(handle)
 
-    monkeypatch.setattr("mxnet.formats.atomic.lock", remove_first)
+    monkeypatch.setattr(journal, "_lock", remove_first)
     with replacing(target) as file:
         file.write(b"content")
     assert [len(paths) for paths in seen] == [0, 1]
@@ -146,9 +146,7 @@ def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path
 @pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
 def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypatch):
     target = tmp_path / "x"
-    monkeypatch.setattr(
-        "mxnet.formats.atomic.lock", lambda handle: journal.remove_leftovers(target)
-    )
+    monkeypatch.setattr(journal, "_lock", lambda handle: journal.remove_leftovers(target))
     with pytest.raises(UnwritableFile, match="removed again"):
         AtomicFile(target)
     assert list(tmp_path.iterdir()) == []
