@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
-__all__ = ["store"]
+import numpy as np
+
+__all__ = ["has_nan", "store"]
 
 Value = TypeVar("Value")
+_INEXACT = (float, complex, np.inexact)
 
 
 def store(cache: dict[Any, Value], key: Hashable, value: Value, max_entries: int) -> Value:
@@ -28,3 +31,14 @@ def store(cache: dict[Any, Value], key: Hashable, value: Value, max_entries: int
             cache.pop(old, None)
     cache[key] = value
     return value
+
+
+def has_nan(key: Any) -> bool:
+    """Return whether a key is NaN or a tuple with one: no later key is equal to it.
+
+    >>> has_nan(("clip", (1.0, float("nan")))), has_nan(("clip", 1.0))
+    (True, False)
+    """
+    if isinstance(key, tuple):
+        return any(map(has_nan, key))
+    return isinstance(key, _INEXACT) and bool(key != key)

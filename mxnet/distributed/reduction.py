@@ -15,9 +15,12 @@ import torch
 from torch import Tensor
 
 from .. import env
+from ..caches import store
 from .group import Disagreement, Group, ranks_of
 
 BITS = 16  # of a signature, one element for each
+MAX_PLANS = 1024  # of lists of keys
+MAX_FREE_SIZES = 64  # of buffers that are kept
 
 
 class Bucket:
@@ -115,7 +118,8 @@ class Reducer:
             )
             self.group.agree(described, "a sum of keys")
             places = _split(tensors, self.limit)
-            plan = self._plans[found] = [Bucket(p, keys, tensors) for p in places]
+            # All ranks drop the same plans: they make them in the same order.
+            plan = store(self._plans, found, [Bucket(p, keys, tensors) for p in places], MAX_PLANS)
         return plan
 
     def launch(
@@ -147,7 +151,11 @@ class Reducer:
 
     def give_back(self, buffer: Tensor) -> None:
         """Let a later round use a buffer."""
-        self._free.setdefault((len(buffer), buffer.dtype, buffer.device), []).append(buffer)
+        key = (len(buffer), buffer.dtype, buffer.device)
+        free = self._free.get(key)
+        if free is None:
+            free = store(self._free, key, [], MAX_FREE_SIZES)
+        free.append(buffer)
 
 
 def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:

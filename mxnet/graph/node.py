@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..caches import store
 from ..ops.declare import Epilogue, Op
 
 if TYPE_CHECKING:
@@ -182,8 +183,8 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     typed = op.complete(op.parse(attrs))
     known = Signature(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
     # What a variadic operator without a count is depends on more than its attributes (Custom).
-    if len(_signatures) < MAX_CACHED_SIGNATURES and (op.variadic is None or op.count is not None):
-        _signatures[key] = known
+    if op.variadic is None or op.count is not None:
+        store(_signatures, key, known, MAX_CACHED_SIGNATURES)
     return known
 
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from ..base import _Null
+from ..caches import has_nan, store
 from ..context import CPU_0, current_context
 from ..error import InvalidType, MXNetError
 from ..ops import interpreters
@@ -114,8 +115,8 @@ def _attribute_keys(op: Op, attributes: Sequence[str]) -> list[str]:
         if label == "float":  # 0.0 and -0.0 are equal keys, their text is not
             absent = f"{name} is _Null or {name} is None"
             parts.append(f"{name} if {absent} else {name} or str({name})")
-        elif label == "tuple of <float>":
-            parts.append(f"str({name})")
+        elif label == "tuple of <float>":  # the text of an array leaves out digits and elements
+            parts += [name, f"str({name})"]
         else:
             parts.append(name)
         parts.append(f"_type({name})")
@@ -406,8 +407,6 @@ def _remember(
 
     The dtype is None where there are several results.
     """
-    if len(calls) >= MAX_CACHED_ATTRS:
-        return
     if not inputs and (isinstance(made, list) or made._ctx is not None or not plain(made).is_cpu):
         return
     attrs = op.parse(raw)
@@ -421,7 +420,9 @@ def _remember(
             dtypes = {a._dtype for a in inputs if a is not None}
             fast = op.fast_kernel(dtypes.pop() if len(dtypes) == 1 else None, attrs)
         bound = _bind(op, attrs) if fast is None else fast
-        calls[key] = bound, None if isinstance(made, list) else made._dtype, Call(op, attrs)
+        dtype = None if isinstance(made, list) else made._dtype
+        if not has_nan(key):
+            store(calls, key, (bound, dtype, Call(op, attrs)), MAX_CACHED_ATTRS)
     except TypeError:  # a list is among the attributes: no key
         return
 

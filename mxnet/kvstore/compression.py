@@ -31,7 +31,8 @@ class TwoBit:
             raise MXNetError(f"threshold must be greater than 0, got {threshold}")
         self.threshold = threshold
         self.residuals: dict[Any, Tensor] = {}
-        self.agreed: set[bytes] = set()  # lists of keys that all workers have compressed before
+        # Lists of keys that all workers have compressed before, by checksum.
+        self.agreed: dict[bytes, None] = {}
 
     def __call__(self, place: Any, grad: Tensor) -> Tensor:
         """Return what is sent of a gradient; `place` names where it comes from."""

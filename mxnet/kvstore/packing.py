@@ -16,10 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..caches import store
 from ..distributed.group import Disagreement, Group, ranks_of
 from .compression import TwoBit
 from .keys import Key
 
+MAX_AGREED = 4096  # lists of keys
 CHECKSUM = 4  # bytes in front of signs, by which workers see that all mean the same keys
 
 
@@ -42,7 +44,7 @@ def pack(digits: Tensor, base: int, count: int) -> Tensor:
     return packed
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _digits(base: int, count: int) -> np.ndarray:
     """Return the numbers in each byte, as a table of `count` rows."""
     powers = np.array([[base**i] for i in range(count)])
@@ -68,7 +70,7 @@ def sum_packed(
     checksum = zlib.crc32(repr(list(keys)).encode()).to_bytes(CHECKSUM, "little")
     if checksum not in compression.agreed:  # sizes must be equal before anything travels
         group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
-        compression.agreed.add(checksum)
+        store(compression.agreed, checksum, None, MAX_AGREED)  # the same on all workers
     totals = sum_signs(group, signs, checksum, keys)
     sums = totals.to(values[0].device).split([v.numel() for v in values])
     return [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union
 import torch
 from torch import Tensor
 
+from ..caches import has_nan, store
 from ..error import (
     AttributeConversionError,
     MXNetError,
@@ -113,7 +114,6 @@ class Op:
         self.input_rule: Callable | None = None
         self.output_rule: Callable | None = None
         self.parsed_attributes: dict[tuple, Attrs] = {}
-        self._wanted: dict[int, tuple[Attrs, tuple[str, ...]]] = {}
         self.fast_path_rule: Callable | None = None
         self.storage_rule: Callable | None = None  # see sparse/storage_rules.py
         self.gradient_storage_rule: Callable | None = None
@@ -277,6 +277,8 @@ class Op:
 
     def parse(self, raw: Mapping[str, Any]) -> Attrs:
         """Return typed attributes, only those given; unknown, missing and wrong ones are errors."""
+        if self.free_attributes:  # values of any kind, whose text may change
+            return self._parse(raw)
         try:
             key = typed_key(raw)
             known = self.parsed_attributes.get(key)
@@ -285,8 +287,8 @@ class Op:
         except TypeError:  # a list or an array is among the values
             key = None
         typed = self._parse(raw)
-        if key is not None and len(self.parsed_attributes) < MAX_CACHED_ATTRS:
-            self.parsed_attributes[key] = typed
+        if key is not None and not has_nan(key[1]):
+            store(self.parsed_attributes, key, typed, MAX_CACHED_ATTRS)
         return typed
 
     def _parse(self, raw: Mapping[str, Any]) -> Attrs:
@@ -349,14 +351,8 @@ class Op:
         return [i.name for i in self.inputs if i.name not in optional or optional[i.name](attrs)]
 
     def wanted_inputs(self, typed: Attrs) -> tuple[str, ...]:
-        """Return the inputs in force under parsed attributes, remembered for the next call."""
-        key = id(typed)
-        known = self._wanted.get(key)
-        if known is None or known[0] is not typed:
-            known = (typed, tuple(self.names_of_inputs(self.complete(typed))))
-            if len(self._wanted) < MAX_CACHED_ATTRS:
-                self._wanted[key] = known
-        return known[1]
+        """Return the inputs in force under parsed attributes."""
+        return tuple(self.names_of_inputs(self.complete(typed)))
 
     def aux_names(self, attrs: Attrs | None = None) -> list[str]:
         """Return the inputs that are auxiliary states (under these attributes)."""

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
+from ..caches import store
 from ..error import DTypeError, ShapeError
 from .attributes import Shape
 from .declare import Op, op
@@ -49,20 +50,24 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     tensor(1, dtype=torch.int32)
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
-        return torch.tensor(value, dtype=dtype)
+        return _tensor_of(value, dtype)
     known = known_numbers[dtype]
     found = known.get(value)
     if found is None:
         found = _tensor_of(value, dtype)
-        if len(known) < MAX_KNOWN_NUMBERS and dtype is not BOOL:
-            known[value] = found
+        # Torch's own modes may make other tensors; NaN is not equal to itself.
+        if type(found) is Tensor and dtype is not BOOL and value == value:
+            store(known, value, found, MAX_KNOWN_NUMBERS)
     return found
 
 
 def _tensor_of(value: float, dtype: torch.dtype) -> Tensor:
+    if torch.is_inference_mode_enabled():  # autograd could not save such a tensor later
+        with torch.inference_mode(False):
+            return _tensor_of(value, dtype)
     if dtype.is_floating_point or dtype is BOOL:
-        return torch.tensor(value, dtype=torch.float64).to(dtype)
-    return torch.tensor(_whole(float(value), dtype), dtype=torch.int64).to(dtype)
+        return torch.tensor(value, dtype=torch.float64, device="cpu").to(dtype)
+    return torch.tensor(_whole(float(value), dtype), dtype=torch.int64, device="cpu").to(dtype)
 
 
 def check_same_dtype(name: str, lhs: Tensor, rhs: Tensor) -> None:
@@ -332,7 +337,8 @@ def _bind_number(op: Op, value: float, attrs: dict[str, Any]) -> Callable[[Tenso
             return function(data, **attrs)
         tensor = number(value, dtype)
         out = raw(tensor, data) if swapped else raw(data, tensor)
-        if out.dtype is dtype:  # the kernel alone is enough from now on
+        # The kernel alone is enough from now on.
+        if out.dtype is dtype and type(tensor) is Tensor:
             numbers[dtype] = tensor
         return out.to(dtype)
 

@@ -6,7 +6,7 @@ import ast
 import sys
 import sysconfig
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -65,7 +65,7 @@ def _library_folders() -> tuple[str, ...]:
     return tuple(f"{Path(path).resolve()}/" for path in found if path)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def owns(filename: str) -> bool:
     """Return whether a file is the program's own rather than of Python or an installed library."""
     if filename.startswith("<"):

@@ -6,6 +6,7 @@ amp_cast(float32) -> softmax``. Where it is known that a value has the right typ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from ...graph.graph import Graph
 from ...graph.interpret import interpret
 from ...graph.node import Node, auxiliary_positions
 from ...ops import registry
+from ...ops.declare import Op
 from ...ops.tensor.passing import amp_cast, amp_multicast
 
 
@@ -46,7 +48,7 @@ class Precision:
         """Return the type a node's inputs must have, "widest", or None if any will do."""
         if node.name in self.excluded:
             return "float32"
-        names = _names(node)
+        names = _names(node.operator)
         for name, attribute, values in self.conditional:
             given = node.typed.get(attribute) if name in names else None
             if given is not None and str(given) in values:
@@ -59,16 +61,11 @@ class Precision:
         return next((kind for ops, kind in kinds if not names.isdisjoint(ops)), None)
 
 
-_spellings: dict[int, frozenset[str]] = {}
-
-
-def _names(node: Node) -> frozenset[str]:
-    """Return all names of a node's operator."""
-    known = _spellings.get(id(node.op))
-    if known is None:
-        found = (name for name in registry.names() if registry.find(name) is node.op)
-        known = _spellings[id(node.op)] = frozenset((*found, node.op.name))
-    return known
+@functools.lru_cache(maxsize=1024)
+def _names(op: Op) -> frozenset[str]:
+    """Return all names of an operator."""
+    found = (name for name in registry.names() if registry.find(name) is op)
+    return frozenset((*found, op.name))
 
 
 @dataclass

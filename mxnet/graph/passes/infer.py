@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ... import dtypes
+from ...caches import store
 from ...error import DTypeError, FormatError, MXNetError, ShapeError
 from ...ops.attributes import _Refused, parse_shape, to_string
 from ...ops.shapes import UNKNOWN, Shape, unify
@@ -270,9 +271,8 @@ def _cached(
     if found is None:
         new_ins, new_outs = rule(list(ins), list(outs), signature.attrs)
         found = tuple(new_ins), tuple(new_outs)
-        if len(cache) >= MAX_CACHED:
-            cache.clear()
-        cache[key] = found
+        if not node.operator.free_attributes:  # rules of custom operators may change
+            store(cache, key, found, MAX_CACHED)
     return found
 
 

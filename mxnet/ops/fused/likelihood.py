@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -72,9 +71,3 @@ def likelihood_loss_operators(apply: Callable, data: Any, label: Any, *, scale: 
     picked = apply(pick, data, label, axis=-1, keepdims=True)
     scaled = apply(negative, picked) if scale == -1.0 else apply(mul_scalar, picked, scalar=scale)
     return apply(mean, scaled, axis=(0,), exclude=True)
-
-
-@lru_cache(maxsize=16)
-def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return the total weight that torch asks for; without a reduction it has no meaning."""
-    return torch.ones((), dtype=dtype, device=device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -123,7 +123,6 @@ def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
             )
 
 
-@lru_cache(maxsize=64)
 def _channel_values(
     mean: Floats, std: Floats, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
