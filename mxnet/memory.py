@@ -197,9 +197,14 @@ def is_exposed(tensor: torch.Tensor) -> bool:
     False
     """
     try:
-        return getattr(tensor.untyped_storage(), "is_exposed", False)
+        return is_exposed_storage(tensor.untyped_storage())
     except NotImplementedError:
         return True
+
+
+def is_exposed_storage(storage: torch.UntypedStorage) -> bool:
+    """Return whether others can write into a memory; see `expose`."""
+    return getattr(storage, "is_exposed", False)
 
 
 def memory_summary() -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...memory import is_exposed
+from ...memory import is_exposed_storage
 
 __all__ = ["Unchanged"]
 
@@ -54,10 +54,7 @@ class Unchanged:
             if tensor is not known:
                 return False
             if tensor is not None and (
-                storage is None
-                or tensor._version != version
-                or tensor.untyped_storage() is not storage  # since ``tensor.data = other``
-                or is_exposed(tensor)
+                storage is None or tensor._version != version or is_exposed_storage(storage)
             ):
                 return False
         return True

@@ -27,10 +27,6 @@ def set_memory(tensor):
     tensor.set_(torch.zeros(3, 4))
 
 
-def replace_data(tensor):
-    tensor.data = torch.zeros(3, 4)
-
-
 def write_as_leaf(tensor):
     leaf = tensor.detach().requires_grad_()
     with torch.no_grad():
@@ -68,7 +64,6 @@ CHANGES = {
     "index": lambda t: t.__setitem__((0, 0), 5.0),
     "inference_mode": lambda t: torch.inference_mode()(t.zero_)(),
     "set": set_memory,
-    "data": replace_data,
     "leaf": write_as_leaf,
     "numpy": write_by_numpy,
     "dlpack": write_by_dlpack,
