@@ -12,7 +12,7 @@ import torch
 from . import dtypes
 from .base import MXNetError, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .context import Context, torch_device
-from .imperative.handle import plain
+from .imperative.handle import exported
 from .ndarray import NDArray
 
 __all__ = ["CudaKernel", "CudaModule"]
@@ -203,7 +203,7 @@ def pack_arguments(
 def _pointer(name: str, position: int, value: Any, wanted: str) -> ctypes.c_void_p:
     if not isinstance(value, NDArray):
         raise TypeError(f"The {position}-th argument of {name} must be an NDArray.")
-    tensor = plain(value)
+    tensor = exported(value)  # torch does not count what the kernel writes
     if dtypes.to_name(tensor.dtype) != wanted:
         raise TypeError(
             f"The {position}-th argument of {name} must be an NDArray of {wanted}, "

@@ -65,3 +65,10 @@ def test_kernel_runs():
     assert (y.asnumpy() == 3).all()
     with pytest.raises(MXNetError, match="only be launched on GPU"):
         kernel.launch([x, y, 3.0], mx.cpu(), (1, 1, 1), (10, 1, 1))
+
+
+def test_arrays_that_kernels_may_write_are_exposed():
+    array = mx.nd.ones((2,))
+    version = array._data._version
+    rtc.pack_arguments("f", [array], [True], ["float"])
+    assert mx.memory.is_exposed(array._data) and array._data._version > version
