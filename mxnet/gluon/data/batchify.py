@@ -39,7 +39,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     >>> images.shape, labels.asnumpy()
     ((2, 2), array([3, 4]))
     """
-    if not data:
+    if not len(data):
         raise ValueError("There is no sample to make a batch of")
     first = data[0]
     if isinstance(first, NDArray):
@@ -85,7 +85,7 @@ def allocating(allocate: Allocate) -> Iterator[None]:
 def _from_values(data: Sequence[Any]) -> NDArray:
     try:
         arrays = isinstance(data[0], np.ndarray) and data[0].ndim > 0
-        values = np.stack(data) if arrays else np.asarray(data)
+        values = np.stack(data) if arrays else np.array(data)
     except ValueError:
         raise _different(np.shape(sample) for sample in data) from None
     return from_numpy(values)

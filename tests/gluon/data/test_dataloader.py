@@ -181,3 +181,14 @@ def test_append_keeps_samples_apart():
     got = batchify.Append(batch_axis=1)([[1, 2, 3], mx.nd.ones((2,))])
     assert [a.shape for a in got] == [(3, 1), (2, 1)]
     assert batchify.Append(expand=False)([[1, 2, 3]])[0].shape == (3,)
+
+
+@pytest.mark.parametrize("values", [np.arange(3.0), np.arange(6.0).reshape(3, 2)])
+def test_batches_do_not_share_memory_with_what_they_are_made_of(values):
+    for make_batch in (batchify.Stack(), mx.gluon.data.dataloader.default_batchify_fn):
+        batch = make_batch(values)
+        before = batch.asnumpy()
+        values += 1
+        np.testing.assert_array_equal(batch.asnumpy(), before)
+        batch[:] = -1
+        assert values.min() >= 0
