@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..imperative.handle import plain
 from ..ndarray import NDArray
+from ..ops.fused.unchanged import Unchanged
 from .reduction import BITS, PendingBucket, Reducer, Reduction
 
 
@@ -58,7 +59,7 @@ class OverlappedSums:
     def _reset(self) -> None:
         self._missing = [set(bucket.places) for bucket in self._buckets]
         self._sent_buckets: list[PendingBucket] = []
-        self._sent: dict[int, tuple[Tensor, int]] = {}  # tensors as they left, and their versions
+        self._sent: dict[int, Unchanged] = {}  # gradients as they left
 
     def _gradient(self, place: int) -> Tensor:
         return plain(self._weights[place]._grad.array)
@@ -74,17 +75,13 @@ class OverlappedSums:
         number = len(self._sent_buckets)
         bucket = self._buckets[number]
         parts = [self._gradient(i) for i in bucket.places]
-        self._sent.update((i, (t, t._version)) for i, t in zip(bucket.places, parts, strict=True))
+        self._sent.update((i, Unchanged([t])) for i, t in zip(bucket.places, parts, strict=True))
         text = f"early {self.reducer.rounds} {number} {facts}"
         self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
 
     def _is_changed(self) -> bool:
         """Return whether a gradient is not the one that left."""
-        for place, (tensor, version) in self._sent.items():
-            now = self._gradient(place)
-            if now is not tensor or now._version != version:
-                return True
-        return False
+        return not all(sent.holds_for([self._gradient(i)]) for i, sent in self._sent.items())
 
     def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
         """Return whether these are the weights, with the gradients, that are watched."""

@@ -58,6 +58,8 @@ def register_backend(
 ) -> None:
     """Make an engine known to ``hybridize(backend=name)``; see `Backend`.
 
+    The engine must not write into the tensors that it gets.
+
     Parameters
     ----------
     name
