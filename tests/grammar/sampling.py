@@ -92,6 +92,13 @@ class Row:
         text = repr((list(self.inputs.items()), sorted(self.attrs.items()), self.train))
         self.key = f"{self.op}-{zlib.crc32(text.encode()):08x}"
 
+    @property
+    def has_gradients(self) -> bool:
+        """Whether gradients are compared, and there are floating-point inputs to have them."""
+        return self.grad and any(
+            np.dtype(getattr(v, "dtype", "float32")).kind == "f" for v in self.inputs.values()
+        )
+
     def arrays(self) -> list[np.ndarray]:
         """Return the input arrays."""
         seed = zlib.crc32(self.key.encode()) & 0x7FFFFFFF

@@ -17,9 +17,9 @@ from tests.grammar.sampling import Row
 
 PREFIXES = ("_npi_", "_npx_", "_np_")
 CASES = [
-    pytest.param(rows, id=op)
+    pytest.param([r for r in rows if r.inputs], id=op)
     for (family, op), rows in sampled().items()
-    if family.startswith("numpy_")
+    if family.startswith("numpy_") and any(r.inputs for r in rows)
 ]
 
 
@@ -66,7 +66,7 @@ def test_numpy_arrays_give_numpy_arrays(samples: list[Row]) -> None:
     def law(row: Row) -> None:
         _equal(_as_list(Calling(row)(*_numpy_arrays(row))), call(row, arrays_of(row)))
 
-    hold_for_all([r for r in samples if r.inputs][:4], law)
+    hold_for_all(samples[:4], law)
 
 
 @pytest.mark.parametrize("samples", CASES)
@@ -82,7 +82,7 @@ def test_hybridized_equals_eager(samples: list[Row]) -> None:
         for given, wanted in zip(_gradients(block, row), grads, strict=True):
             onp.testing.assert_allclose(given, wanted, rtol=1e-5, atol=1e-6)
 
-    hold_for_all([r for r in samples if r.inputs][:2], law)
+    hold_for_all(samples[:2], law)
 
 
 def _gradients(block: HybridBlock, row: Row) -> list[onp.ndarray]:
