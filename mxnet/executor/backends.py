@@ -116,7 +116,9 @@ class BackendProgram:
         self._set_data(data or ())
         self._prepared: dict[tuple, Run] = {}
         self._sources: list[Unchanged] | None = None  # the parameters of what is prepared
-        self._passed = [i for i, e in enumerate(own.source.heads) if e.node.op is None]
+        positions = {node: i for i, node in enumerate(own.variables)}
+        heads = enumerate(own.source.heads)
+        self._passed = [(i, positions[e.node]) for i, e in heads if e.node.op is None]
 
     def _set_data(self, data: Sequence[int]) -> None:
         self.data = tuple(data)
@@ -131,8 +133,8 @@ class BackendProgram:
         if run is None:
             return self._prepare(key, feed)
         heads = list(run(feed))
-        for i in self._passed:  # users write into outputs, which must not be inputs
-            heads[i] = heads[i].clone()
+        for i, position in self._passed:  # an input that is an output is the same array
+            heads[i] = feed[position]
         return heads
 
     def _can_keep_parameters(self, feed: Sequence[Tensor]) -> bool:

@@ -227,3 +227,17 @@ def test_inductor(block, x):
     block.hybridize(backend="inductor")
     for _ in range(3):
         np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_an_input_that_is_an_output_is_shared_as_by_our_own_kernels(engine):
+    x = mx.sym.Variable("x")
+    net = mx.sym.Group([x * 2, x])
+    for flags in ({}, {"backend": "mine", "data_indices": [0]}):
+        op = nd.CachedOp(net, flags.items())
+        data = nd.ones((2,))
+        for value in range(1, 4):
+            data[:] = value
+            doubled, passed = op(data)
+            assert doubled.asnumpy().tolist() == [2 * value] * 2
+            passed[:] = -1
+            assert data.asnumpy().tolist() == [-1, -1]
