@@ -7,7 +7,6 @@ on any worker a gradient was changed after it had left. Then all workers sum eve
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,11 +37,9 @@ class OverlappedSums:
         self._weights = list(reversed(weights))
         self._buckets = reducer.plan(self.keys, [plain(w) for w in self._weights])
         self._bucket_of = {i: b for b, bucket in enumerate(self._buckets) for i in bucket.places}
-        self._leaves: list[Any] = [w._tracked for w in self._weights]
-        self._handles = [
-            leaf.register_post_accumulate_grad_hook(functools.partial(self._ready, i))
-            for i, leaf in enumerate(self._leaves)
-        ]
+        self._records = [w._grad for w in self._weights]
+        for place, record in enumerate(self._records):
+            record.watcher = _Watcher(self, place)
         self._reset()
 
     @property
@@ -51,42 +48,55 @@ class OverlappedSums:
         return len(self._buckets) > 1
 
     def close(self) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        """Stop watching."""
+        for record in self._records:
+            record.watcher = None
 
     def _reset(self) -> None:
         self._missing = [set(bucket.places) for bucket in self._buckets]
         self._sent_buckets: list[PendingBucket] = []
-        self._sent: dict[int, Unchanged] = {}  # gradients as they left
+        self._received: dict[int, Tensor] = {}  # found by the backward that runs now
+        self._sent: dict[int, Unchanged | None] = {}  # gradients as they left, in their arrays
 
     def _gradient(self, place: int) -> Tensor:
         return plain(self._weights[place]._grad.array)
 
-    def _ready(self, place: int, _: Tensor) -> None:
-        """Take note of a gradient; send the buckets that are full, always in the same order."""
+    def receive(self, place: int, gradient: Tensor) -> None:
+        """Take a gradient; send the buckets that are full, always in the same order."""
+        self._received[place] = gradient
         self._missing[self._bucket_of[place]].discard(place)
         last = len(self._buckets) - 1
         while len(self._sent_buckets) < last and not self._missing[len(self._sent_buckets)]:
             self._send()
 
+    def note_written(self, place: int) -> None:
+        """Take note that a gradient stands in its array; what left must not change there."""
+        self._received.pop(place, None)
+        if place in self._sent:
+            self._sent[place] = Unchanged([self._gradient(place)])
+
     def _send(self, flags: tuple[float, ...] = (), facts: str = "") -> None:
         number = len(self._sent_buckets)
         bucket = self._buckets[number]
-        parts = [self._gradient(i) for i in bucket.places]
-        self._sent.update((i, Unchanged([t])) for i, t in zip(bucket.places, parts, strict=True))
+        parts = [self._received.get(i, self._gradient(i)) for i in bucket.places]
+        for i in bucket.places:
+            is_written = i not in self._received
+            self._sent[i] = Unchanged([self._gradient(i)]) if is_written else None
         text = f"early {self.reducer.rounds} {number} {facts}"
         self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
 
     def _is_changed(self) -> bool:
         """Return whether a gradient is not the one that left."""
-        return not all(sent.holds_for([self._gradient(i)]) for i, sent in self._sent.items())
+        return not all(
+            sent is not None and sent.holds_for([self._gradient(i)])
+            for i, sent in self._sent.items()
+        )
 
     def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
         """Return whether these are the weights, with the gradients, that are watched."""
         return list(reversed(keys)) == self.keys and all(
-            new._tracked is leaf for new, leaf in zip(reversed(weights), self._leaves, strict=True)
+            new._grad is record
+            for new, record in zip(reversed(weights), self._records, strict=True)
         )
 
     def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
@@ -112,6 +122,19 @@ class OverlappedSums:
         for bucket in pending[:-1]:
             self.reducer.group.finish(bucket.work, "sums of gradients that were changed later")
         return None
+
+
+class _Watcher:
+    """Watches the gradient of one weight."""
+
+    def __init__(self, sums: OverlappedSums, place: int) -> None:
+        self._sums, self._place = sums, place
+
+    def receive(self, gradient: Tensor) -> None:
+        self._sums.receive(self._place, gradient)
+
+    def note_written(self) -> None:
+        self._sums.note_written(self._place)
 
 
 def can_send_early(weights: Sequence[NDArray]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -41,13 +41,26 @@ NOT_RECORDED = (
 )
 
 
+class GradientWatcher(Protocol):
+    """Follows one gradient through a backward."""
+
+    def receive(self, gradient: Tensor) -> None:
+        """Look at what torch has found, while backward goes on with the rest."""
+        ...
+
+    def note_written(self) -> None:
+        """Take note that the gradient stands in its array."""
+        ...
+
+
 class Gradient(Leaf):
     """Where backward writes an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "req", "sparse")
+    __slots__ = ("array", "fresh", "req", "sparse", "watcher")
 
     def __init__(self, array: NDArray | None, req: str) -> None:
         self.array, self.req = array, req
+        self.watcher: GradientWatcher | None = None
         self.sparse = array is not None and array.stype != "default"
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
 
@@ -56,6 +69,8 @@ class Gradient(Leaf):
         gradient, leaf.grad = leaf.grad, None
         if gradient is None:  # an operator's rule gives this input no gradient: leave it alone
             return
+        if self.watcher is not None:
+            self.watcher.receive(gradient)
         received = state.received
         if received is None:  # a thread of torch's own, for another device
             write_gradients([(self, gradient)])
@@ -105,6 +120,9 @@ def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
             torch._foreach_add_(targets, gradients)
         else:
             torch._foreach_copy_(targets, gradients)
+    for record, _ in received:
+        if record.watcher is not None:
+            record.watcher.note_written()
 
 
 def _with_memory(gradient: Tensor) -> Tensor:

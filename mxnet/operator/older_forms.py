@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import Context
-from ..imperative.handle import plain
+from ..imperative.handle import exported
 from ..ndarray import NDArray
 from .custom import CustomOp, CustomOpProp, props
 
@@ -88,7 +88,7 @@ class NumpyOp(PythonOp):
 
     @staticmethod
     def _converted(arrays: list[NDArray]) -> list:
-        return [plain(a).cpu().numpy() for a in arrays]
+        return [exported(a).cpu().numpy() for a in arrays]
 
 
 class NDArrayOp(PythonOp):
