@@ -102,7 +102,7 @@ def _plan(graph: Graph, dtype: torch.dtype, run: OpContext) -> tuple[list[_Call]
 def _kernel_into(node: Node, dtype: torch.dtype, run: OpContext) -> Callable[..., Tensor]:
     """Return the form of an operator that writes into a buffer."""
     op = node.operator
-    found = None if op.out_rule is None else op.out_rule(node.typed, dtype)
+    found = op.find_variant("out", node.typed, dtype)
     if found is not None:
         return found
     kernel, attrs = op.kernel, {**node.typed, **op.context_for(run.training, run.device)}

@@ -129,18 +129,18 @@ class Scheduler:
         device = self.device if self.devices is None else self.devices[node]
         attrs = {**node.typed, **op.context_for(mode.training, device)}
         # Inside a graph nobody writes into results, so views may stand for copies.
-        if op.shared and node not in self.shown:
-            kernel = op.shared
+        if "view" in op.variants and node not in self.shown:
+            kernel, attrs = op.find_variant("view", attrs), {}
         else:
             kernel = self._instantiate(node) if op.has_memory else op.kernel
         if self.wrap is not None:
             return self.wrap(node, kernel, entries), attrs
-        if self.writes_in_place and op.in_place_rule is not None:
+        if self.writes_in_place and "in_place" in op.variants:
             written = self._in_place(node, kernel, attrs)
             if written is not None:
                 return written, {}
-        if self.specializes and op.specialize_rule is not None and kernel is op.kernel:
-            narrow = op.specialize_rule(node.typed, mode.differentiable)
+        if self.specializes and kernel is op.kernel:
+            narrow = op.find_variant("node", node.typed, mode.differentiable)
             if narrow is not None:
                 return narrow, {}
         return kernel, attrs
@@ -159,7 +159,7 @@ class Scheduler:
             target = 1
         else:
             target = 0
-        written = node.op.in_place_rule(node.typed)
+        written = node.op.find_variant("in_place", node.typed)
         if written is None:
             return None
         if len(node.inputs) == 1:

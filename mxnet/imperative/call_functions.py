@@ -417,14 +417,20 @@ def _remember(
     try:
         fast = None
         if key not in calls:  # else the fast kernel has just refused such a call
-            dtypes = {a._dtype for a in inputs if a is not None}
-            fast = op.fast_kernel(dtypes.pop() if len(dtypes) == 1 else None, attrs)
+            fast = _find_fast_kernel(op, {a._dtype for a in inputs if a is not None}, attrs)
         bound = _bind(op, attrs) if fast is None else fast
         dtype = None if isinstance(made, list) else made._dtype
         if not has_nan(key):
             store(calls, key, (bound, dtype, Call(op, attrs)), MAX_CACHED_ATTRS)
     except TypeError:  # a list is among the attributes: no key
         return
+
+
+def _find_fast_kernel(op: Op, dtypes: set, attrs: dict[str, Any]) -> Callable | None:
+    """Return the kernel for fixed attributes and the only dtype of all inputs, if there is one."""
+    if op.gradient_rule is not None or len(dtypes) > 1:
+        return None
+    return op.find_variant("call", attrs, dtypes.pop() if dtypes else None)
 
 
 def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:

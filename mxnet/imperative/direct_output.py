@@ -17,7 +17,7 @@ LEAST_ELEMENTS = 1 << 14  # a copy of less costs less than looking
 
 def write_directly(op: Op, tensors: Sequence[Tensor | None], attrs: dict, out: Any) -> bool:
     """Compute into `out` where the operator can do so; return whether that was done."""
-    if op.out_rule is None or state.recording or interpreters.eager:
+    if "out" not in op.variants or state.recording or interpreters.eager:
         return False
     if isinstance(out, list | tuple) or out._data is None:
         return False
@@ -26,7 +26,7 @@ def write_directly(op: Op, tensors: Sequence[Tensor | None], attrs: dict, out: A
         return False
     if not all(t is not None and _may_read(t, place) for t in tensors):
         return False
-    kernel = op.out_rule(op.complete(attrs), place.dtype)
+    kernel = op.find_variant("out", op.complete(attrs), place.dtype)
     if kernel is None:
         return False
     kernel(*tensors, out=place)

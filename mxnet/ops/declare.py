@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
 
 import torch
 from torch import Tensor
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from .options import Options
 
+Variant = Literal["view", "in_place", "out", "call", "node", "hidden_outputs"]
 MAX_CACHED_ATTRS = 4096
 # What kernels raise about arguments that do not fit, such as a stride of 0.
 KERNEL_ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError, MemoryError)
@@ -94,11 +95,8 @@ class Op:
     def __init__(
         self, function: Callable, names: tuple[str, ...], **options: Unpack[Options]
     ) -> None:
-        self.specialize_rule: Callable[[Attrs, bool], Callable | None] | None = None
-        self.in_place_rule: Callable[[Attrs], Callable | None] | None = None
-        self.out_rule: Callable[[Attrs, torch.dtype], Callable | None] | None = None
+        self.variants: dict[Variant, Callable] = {}
         self.epilogue_rule: Callable[[Attrs], Epilogue | None] | None = None
-        self.reveal_rule: Callable | None = None
         self.subgraph_rule: Callable | None = None  # infers through the graphs of its node
         self.auxiliary_rule: Callable | None = None  # inputs that are states of those graphs
         self.work_rule: Callable[[KnownShapes, KnownShapes, Attrs], int] | None = None
@@ -110,11 +108,9 @@ class Op:
         self.gradient_rule: Callable | None = None
         self.raw: Callable | None = None  # the bare torch kernel of a family's member
         self.swapped = False  # whether that kernel takes the number first
-        self.shared: Callable | None = None  # the same result as a view, where that is possible
         self.input_rule: Callable | None = None
         self.output_rule: Callable | None = None
         self.parsed_attributes: dict[tuple, Attrs] = {}
-        self.fast_path_rule: Callable | None = None
         self.storage_rule: Callable | None = None  # see sparse/storage_rules.py
         self.gradient_storage_rule: Callable | None = None
         self._read_signature(function)
@@ -200,45 +196,49 @@ class Op:
         self.output_rule = rule
         return rule
 
-    def specialize(self, rule: Callable[[Attrs, bool], Callable | None]) -> Callable:
-        """Register a maker of narrower kernels for one node of a graph.
+    def variant(self, kind: Variant) -> Callable[[Callable], Callable]:
+        """Register other forms of the kernel: ``rule(attrs, ...)`` returns one, or None.
 
-        ``rule(attrs, differentiable)`` gets complete attributes and returns a function of the
-        tensors alone that gives the operator's results faster, or None. With `differentiable`,
-        torch must be able to differentiate it. It may raise `Fallback` on values for which it
-        cannot promise the operator's results.
+        Attributes are complete, but for ``"call"``, where they are those given. Kernels take the
+        tensors alone.
+
+        ``"view"``, ``rule(attrs)``: gives the result as a view of the input. For steps inside a
+        graph, where nobody writes into results.
+
+        ``"in_place"``, ``rule(attrs)``: writes over the first input. Autograd must need nothing
+        but the result to differentiate it.
+
+        ``"out"``, ``rule(attrs, dtype)``: ``kernel(*tensors, out=tensor)`` writes into given
+        memory. All tensors are of one shape and of the floating-point `dtype`; `out` may be one of
+        them.
+
+        ``"call"``, ``rule(attrs, dtype)``: for the call cache, asked once for fixed attributes and
+        the dtype that all inputs have (None for an operator without inputs, whose result is put on
+        the CPU). It may raise on tensors that it is not made for; then the operator's own kernel
+        takes its place.
+
+        ``"node"``, ``rule(attrs, differentiable)``: a narrower kernel for one node of a graph. With
+        `differentiable`, torch must be able to differentiate it. It may raise `Fallback` on values
+        for which it cannot promise the operator's results.
+
+        ``"hidden_outputs"``, ``rule(attrs)``: returns the hidden outputs too, which monitors show;
+        `Facts.hidden_outputs` has their names.
         """
-        self.specialize_rule = rule
-        return rule
 
-    def in_place(self, rule: Callable[[Attrs], Callable | None]) -> Callable:
-        """Register the form that writes over the first input: ``rule(attrs)`` returns it or None.
+        def register(rule: Callable) -> Callable:
+            self.variants[kind] = rule
+            return rule
 
-        Autograd must need nothing but the result to differentiate it.
-        """
-        self.in_place_rule = rule
-        return rule
+        return register
 
-    def out_variant(self, rule: Callable[[Attrs, torch.dtype], Callable | None]) -> Callable:
-        """Register the form that writes into given memory: ``rule(attrs, dtype)``.
-
-        It returns ``kernel(*tensors, out=tensor)`` for complete attributes, or None. All tensors
-        are of one shape and of the floating-point `dtype`; `out` may be one of them.
-        """
-        self.out_rule = rule
-        return rule
+    def find_variant(self, kind: Variant, attrs: Attrs, *facts: Any) -> Callable | None:
+        """Return another form of the kernel, if there is one for these attributes."""
+        rule = self.variants.get(kind)
+        return None if rule is None else rule(attrs, *facts)
 
     def epilogue(self, rule: Callable[[Attrs], Epilogue | None]) -> Callable:
         """Register what the operator is as the last step of a fused one, if it can be that."""
         self.epilogue_rule = rule
-        return rule
-
-    def reveal(self, rule: Callable) -> Callable:
-        """Register the form that returns the hidden outputs too, which monitors show.
-
-        It takes what the operator takes; `Facts.hidden_outputs` has their names.
-        """
-        self.reveal_rule = rule
         return rule
 
     def work(self, rule: Callable[[KnownShapes, KnownShapes, Attrs], int]) -> Callable:
@@ -253,25 +253,6 @@ class Op:
         """
         self.decomposition_rule = rule
         return rule
-
-    def fast_path(self, rule: Callable) -> Callable:
-        """Register kernels for the call cache: ``rule(dtype, attrs)`` returns one, or None.
-
-        It is asked once for fixed attributes (those given) and the dtype that all inputs have;
-        the kernel takes the tensors alone and need not look at either again. It may raise on
-        tensors that it is not made for; then the operator's own kernel takes its place. An
-        operator without inputs is asked with None, and its kernel puts the result on the CPU.
-        """
-        self.fast_path_rule = rule
-        return rule
-
-    def fast_kernel(self, dtype: torch.dtype | None, attrs: Attrs) -> Callable | None:
-        """Return the kernel for fixed attributes (those given) and a dtype, if there is one."""
-        if self.fast_path_rule is None or self.gradient_rule is not None:
-            return None
-        if dtype is None and (self.inputs or self.variadic):
-            return None
-        return self.fast_path_rule(dtype, attrs)
 
     # -- attributes ---------------------------------------------------------------------------
 

@@ -159,14 +159,14 @@ def unary(
     declare = op(name, *aliases, shape=same, method=method, **facts)
     made = declare(document(function, name, doc, example))
     made.raw = kernel
-    made.fast_path(partial(float_kernel, kernel))
-    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 1) else None)
+    made.variant("call")(partial(float_kernel, kernel))
+    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 1) else None)
     if gradient is not None:
         made.gradient(gradient)
     return made
 
 
-def float_kernel(kernel: Kernel, dtype: torch.dtype, attrs: dict[str, Any]) -> Kernel | None:
+def float_kernel(kernel: Kernel, attrs: dict[str, Any], dtype: torch.dtype) -> Kernel | None:
     """Return the kernel for floating-point arrays; torch's methods parse faster than functions."""
     if not dtype.is_floating_point:
         return None
@@ -202,7 +202,7 @@ def binary(
     facts = {"pointwise": True, "precision": "widest", **facts}
     made = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
     made.raw = kernel
-    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
+    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
         made.gradient(_summed_to_operands(gradient))
     return made
@@ -247,7 +247,7 @@ def elementwise(
     facts = {"pointwise": True, "precision": "widest", **facts}
     made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw = kernel
-    made.out_variant(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
+    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
         made.gradient(gradient)
     return made
@@ -306,11 +306,13 @@ def scalar(
     made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     made.raw, made.swapped = kernel, swapped
     made.type_pattern = ScalarTypes(None)
-    made.out_variant(lambda attrs, dtype: _number_into(kernel, swapped, attrs["scalar"], dtype))
+    made.variant("out")(lambda attrs, dtype: _number_into(kernel, swapped, attrs["scalar"], dtype))
     if gradient is not None:
         made.gradient(gradient)
     else:
-        made.specialize(lambda attrs, differentiable: _bind_number(made, attrs["scalar"], attrs))
+        made.variant("node")(
+            lambda attrs, differentiable: _bind_number(made, attrs["scalar"], attrs)
+        )
     return made
 
 
@@ -397,7 +399,7 @@ def reduction(
     made = declare(document(function, name, doc, example, _REDUCED))
 
     if direct is not None:
-        made.fast_path(partial(_reduce_directly, direct))
+        made.variant("call")(partial(_reduce_directly, direct))
     if gradient is not None:
 
         def rule(
@@ -412,7 +414,7 @@ def reduction(
 
 
 def _reduce_directly(
-    direct: Callable, dtype: torch.dtype, attrs: dict[str, Any]
+    direct: Callable, attrs: dict[str, Any], dtype: torch.dtype
 ) -> Callable[[Tensor], Tensor] | None:
     """Return torch's reduction for fixed attributes; torch parses an int faster than a tuple."""
     axes, keepdims = attrs.get("axis"), attrs.get("keepdims", False)

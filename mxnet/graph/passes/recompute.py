@@ -58,9 +58,9 @@ def recompute_marked(graph: TypedGraph) -> TypedGraph:
 def kept_bytes(graph: TypedGraph, node: Node) -> int:
     """Return what training keeps of a node: nothing of views and of what is written in place."""
     op = node.op
-    if op is None or op.shared is not None:
+    if op is None or "view" in op.variants:
         return 0
-    if op.in_place_rule is not None and op.in_place_rule(node.typed) is not None:
+    if op.find_variant("in_place", node.typed) is not None:
         makers = [e.node for e in node.inputs]
         if any(m.op and m.op.facts.overwritable and graph.uses[m, 0] == 1 for m in makers):
             return 0

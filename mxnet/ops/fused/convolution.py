@@ -144,7 +144,7 @@ def fused_convolution_inputs(
 fused_convolution.work(convolution_work)
 
 
-@fused_convolution.specialize
+@fused_convolution.variant("node")
 def prepare_convolution(attrs: dict, differentiable: bool) -> Callable | None:
     """Return a kernel that keeps its weights in the form that oneDNN computes with."""
     return None if differentiable else PreparedConvolution(fused_convolution.function, attrs)

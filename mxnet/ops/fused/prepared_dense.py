@@ -80,7 +80,7 @@ class PreparedDense:
         return bias.shape == (self._hidden,) and bias.dtype is torch.float32
 
 
-@fully_connected.specialize
+@fully_connected.variant("node")
 def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
     """Return a kernel that packs the weight, in prediction."""
     return PreparedDense(attrs) if CAN_PACK and not differentiable else None

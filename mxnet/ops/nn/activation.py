@@ -51,19 +51,19 @@ INTO = {"relu": relu_into, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
 IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 
 
-@activation.specialize
+@activation.variant("node")
 def activation_function(attrs: dict, differentiable: bool) -> Callable[[Tensor], Tensor]:
     """Return torch's function itself."""
     return ACTIVATIONS[attrs["act_type"]]
 
 
-@activation.out_variant
+@activation.variant("out")
 def activation_into(attrs: dict, dtype: torch.dtype) -> Callable[..., Tensor] | None:
     """Return torch's function that writes into given memory."""
     return INTO.get(attrs["act_type"])
 
 
-@activation.in_place
+@activation.variant("in_place")
 def activation_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
     """Return torch's function that writes over its input."""
     return IN_PLACE.get(attrs["act_type"])
@@ -187,7 +187,7 @@ def leaky_relu_epilogue(attrs: dict) -> Epilogue | None:
     return Epilogue("leaky", (attrs["slope"],)) if attrs["act_type"] == "leaky" else None
 
 
-@leaky_relu.in_place
+@leaky_relu.variant("in_place")
 def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
     """Return the form with a fixed slope, or GELU where no gradient needs its input.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -70,7 +71,6 @@ def _mask(data: Tensor, p: float, axes: Shape) -> Tensor:
     return torch.dropout(data.new_ones(shape), p, True)
 
 
-@dropout.reveal
 def _with_mask(
     data: Tensor,
     *,
@@ -83,3 +83,6 @@ def _with_mask(
     drops = run.training or mode == "always"
     mask = _mask(data, p if drops else 0.0, axes)
     return data * mask, mask
+
+
+dropout.variant("hidden_outputs")(lambda attrs: partial(_with_mask, **attrs))

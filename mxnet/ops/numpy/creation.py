@@ -52,8 +52,8 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContex
     return torch.ones(_known("_npi_ones", shape), dtype=dtype, device=run.device)
 
 
-zeros.fast_path(partial(filled_directly, torch.zeros))
-ones.fast_path(partial(filled_directly, torch.ones))
+zeros.variant("call")(partial(filled_directly, torch.zeros))
+ones.variant("call")(partial(filled_directly, torch.ones))
 
 
 @op("_npi_identity", types="-> @dtype", shape=_by_attribute)

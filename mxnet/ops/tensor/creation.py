@@ -41,7 +41,7 @@ def _known(name: str, shape: Shape | None) -> Shape:
 
 
 def filled_directly(
-    function: Callable[..., Tensor], dtype: torch.dtype | None, attrs: dict[str, Any]
+    function: Callable[..., Tensor], attrs: dict[str, Any], dtype: torch.dtype | None
 ) -> Callable[[], Tensor] | None:
     """Return the function that makes a filled array; torch parses numbers faster than a tuple."""
     shape = attrs.get("shape")
@@ -70,8 +70,8 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpContex
     return torch.ones(_known("_ones", shape), dtype=dtype, device=run.device)
 
 
-zeros.fast_path(partial(filled_directly, torch.zeros))
-ones.fast_path(partial(filled_directly, torch.ones))
+zeros.variant("call")(partial(filled_directly, torch.zeros))
+ones.variant("call")(partial(filled_directly, torch.ones))
 
 
 @op("_full", "_npi_full", types="-> @dtype", shape=_by_attribute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from torch import Tensor
@@ -21,11 +21,12 @@ def own(tensor: Tensor) -> Tensor:
 def may_share(op: Op) -> Op:
     """Let an operator copy what its body would share, as MXNet's does.
 
-    The sharing form stays at hand as ``op.shared``: a prepared graph, where nobody writes
-    between two steps, runs it for free.
+    The sharing form is the variant ``"view"``: a prepared graph, where nobody writes between two
+    steps, runs it for free.
     """
-    op.shared = op.function
-    op.function = op.kernel = _copying(op.function)
+    function = op.function
+    op.variant("view")(lambda attrs: partial(function, **attrs))
+    op.function = op.kernel = _copying(function)
     return op
 
 

@@ -131,7 +131,7 @@ def _channel_values(
     return shift.view(-1, 1, 1), scale.view(-1, 1, 1)
 
 
-@normalize.in_place
+@normalize.variant("in_place")
 def normalize_in_place(attrs: dict) -> Callable[[Tensor], Tensor]:
     """Return the normalization that is written over its image."""
     mean, std = attrs["mean"], attrs["std"]

@@ -47,7 +47,7 @@ def test_all_steps_at_once(parts):
     given = tensors(*parts)
     plain = fused_convolution.function(*given, **fused_attrs(epilogue="relu"))
     np.testing.assert_allclose(plain.numpy(), wanted, rtol=1e-5, atol=1e-5)
-    kernel = fused_convolution.specialize_rule(fused_attrs(epilogue="relu"), False)
+    kernel = fused_convolution.find_variant("node", fused_attrs(epilogue="relu"), False)
     for _ in range(3):
         np.testing.assert_allclose(kernel(*given).numpy(), wanted, rtol=1e-4, atol=1e-4)
 
@@ -69,7 +69,7 @@ def test_epilogues(epilogue, constants, function):
     made = nd._internal._fused_convolution(x, w, **attrs).asnumpy()
     np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
     typed = fused_convolution.complete(fused_convolution.parse(attrs))
-    kernel = fused_convolution.specialize_rule(typed, False)
+    kernel = fused_convolution.find_variant("node", typed, False)
     np.testing.assert_allclose(kernel(x._data, w._data).numpy(), wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -77,7 +77,7 @@ def test_epilogues(epilogue, constants, function):
 def test_what_is_not_finite_asks_for_plain_kernels(parts, where):
     given = [t.clone() for t in tensors(*parts)]
     given[where].view(-1)[0] = float("nan")
-    kernel = fused_convolution.specialize_rule(fused_attrs(epilogue="relu"), False)
+    kernel = fused_convolution.find_variant("node", fused_attrs(epilogue="relu"), False)
     with pytest.raises(Fallback):
         kernel(*given)
     assert torch.isnan(fused_convolution.function(*given, **fused_attrs(epilogue="relu"))).any()

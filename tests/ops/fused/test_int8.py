@@ -20,7 +20,7 @@ def random_bytes(rng, *shape, low=0, high=256, dtype="uint8"):
 def run_both(op, attrs, *inputs):
     """Return what the prepared kernel and the plain function give, as integers or floats."""
     attrs = op.complete(attrs)
-    kernel = op.specialize_rule(attrs, False)
+    kernel = op.find_variant("node", attrs, False)
     copies = [None if t is None else t.clone() for t in inputs]
     kernel(*copies)  # prepares
     fast = kernel(*[None if t is None else t.clone() for t in inputs])
@@ -71,7 +71,7 @@ def test_an_added_array_is_kept_unless_it_is_owned(owns):
     attrs = layers.int8_convolution.complete({**attrs, "out_step": 0.5, "owns_other": owns})
     other = random_bytes(rng, 1, 8, 4, 4).contiguous(memory_format=torch.channels_last)
     before = other.clone()
-    kernel = layers.int8_convolution.specialize_rule(attrs, False)
+    kernel = layers.int8_convolution.find_variant("node", attrs, False)
     inputs = convolution_inputs(rng, 63, (8, 8, 1, 1), other)
     kernel(random_bytes(rng, 1, 8, 4, 4), *inputs)
     assert owns or torch.equal(other, before)
@@ -111,7 +111,7 @@ def test_float_weights_are_normalized_and_quantized_by_filter():
 def test_changed_weights_are_packed_again():
     rng = RNG(4)
     attrs = {"num_hidden": 2, "data_step": 1.0, "out_type": "float32", "no_bias": True}
-    kernel = layers.int8_dense.specialize_rule(layers.int8_dense.complete(attrs), False)
+    kernel = layers.int8_dense.find_variant("node", layers.int8_dense.complete(attrs), False)
     data, weight = random_bytes(rng, 1, 4), torch.ones(2, 4, dtype=torch.int8)
     first = kernel(data, weight, None, *ENDS, None, None)
     weight.mul_(3)

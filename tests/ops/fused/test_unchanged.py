@@ -247,7 +247,7 @@ def test_8_bit_weights_that_others_write_are_read_anew(exposed):
     inputs = [weight, bias, *ends, *(end.clone() for end in ends)]
     data = torch.from_numpy(rng.randint(0, 256, (3, 6)).astype("uint8"))
     attrs = int8_dense.complete({"num_hidden": 4, "data_step": 0.1, "out_type": "float32"})
-    kernel = int8_dense.specialize_rule(attrs, False)
+    kernel = int8_dense.find_variant("node", attrs, False)
     kernel(data, *inputs)
     expose(inputs[exposed])
     memory = inputs[exposed].numpy()

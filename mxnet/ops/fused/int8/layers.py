@@ -154,7 +154,7 @@ int8_convolution.infer_inputs(fused_convolution_inputs)
 int8_convolution.work(convolution_work)
 
 
-@int8_convolution.specialize
+@int8_convolution.variant("node")
 def prepare_convolution(attrs: dict, differentiable: bool) -> Callable | None:
     """Return a kernel that keeps its weights in the form that oneDNN computes with."""
     if differentiable:
@@ -232,7 +232,7 @@ def int8_dense_inputs(
 int8_dense.work(fully_connected_work)
 
 
-@int8_dense.specialize
+@int8_dense.variant("node")
 def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
     """Return a kernel that keeps its weights in the form that oneDNN computes with."""
     return None if differentiable else PreparedDense(int8_dense.function, dense_weights, attrs)

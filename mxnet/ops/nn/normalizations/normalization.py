@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -176,12 +177,14 @@ def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-
     return torch.instance_norm(data, gamma, beta, None, None, True, 0.0, eps, True)
 
 
-@instance_norm.reveal
 def _with_moments(
     data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3
 ) -> tuple[Tensor, Tensor, Tensor]:
     variance, mean = torch.var_mean(data.detach().flatten(2), -1, correction=0)
     return instance_norm.function(data, gamma, beta, eps=eps), mean, variance
+
+
+instance_norm.variant("hidden_outputs")(lambda attrs: partial(_with_moments, **attrs))
 
 
 def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
@@ -230,7 +233,6 @@ def _norms(data: Tensor, eps: float, mode: str) -> Tensor:
     return (data * data).sum(_norm_axes(mode, data.ndim), keepdim=True).add(eps).sqrt()
 
 
-@l2_normalization.reveal
 def _with_norm(
     data: Tensor, *, eps: float = 1e-10, mode: str = "instance"
 ) -> tuple[Tensor, Tensor]:
@@ -240,6 +242,9 @@ def _with_norm(
     norms = _norms(data.detach(), eps, mode)
     kept = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
     return made, norms if kept is None else norms.reshape(norms.shape[:kept])
+
+
+l2_normalization.variant("hidden_outputs")(lambda attrs: partial(_with_norm, **attrs))
 
 
 @op(

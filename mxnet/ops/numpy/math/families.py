@@ -75,7 +75,7 @@ def unary(
     example = shown(name, floats(given), result)
     made = op(name, *aliases, shape=same, pointwise=True)(document(function, name, doc, example))
     made.raw = kernel
-    made.fast_path(partial(float_kernel, kernel))
+    made.variant("call")(partial(float_kernel, kernel))
     if gradient is not None:
         made.gradient(gradient)
     return made

@@ -80,8 +80,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     return contract("_np_dot", a, b, *_dot_axes(a.ndim, b.ndim))
 
 
-@dot.fast_path
-def _multiply_matrices(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+@dot.variant("call")
+def _multiply_matrices(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
     """Return torch's product of matrices, which raises on other arrays."""
     return None if dtype is BOOL else torch.mm
 

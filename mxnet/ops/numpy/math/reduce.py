@@ -152,7 +152,7 @@ def _sum_type(given: torch.dtype, wanted: torch.dtype) -> torch.dtype:
     return torch.promote_types(to_countable(given), to_countable(wanted))
 
 
-def _reduce_directly(function: Callable, dtype: torch.dtype, attrs: dict) -> Callable | None:
+def _reduce_directly(function: Callable, attrs: dict, dtype: torch.dtype) -> Callable | None:
     """Return torch's own reduction where it does the same: floats, in their own dtype."""
     axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
     given = attrs.get("dtype") is not None or attrs.get("initial") is not None
@@ -171,8 +171,8 @@ def _mean_of_some(*args: Any) -> Tensor:
     return torch.mean(*args)
 
 
-sum_.fast_path(partial(_reduce_directly, torch.sum))
-mean.fast_path(partial(_reduce_directly, _mean_of_some))
+sum_.variant("call")(partial(_reduce_directly, torch.sum))
+mean.variant("call")(partial(_reduce_directly, _mean_of_some))
 
 for _op in (sum_, prod):
     _op.type_pattern = AttributeTypes(to_countable)

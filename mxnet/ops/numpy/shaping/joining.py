@@ -88,8 +88,8 @@ def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
     return join("_npi_concatenate", data, axis)
 
 
-@concatenate.fast_path
-def _concatenate_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+@concatenate.variant("call")
+def _concatenate_one_dtype(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
     axis = attrs.get("axis", 0)
     return None if axis is None else concatenation(axis)
 
@@ -112,7 +112,7 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
     return torch.stack(_in_common_type("_npi_stack", data), axis)
 
 
-stack.fast_path(stack_one_dtype)
+stack.variant("call")(stack_one_dtype)
 
 
 def _as_rows(shape: Shape) -> Shape:
@@ -237,8 +237,7 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
             )
         return axis_of(ndim)
 
-    split = split_v2.shared
-    assert split is not None
+    view = split_v2.variants["view"]
 
     def function(
         data: Tensor,
@@ -248,13 +247,8 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
         squeeze_axis: bool = False,
         sections: int = 0,
     ) -> tuple[Tensor, ...]:
-        return split(
-            data,
-            indices=indices,
-            axis=along(data.ndim),
-            squeeze_axis=squeeze_axis,
-            sections=sections,
-        )
+        attrs = {"indices": indices, "axis": along(data.ndim)}
+        return view({**attrs, "squeeze_axis": squeeze_axis, "sections": sections})(data)
 
     def shapes(
         data: Shape | None, *, indices: Shape, axis: int, squeeze_axis: bool, sections: int

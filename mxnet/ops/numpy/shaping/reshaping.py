@@ -66,8 +66,8 @@ def reshape(a: Tensor, *, newshape: Shape, order: str = "C") -> Tensor:
     return a.reshape(reshape_target(tuple(a.shape), newshape))
 
 
-@reshape.fast_path
-def _reshape_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+@reshape.variant("call")
+def _reshape_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
     return copy_in_shape(attrs["newshape"])
 
 
@@ -93,7 +93,7 @@ def transpose(a: Tensor, *, axes: Shape | None = None) -> Tensor:
     return a.permute(axes or tuple(range(a.ndim - 1, -1, -1)))
 
 
-transpose.fast_path(permute_directly)
+transpose.variant("call")(permute_directly)
 
 
 @may_share

@@ -167,8 +167,8 @@ def add_in_place(attrs: dict) -> Callable[[Tensor, Tensor], Tensor]:
     return Tensor.add_
 
 
-broadcast_add.in_place(add_in_place)
-elemwise_add.in_place(add_in_place)
+broadcast_add.variant("in_place")(add_in_place)
+elemwise_add.variant("in_place")(add_in_place)
 
 broadcast_sub, elemwise_sub = forms(
     ("broadcast_sub", "broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),

@@ -267,8 +267,8 @@ def relu_into(data: Tensor, out: Tensor) -> Tensor:
 
 for _activation, _kernel in ((relu, torch.relu_), (sigmoid, torch.sigmoid_), (tanh, torch.tanh_)):
     _activation.epilogue(lambda attrs, name=_activation.name: Epilogue(name))
-    _activation.in_place(lambda attrs, kernel=_kernel: kernel)
-relu.out_variant(lambda attrs, dtype: relu_into)
+    _activation.variant("in_place")(lambda attrs, kernel=_kernel: kernel)
+relu.variant("out")(lambda attrs, dtype: relu_into)
 
 
 def round_away(x: Tensor) -> Tensor:

@@ -66,8 +66,8 @@ def _rows(matrix: Tensor) -> int:
     return math.prod(matrix.shape[:-1])
 
 
-@dot.fast_path
-def _multiply_matrices(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+@dot.variant("call")
+def _multiply_matrices(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
     """Return torch's product of matrices, which raises on other arrays."""
     return None if attrs.get("transpose_a") or attrs.get("transpose_b") else _mm
 

@@ -87,8 +87,8 @@ def concat(*data: Tensor, dim: int = 1) -> Tensor:
     return _cat("Concat", data, dim)
 
 
-@concat.fast_path
-def _concat_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+@concat.variant("call")
+def _concat_one_dtype(attrs: dict[str, Any], dtype: torch.dtype) -> Callable:
     return concatenation(attrs.get("dim", 1))
 
 
@@ -175,8 +175,8 @@ def stack(*data: Tensor, axis: int = 0) -> Tensor:
     return torch.stack(data, axis)
 
 
-@stack.fast_path
-def stack_one_dtype(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable:
+@stack.variant("call")
+def stack_one_dtype(attrs: dict[str, Any], dtype: torch.dtype) -> Callable:
     """Return the function that stacks tensors of one dtype."""
     axis = attrs.get("axis", 0)
     return lambda *data: torch.stack(data, axis)

@@ -89,8 +89,8 @@ def reshape(
     return data.reshape(_reshape_target(data.shape, shape, reverse, target_shape, keep_highest))
 
 
-@reshape.fast_path
-def _reshape_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable | None:
+@reshape.variant("call")
+def _reshape_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
     shape = attrs.get("shape", ())
     return None if len(attrs) > 1 else copy_in_shape(shape)
 
@@ -151,8 +151,8 @@ def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
     return data.permute(axes or tuple(range(data.ndim - 1, -1, -1)))
 
 
-@transpose.fast_path
-def permute_directly(dtype: torch.dtype, attrs: dict[str, Any]) -> Callable[[Tensor], Tensor]:
+@transpose.variant("call")
+def permute_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
     """Return the transposition for fixed axes; torch parses numbers faster than a tuple."""
     axes = attrs.get("axes")
     if axes:
