@@ -701,6 +701,40 @@ def test_a_block_that_is_only_dropout_of_nothing(static):
         check(x, 1)
 
 
+BACKWARDS = pytest.mark.xfail(strict=True, reason="a negative step makes a copy")
+SLICES = [
+    ((2, 2), lambda a: a[::2], [5, 5, 1, 1]),
+    ((2, 2), lambda a: a[...], [5, 5, 5, 5]),
+    ((2, 2), lambda a: a[..., 0:1], [1, 1, 1, 1]),
+    ((1, 4), lambda a: a[:, 1:3], [1, 5, 5, 1]),
+    ((2, 4), lambda a: a[0:1, 1:3], [1, 5, 5, 1, 1, 1, 1, 1]),
+    ((2, 4), lambda a: a[1, 1:3], [1, 1, 1, 1, 1, 5, 5, 1]),
+    ((2, 1), lambda a: a[:, None], [5, 5]),
+    ((3, 2), lambda a: a[::-1], [1, 1, 1, 1, 1, 1]),
+    pytest.param((1, 2), lambda a: a[::-1], [5, 5], marks=BACKWARDS),
+    pytest.param((2, 1), lambda a: a[:, ::-1], [5, 5], marks=BACKWARDS),
+    pytest.param((3, 2), lambda a: a[1::-3], [1, 1, 5, 5, 1, 1], marks=BACKWARDS),
+]
+
+
+@pytest.mark.parametrize(("shape", "part", "expected"), SLICES)
+def test_slices_share_memory_where_they_are_contiguous(shape, part, expected):
+    x = nd.ones(shape)
+    part(x)[:] = 5
+    check(x, expected)
+
+
+@pytest.mark.xfail(strict=True, reason="backward writes zeros into the gradient of a label")
+def test_executors_leave_the_gradients_of_labels():
+    symbol = mx.sym.SoftmaxOutput(A, B)
+    e = bound(symbol, a=(2, 3), b=(2,))
+    e.grad_dict["b"][:] = 7
+    e.forward(is_train=True)
+    e.backward()
+    check(e.grad_dict["b"], 7)
+    assert np.abs(e.grad_dict["a"].asnumpy()).max() > 0.1
+
+
 def test_a_functions_result_may_be_written_and_then_recorded():
     x = leaf([-1, 1, 2, -2])
     with autograd.record():
