@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from ...formats.parameters import params_file
 from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import layout
-from .base import BaseSparseNDArray, make
+from .base import BaseSparseNDArray, Sparse, make
 from .fallback import warn_of_copy
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class CSRNDArray(BaseSparseNDArray):
 
     __slots__ = ("_indptr",)
 
-    def _parts(self) -> tuple[Tensor, ...]:
+    _indptr: Tensor
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         return self._values, self._indices, self._indptr
 
     def _set(self, shape: Sequence[int], *parts: Tensor) -> None:
@@ -55,7 +57,8 @@ class CSRNDArray(BaseSparseNDArray):
         return layout.dense_from_csr(self._shape, *self._parts())
 
     def _stored(self) -> params_file.CSR:
-        return params_file.CSR(self._shape, self._indptr, self._indices, self._values)
+        rows, columns = self._shape
+        return params_file.CSR((rows, columns), self._indptr, self._indices, self._values)
 
     @property
     def stype(self) -> str:
@@ -98,7 +101,9 @@ class CSRNDArray(BaseSparseNDArray):
             raise ValueError("CSRNDArray only supports continuous slicing on axis 0")
         from . import slice as slice_function
 
-        return slice_function(self, begin=(key.start,), end=(key.stop,))
+        made = slice_function(self, begin=(key.start,), end=(key.stop,))
+        assert isinstance(made, CSRNDArray)  # as steps of 1 are
+        return made
 
     def _receive_sparse(self, found: Tensor, req: str) -> None:
         if found.layout is not torch.strided:
@@ -126,7 +131,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     __slots__ = ()
 
-    def _parts(self) -> tuple[Tensor, ...]:
+    def _parts(self) -> tuple[Tensor, Tensor]:
         return self._values, self._indices
 
     def _set(self, shape: Sequence[int], *parts: Tensor) -> None:
@@ -161,7 +166,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         """Return an array with only the given rows."""
         from . import retain
 
-        return retain(self, *args, **kwargs)
+        made = retain(self, *args, **kwargs)
+        return cast("RowSparseNDArray", made)  # unless `out` is of another type
 
     def __getitem__(self, key: Any) -> RowSparseNDArray:
         if isinstance(key, tuple):
@@ -187,7 +193,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         self._set(self._shape, values, rows)
 
 
-def from_dense(cls: type[BaseSparseNDArray], dense: Tensor, ctx: Context | None = None) -> Any:
+def from_dense(cls: type[Sparse], dense: Tensor, ctx: Context | None = None) -> Sparse:
     """Return the sparse form of a dense tensor."""
     find = layout.csr_from_dense if cls is CSRNDArray else layout.rows_from_dense
     return make(cls, dense.shape, *find(dense), ctx=ctx)

@@ -8,7 +8,7 @@ no memory, of a result it is the dense form.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -28,7 +28,10 @@ from .fallback import warn_of_copy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import Self
+
 _FULL = slice(None)
+Sparse = TypeVar("Sparse", bound="BaseSparseNDArray")
 
 
 class NotSupportedForSparseNDArray(MXNetError):
@@ -58,6 +61,11 @@ class BaseSparseNDArray(NDArray):
     """
 
     __slots__ = ("_ghost", "_indices", "_shape", "_values")
+
+    _ghost: Tensor | None
+    _indices: Tensor
+    _shape: tuple[int, ...]
+    _values: Tensor
 
     @property
     def _num_aux(self) -> int:
@@ -97,7 +105,7 @@ class BaseSparseNDArray(NDArray):
         """Return the dense form, perhaps in the memory of the values: not for writing."""
         raise NotImplementedError
 
-    def _like(self, values: Tensor) -> BaseSparseNDArray:
+    def _like(self, values: Tensor) -> Self:
         """Return an array with other values at the same places."""
         return make(type(self), self._shape, values, *self._parts()[1:], ctx=self._ctx)
 
@@ -174,7 +182,7 @@ class BaseSparseNDArray(NDArray):
 
     wait_to_write = wait_to_read
 
-    def astype(self, dtype: Any, copy: bool = True) -> BaseSparseNDArray:
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the array in another data type; without `copy` perhaps the array itself."""
         wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
         if not copy and self._values.dtype is wanted:
@@ -192,9 +200,7 @@ class BaseSparseNDArray(NDArray):
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copy into another array of this storage type or a dense one, or to a context."""
         if isinstance(other, Context):
-            device = torch_device(other)
-            parts = [p.clone() if p.device == device else p.to(device) for p in self._parts()]
-            return make(type(self), self._shape, *parts, ctx=stored_context(other))
+            return self._copied_to(other)
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto does not support type {type(other)}")
         if other is self:
@@ -204,12 +210,18 @@ class BaseSparseNDArray(NDArray):
             warn_of_copy(self.stype, "default")
             other[:] = wrap_plain(NDArray, self._dense())
             return other
-        if other.stype != self.stype:
+        if not isinstance(other, BaseSparseNDArray) or other.stype != self.stype:
             raise TypeError(f"copyto does not support destination NDArray stype {other.stype}")
         device, dtype = other._values.device, other._values.dtype
         values, *places = (p.to(device, copy=True) for p in self._parts())
         other._set(self._shape, values.to(dtype), *places)
         return other
+
+    def _copied_to(self, ctx: Context) -> Self:
+        """Return a copy on a device."""
+        device = torch_device(ctx)
+        parts = [p.clone() if p.device == device else p.to(device) for p in self._parts()]
+        return make(type(self), self._shape, *parts, ctx=stored_context(ctx))
 
     def _check_shape(self, other: NDArray) -> None:
         if other.shape != self._shape:
@@ -242,7 +254,7 @@ class BaseSparseNDArray(NDArray):
         elif isinstance(value, np.ndarray):
             self._receive_copy(wrap_plain(NDArray, from_host(value)))
         elif isinstance(value, int | float | np.generic):
-            self._fill(value)
+            self._fill(value.item() if isinstance(value, np.generic) else value)
         else:
             raise TypeError(f"type {type(value)} not supported: assign an array.")
 
@@ -295,7 +307,7 @@ class BaseSparseNDArray(NDArray):
         leaf.register_post_accumulate_grad_hook(record.receive)
         self._ghost, self._node = leaf, record
 
-    def detach(self) -> BaseSparseNDArray:
+    def detach(self) -> Self:
         """Return the same parts outside the recorded graph."""
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
@@ -325,16 +337,16 @@ class BaseSparseNDArray(NDArray):
         parts = [wrap_plain(NDArray, p).asnumpy() for p in self._parts()]
         return _unpickle, (type(self), self._shape, parts, str(self.context))
 
-    def __deepcopy__(self, memo: dict) -> BaseSparseNDArray:
-        made = self.copyto(self.context)
+    def __deepcopy__(self, memo: dict) -> Self:
+        made = self._copied_to(self.context)
         if self._grad is not None:
             made._attach(self._grad.req, None, None)
         return made
 
 
 def make(
-    cls: type[BaseSparseNDArray], shape: Sequence[int], *parts: Tensor, ctx: Context | None = None
-) -> Any:
+    cls: type[Sparse], shape: Sequence[int], *parts: Tensor, ctx: Context | None = None
+) -> Sparse:
     """Return a new sparse array of these parts: values, indices and, for csr, indptr."""
     array = new_object(cls)
     array._set(shape, *parts)
@@ -343,7 +355,7 @@ def make(
     return array
 
 
-def _unpickle(cls: type[BaseSparseNDArray], shape: tuple, parts: list, context: str) -> Any:
+def _unpickle(cls: type[Sparse], shape: tuple, parts: list, context: str) -> Sparse:
     """Bring a pickled array back; one from a GPU that is not here arrives on the CPU."""
     ctx = parse_context(context)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from .. import creation
 from ..ndarray import NDArray, from_host
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
-from .base import BaseSparseNDArray, make
+from .base import BaseSparseNDArray, Sparse, make
 
 
 def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
@@ -88,9 +88,12 @@ def csr_matrix(
         if len(arg1) == 3:
             return _csr_from_parts(arg1, shape, ctx, dtype)
         raise ValueError(f"Unexpected length of input tuple: {len(arg1)}")
-    if isinstance(arg1, CSRNDArray) or _is_scipy_csr(arg1):
+    if isinstance(arg1, CSRNDArray):
         _check_shape(shape, arg1.shape)
         return array(arg1, ctx=ctx, dtype=dtype)
+    if _is_scipy_csr(arg1):
+        _check_shape(shape, arg1.shape)
+        return _csr_from_scipy(arg1, ctx, dtype)
     if isinstance(arg1, RowSparseNDArray):
         raise ValueError(f"Unexpected input type: {type(arg1).__name__}")
     dense = _dense_source(arg1, ctx, dtype)
@@ -121,6 +124,13 @@ def _csr_from_parts(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRND
         raise ValueError(f"A csr matrix has two axes, but shape={tuple(shape)} was given.")
     layout.check_csr(tuple(shape), values, indices, indptr, full=False)
     return make(CSRNDArray, shape, values, indices, indptr, ctx=stored_context(ctx))
+
+
+def _csr_from_scipy(matrix: Any, ctx: Context, dtype: Any) -> CSRNDArray:
+    source = matrix.copy()
+    source.sum_duplicates()  # sorts the columns of each row, too
+    parts = source.data, source.indices, source.indptr
+    return _csr_from_parts(parts, source.shape, ctx, dtype or source.dtype)
 
 
 def _csr_from_coo(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRNDArray:
@@ -209,6 +219,16 @@ def _rows_from_parts(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> RowS
     return make(RowSparseNDArray, shape, values, rows, ctx=stored_context(ctx))
 
 
+@overload
+def array(source_array: Sparse, ctx: Context | None = None, dtype: Any = None) -> Sparse: ...
+
+
+@overload
+def array(
+    source_array: Any, ctx: Context | None = None, dtype: Any = None
+) -> BaseSparseNDArray: ...
+
+
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> BaseSparseNDArray:
     """Copy a sparse array, or make a csr array of a SciPy csr matrix, in its dtype by default.
 
@@ -226,17 +246,14 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> B
     """
     ctx = ctx or current_context()
     if isinstance(source_array, BaseSparseNDArray):
-        copied = source_array.copyto(ctx)
+        copied = source_array._copied_to(ctx)
         return copied if dtype is None else copied.astype(dtype, copy=False)
     if isinstance(source_array, NDArray):
         raise ValueError(
             "Please use `tostype` to create RowSparseNDArray or CSRNDArray from an NDArray"
         )
     if _is_scipy_csr(source_array):
-        source = source_array.copy()
-        source.sum_duplicates()  # sorts the columns of each row, too
-        parts = source.data, source.indices, source.indptr
-        return _csr_from_parts(parts, source.shape, ctx, dtype or source.dtype)
+        return _csr_from_scipy(source_array, ctx, dtype)
     if _is_scipy(source_array):
         raise ValueError(
             f"Unexpected source_array type: {type(source_array)}. Convert it with .tocsr()."
@@ -245,6 +262,32 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> B
         "Please use mx.nd.array to create an NDArray with source_array of type "
         f"{type(source_array)}"
     )
+
+
+@overload
+def zeros(
+    stype: Literal["csr"],
+    shape: Any,
+    ctx: Context | None = None,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> CSRNDArray: ...
+
+
+@overload
+def zeros(
+    stype: Literal["row_sparse"],
+    shape: Any,
+    ctx: Context | None = None,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> RowSparseNDArray: ...
+
+
+@overload
+def zeros(
+    stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
+) -> NDArray: ...
 
 
 def zeros(

@@ -29,10 +29,12 @@ __all__ = [
 ]
 
 
-def _check_graph(name: str, graph: Any) -> None:
+def _check_graph(name: str, graph: Any) -> CSRNDArray:
+    """Return the graph, which must be a csr array."""
     if not isinstance(graph, CSRNDArray):
         found = getattr(graph, "stype", type(graph).__name__)
         raise MXNetError(f"{name} takes a graph as a csr array, got {found}.")
+    return graph
 
 
 def _vertices(name: str, graph: CSRNDArray, array: NDArray) -> Tensor:
@@ -111,8 +113,8 @@ def dgl_subgraph(
     >>> part.data.asnumpy(), edges.data.asnumpy()
     (array([0, 1]), array([7, 8]))
     """
-    graph, *lists = data
-    _check_graph("dgl_subgraph", graph)
+    given, *lists = data
+    graph = _check_graph("dgl_subgraph", given)
     if not lists:
         raise MXNetError("dgl_subgraph: give the vertices of at least one subgraph.")
     wanted = [_vertices("dgl_subgraph", graph, one) for one in lists]
@@ -139,7 +141,8 @@ def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
     rows = place[layout.row_numbers(graph._indptr)]
     columns = place[graph._indices]
     kept = (rows >= 0) & (columns >= 0)
-    return _csr(rows[kept], columns[kept], graph._values[kept], (len(vertices),) * 2, graph)
+    size = len(vertices)
+    return _csr(rows[kept], columns[kept], graph._values[kept], (size, size), graph)
 
 
 def _csr(
@@ -181,8 +184,8 @@ def dgl_graph_compact(
     if len(graph_data) % 2 or len(sizes) != count:
         raise MXNetError(f"{name}: give as many lists of vertices and sizes as graphs.")
     made = []
-    for graph, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
-        _check_graph(name, graph)
+    for given, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
+        graph = _check_graph(name, given)
         made.append(_compact(graph, plain(vertices).long()[:size], int(size)))
     return _with_mapping(made, return_mapping)
 

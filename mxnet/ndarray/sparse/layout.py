@@ -113,7 +113,9 @@ def csr_from_keys(shape: Shape, keys: Tensor) -> tuple[Tensor, Tensor]:
     return keys % columns, pointers(torch.div(keys, columns, rounding_mode="floor"), shape[0])
 
 
-def transposed(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor) -> tuple[Tensor, ...]:
+def transposed(
+    shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return values, indices and indptr of the transposed csr matrix."""
     order = torch.argsort(indices, stable=True)
     return values[order], row_numbers(indptr)[order], pointers(indices, shape[1])
