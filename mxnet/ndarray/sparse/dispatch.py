@@ -7,7 +7,7 @@ A kernel that does not record for itself gets its gradient from the dense operat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -26,7 +26,11 @@ from .arrays import CSRNDArray, RowSparseNDArray, from_dense
 from .base import BaseSparseNDArray, make
 from .fallback import warn_of_operator
 
-CLASSES = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
+CLASSES: dict[str, type[BaseSparseNDArray]] = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
+
+
+Array = TypeVar("Array", bound=NDArray)
+Kernel = TypeVar("Kernel", bound="Callable[[Call], NDArray | None]")
 
 
 class Call(NamedTuple):
@@ -36,11 +40,27 @@ class Call(NamedTuple):
     inputs: Sequence[NDArray | None]
     attrs: dict[str, Any]  # complete
     stypes: tuple[str, ...]
-    out: NDArray | None
+    out: NDArray | Sequence[NDArray] | None
+
+    @property
+    def arrays(self) -> list[NDArray]:
+        """The inputs of an operator of which none is optional."""
+        return [a for a in self.inputs if a is not None]
+
+    @property
+    def array(self) -> BaseSparseNDArray:
+        """The input of an operator of one: sparse, as kernels run for sparse arrays only."""
+        (array,) = self.inputs
+        assert isinstance(array, BaseSparseNDArray)
+        return array
+
+    def all_of(self, cls: type[Array]) -> list[Array] | None:
+        """Return the inputs if all are of a class."""
+        found = [a for a in self.inputs if isinstance(a, cls)]
+        return found if len(found) == len(self.inputs) else None
 
 
-Kernel = Callable[[Call], Any]
-_kernels: dict[Op, tuple[Kernel, bool]] = {}
+_kernels: dict[Op, tuple[Callable[[Call], NDArray | None], bool]] = {}
 
 
 def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
@@ -62,8 +82,8 @@ class _Filled(torch.autograd.Function):
         return dense.view_as(dense)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        return grad, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        return *grads, None
 
 
 def in_graph(array: NDArray | None) -> bool:
@@ -71,6 +91,14 @@ def in_graph(array: NDArray | None) -> bool:
     if isinstance(array, BaseSparseNDArray):
         return array._ghost is not None
     return array is not None and array._tracked is not None
+
+
+@overload
+def dense_now(array: NDArray) -> Tensor: ...
+
+
+@overload
+def dense_now(array: NDArray | None) -> Tensor | None: ...
 
 
 def dense_now(array: NDArray | None) -> Tensor | None:
@@ -124,8 +152,9 @@ def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
     """Return what the dense operator makes, and the tensors it was given."""
     op, tensors = call.op, [dense_now(a) for a in call.inputs]
     for i in _changed(call):  # rows that are all stored share memory: change a copy
-        if call.stypes[i] != "default":
-            tensors[i] = tensors[i].clone()
+        tensor = tensors[i]
+        if tensor is not None and call.stypes[i] != "default":
+            tensors[i] = tensor.clone()
     attrs = dict(call.attrs)
     if op.context_parameter is not None:
         device = next(t.device for t in tensors if t is not None)
@@ -157,8 +186,9 @@ def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> A
     made = _stypes_of(call.out, 1 if single else len(result))
     warn_of_operator(call.op.name, [s for s in call.stypes if s != "none"], made, given)
     for i in _changed(call):
-        if call.stypes[i] not in ("default", "none"):
-            call.inputs[i]._take_dense(tensors[i])
+        target, tensor = call.inputs[i], tensors[i]
+        if isinstance(target, BaseSparseNDArray) and tensor is not None:
+            target._take_dense(tensor)
     ctx = next((a._ctx for a in call.inputs if a is not None), None)
     return wrap(cls, result, ctx) if single else [wrap(cls, t, ctx) for t in result]
 
@@ -188,11 +218,12 @@ def _write(name: str, out: Any, made: Any) -> Any:
 def write_one(name: str, target: NDArray, result: NDArray) -> None:
     """Write one result into an array that the user gave."""
     _check_target(name, target, result.shape, result.dtype)
-    if type(target) is type(result) and isinstance(target, BaseSparseNDArray):
-        target._set(result._shape, *result._parts())
-        target._ghost = result._ghost
-    elif isinstance(target, BaseSparseNDArray):
-        assign_dense(name, target, dense_of(result))
+    if isinstance(target, BaseSparseNDArray):
+        if isinstance(result, BaseSparseNDArray) and type(target) is type(result):
+            target._set(result._shape, *result._parts())
+            target._ghost = result._ghost
+        else:
+            assign_dense(name, target, dense_of(result))
     elif isinstance(result, BaseSparseNDArray):
         warn_of_operator(name, [result.stype], ["default"], {})
         assign(name, target, dense_of(result))

@@ -34,7 +34,7 @@ STORED_ONLY = (scatter_add_number, scatter_subtract_number)
 @kernel(*(op for op in registry.operators() if op.facts.keeps_zeros), *STORED_ONLY)
 def on_values(call: Call) -> BaseSparseNDArray:
     """Use a function that keeps zeros on what is stored."""
-    (array,) = call.inputs
+    array = call.array
     return array._like(call.op.kernel(array._values, **call.attrs))
 
 
@@ -47,14 +47,14 @@ def polynomial(call: Call) -> BaseSparseNDArray | None:
 @kernel(identity, block_grad, make_loss)
 def pass_on(call: Call) -> BaseSparseNDArray:
     """Return a copy."""
-    (array,) = call.inputs
+    array = call.array
     return array._like(array._values.clone())
 
 
 @kernel(zeros_like)
 def no_values(call: Call) -> BaseSparseNDArray:
     """Return an array of the same kind that stores nothing."""
-    (array,) = call.inputs
+    array = call.array
     values, indices, *pointers = array._parts()
     parts = (values[:0].clone(), indices[:0].clone(), *(torch.zeros_like(p) for p in pointers))
     return make(type(array), array._shape, *parts, ctx=array._ctx)
@@ -63,7 +63,7 @@ def no_values(call: Call) -> BaseSparseNDArray:
 @kernel(*(row.scalar for row in OPERATIONS if row.returns_bool and row.dunder))
 def compared(call: Call) -> BaseSparseNDArray | None:
     """Compare what is stored with a number, if zero compared with it gives zero."""
-    (array,) = call.inputs
+    array = call.array
     zero = call.op.kernel(array._values.new_zeros(1), **call.attrs)
     return None if zero.item() else on_values(call)
 
@@ -73,7 +73,7 @@ def shifted(call: Call) -> NDArray:
     """Add a number: 0 keeps the array sparse, any other makes it dense."""
     if call.attrs["scalar"] == 0:
         return pass_on(call)
-    (array,) = call.inputs
+    array = call.array
     return wrap_plain(NDArray, call.op.kernel(array._dense(), **call.attrs), array._ctx)
 
 
@@ -91,7 +91,7 @@ def clipped(call: Call) -> BaseSparseNDArray:
 
 def check_same(call: Call) -> None:
     """Raise unless both arrays have one shape and dtype."""
-    lhs, rhs = call.inputs
+    lhs, rhs = call.arrays
     if lhs.shape != rhs.shape:
         raise ShapeError(
             f"Shape inconsistent in {call.op.name}: lhs is {lhs.shape}, rhs is {rhs.shape}; they "
@@ -106,7 +106,7 @@ def check_same(call: Call) -> None:
 
 def dense_quietly(call: Call) -> NDArray:
     """Return the dense result, which is what MXNet defines here: no fallback, no warning."""
-    lhs, rhs = call.inputs
+    lhs, rhs = call.arrays
     return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
 
 
@@ -114,13 +114,13 @@ def dense_quietly(call: Call) -> NDArray:
 def summed(call: Call) -> NDArray | None:
     """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
     check_same(call)
-    lhs, rhs = call.inputs
+    lhs, rhs = call.arrays
     sign = -1 if call.op is SUBTRACT.elementwise else 1
-    if call.stypes == (ROWS, ROWS):
+    if isinstance(lhs, RowSparseNDArray) and isinstance(rhs, RowSparseNDArray):
         values = [lhs._values, rhs._values * sign]
         parts = layout.sum_rows(values, [lhs._indices, rhs._indices])
         return make(RowSparseNDArray, lhs._shape, *parts, ctx=lhs._ctx)
-    if call.stypes == (CSR, CSR):
+    if isinstance(lhs, CSRNDArray) and isinstance(rhs, CSRNDArray):
         return _sum_csr(lhs, rhs, sign)
     return dense_quietly(call) if DENSE in call.stypes else None
 
@@ -142,12 +142,12 @@ def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
 def joined(call: Call) -> NDArray | None:
     """Combine what either array stores; two zeros make a zero."""
     check_same(call)
-    lhs, rhs = call.inputs
-    if call.stypes == (ROWS, ROWS):
+    lhs, rhs = call.arrays
+    if isinstance(lhs, RowSparseNDArray) and isinstance(rhs, RowSparseNDArray):
         rows = torch.unique(torch.cat([lhs._indices, rhs._indices]))
         left, right = (layout.rows_at(a._values, a._indices, rows) for a in (lhs, rhs))
         return make(RowSparseNDArray, lhs._shape, call.op.kernel(left, right), rows, ctx=lhs._ctx)
-    if call.stypes != (CSR, CSR):
+    if not isinstance(lhs, CSRNDArray) or not isinstance(rhs, CSRNDArray):
         return None
     keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
     left, right = lhs._values.new_zeros(len(keys)), rhs._values.new_zeros(len(keys))
@@ -174,16 +174,17 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
 def multiplied(call: Call) -> NDArray | None:
     """Multiply: what a sparse factor does not store is zero in the product."""
     check_same(call)
-    lhs, rhs = call.inputs
-    if call.stypes == (CSR, CSR):
+    lhs, rhs = call.arrays
+    if isinstance(lhs, CSRNDArray) and isinstance(rhs, CSRNDArray):
         return _multiply_csr(lhs, rhs)
-    if call.stypes == (ROWS, ROWS):
+    if isinstance(lhs, RowSparseNDArray) and isinstance(rhs, RowSparseNDArray):
         rows = torch.unique(torch.cat([lhs._indices, rhs._indices]))
         left, right = (layout.rows_at(a._values, a._indices, rows) for a in (lhs, rhs))
         return make(RowSparseNDArray, lhs._shape, left * right, rows, ctx=lhs._ctx)
     if DENSE not in call.stypes:
         return None
     sparse, dense = (rhs, lhs) if call.stypes[0] == DENSE else (lhs, rhs)
+    assert isinstance(sparse, BaseSparseNDArray)  # one of them is
     return sparse._like(sparse._values * _at_places(sparse, dense_of(dense)))
 
 
@@ -207,10 +208,10 @@ def divided(call: Call) -> NDArray | None:
 def divided_where_stored(call: Call) -> NDArray | None:
     """Divide only what is stored."""
     check_same(call)
-    lhs, rhs = call.inputs
-    if call.stypes[0] != ROWS or call.stypes[1] == CSR:
+    lhs, rhs = call.arrays
+    if not isinstance(lhs, RowSparseNDArray) or isinstance(rhs, CSRNDArray):
         return None
-    if call.stypes[1] == ROWS:
+    if isinstance(rhs, RowSparseNDArray):
         below = layout.rows_at(rhs._values, rhs._indices, lhs._indices)
     else:
         below = _at_places(lhs, dense_of(rhs))
@@ -226,9 +227,9 @@ def broadcast_summed(call: Call) -> NDArray | None:
 @kernel(MULTIPLY.broadcast, DIVIDE.broadcast)
 def broadcast_scaled(call: Call) -> NDArray | None:
     """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
-    if call.stypes != (CSR, DENSE):
+    lhs, rhs = call.arrays
+    if not isinstance(lhs, CSRNDArray) or isinstance(rhs, BaseSparseNDArray):
         return None
-    lhs, rhs = call.inputs
     if call.op is DIVIDE.broadcast and lhs.shape == rhs.shape:
         raise MXNetError(
             "broadcast_div: please use elemwise_div for division between csr and dense of the same "
@@ -244,21 +245,22 @@ def broadcast_scaled(call: Call) -> NDArray | None:
 @kernel(add_n)
 def added(call: Call) -> NDArray | None:
     """Add row_sparse arrays."""
-    if set(call.stypes) != {ROWS}:
+    arrays = call.all_of(RowSparseNDArray)
+    if not arrays:
         return None
-    first = call.inputs[0]
-    for other in call.inputs[1:]:
+    first = arrays[0]
+    for other in arrays[1:]:
         check_same(call._replace(inputs=(first, other)))
-    values, indices = zip(*(a._parts() for a in call.inputs), strict=True)
-    return make(RowSparseNDArray, first._shape, *layout.sum_rows(values, indices), ctx=first._ctx)
+    parts = layout.sum_rows([a._values for a in arrays], [a._indices for a in arrays])
+    return make(RowSparseNDArray, first._shape, *parts, ctx=first._ctx)
 
 
 @kernel(where, records=True)
 def chosen(call: Call) -> NDArray | None:
     """Choose between dense arrays by a csr condition."""
-    if call.stypes != (CSR, DENSE, DENSE):
+    condition, x, y = call.arrays
+    if not isinstance(condition, CSRNDArray) or call.stypes[1:] != (DENSE, DENSE):
         return None
-    condition, x, y = call.inputs
     tensors = condition._dense(), dense_now(x), dense_now(y)
 
     return wrap(NDArray, call.op.kernel(*tensors), x._ctx)

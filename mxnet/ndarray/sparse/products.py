@@ -51,7 +51,7 @@ def bags(parts: tuple[Tensor, ...], dense: Tensor, sparse_gradient: bool = False
 @kernel(dot, records=True)
 def product(call: Call) -> NDArray:
     """Multiply matrices of which one is csr; other storage types go through dense arrays."""
-    lhs, rhs = call.inputs
+    lhs, rhs = call.arrays
     left, right = call.attrs["transpose_a"], call.attrs["transpose_b"]
     wanted = call.attrs["forward_stype"]
     case = (*call.stypes, left, right)
@@ -67,17 +67,18 @@ def product(call: Call) -> NDArray:
             f"{(*rhs.shape, 1)}."
         )
     chosen = possible[0] if wanted is None and possible else wanted
-    if chosen is None or chosen not in possible or rhs.ndim != 2 or lhs.ndim != 2:
+    if chosen not in possible or chosen is None or rhs.ndim != 2 or lhs.ndim != 2:
         return _by_dense(call, wanted or DOT_CONVERTED.get(case, DENSE))
-    if call.stypes[0] == DENSE:
+    if isinstance(rhs, CSRNDArray):
         return _dense_times_csr(lhs, rhs, right, chosen)
+    assert isinstance(lhs, CSRNDArray)  # one of them is: see DOT_RESULTS
     return _transposed_csr_times(lhs, rhs, chosen) if left else _csr_times(lhs, rhs)
 
 
 def _by_dense(call: Call, stype: str) -> NDArray:
     given = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
     warn_of_operator(call.op.name, call.stypes, [stype], given)
-    lhs, rhs = call.inputs
+    lhs, rhs = call.arrays
     made = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
     return to_storage(made, stype, lhs._ctx)
 
@@ -133,7 +134,7 @@ def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str)
 @kernel(embedding, sparse_embedding, records=True)
 def looked_up(call: Call) -> NDArray | None:
     """Look up rows of a row_sparse weight."""
-    data, weight = call.inputs
+    data, weight = call.arrays
     needed = call.attrs["input_dim"], call.attrs["output_dim"]
     if call.stypes != (DENSE, ROWS):
         return None

@@ -9,7 +9,7 @@ from ...error import MXNetError
 from ...imperative.handle import plain, wrap_plain
 from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
 from ...ops.sparse.storage import cast_storage, getnnz, retain
-from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
+from ...ops.sparse.storage_rules import DENSE
 from ...ops.tensor.math.reduce import mean, norm, square_sum, sum_
 from ...ops.tensor.selection.indexing import take
 from ...ops.tensor.selection.slicing import slice_
@@ -24,7 +24,7 @@ from .dispatch import Call, dense_now, kernel, to_storage
 @kernel(cast_storage, records=True)
 def converted(call: Call) -> NDArray:
     """Convert to dense, or copy."""
-    (array,) = call.inputs
+    array = call.array
     wanted = call.attrs["stype"]
     if wanted == array.stype:
         made = array._like(array._values.clone())
@@ -44,8 +44,8 @@ def retained(call: Call) -> RowSparseNDArray:
 
     Of an array without stored rows nothing is kept.
     """
-    data, indices = call.inputs
-    if call.stypes != (ROWS, DENSE):
+    data, indices = call.arrays
+    if not isinstance(data, RowSparseNDArray) or call.stypes[1] != DENSE:
         raise MXNetError(
             f"_sparse_retain takes a row_sparse and a dense array, got {' and '.join(call.stypes)}."
         )
@@ -57,9 +57,8 @@ def retained(call: Call) -> RowSparseNDArray:
 @kernel(getnnz)
 def stored_count(call: Call) -> NDArray:
     """Count the stored values of a csr matrix, in all or in each row."""
-    (data,) = call.inputs
-    axis = call.attrs["axis"]
-    if call.stypes[0] != CSR:
+    data, axis = call.array, call.attrs["axis"]
+    if not isinstance(data, CSRNDArray):
         raise MXNetError(f"_contrib_getnnz takes a csr array, got {call.stypes[0]}.")
     if axis is None:
         return wrap_plain(NDArray, data._indptr[-1:].clone(), data._ctx)
@@ -83,9 +82,12 @@ def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
 def taken(call: Call) -> CSRNDArray | None:
     """Take rows of a csr matrix."""
     mode = call.attrs["mode"]
-    if call.stypes != (CSR, DENSE) or call.attrs["axis"] != 0 or mode == "raise":
+    array, chosen = call.arrays
+    if not isinstance(array, CSRNDArray) or call.stypes[1] != DENSE:
         return None
-    array, rows = call.inputs[0], plain(call.inputs[1]).long()
+    if call.attrs["axis"] != 0 or mode == "raise":
+        return None
+    rows = plain(chosen).long()
     if rows.ndim != 1:
         raise MXNetError(
             "Take with CSR array only supports one-dimensional indices. "
@@ -98,7 +100,7 @@ def taken(call: Call) -> CSRNDArray | None:
 @kernel(slice_)
 def sliced(call: Call) -> CSRNDArray | None:
     """Cut a block of rows, and of columns, out of a csr matrix."""
-    (array,) = call.inputs
+    array = call.array
     steps = call.attrs["step"] or ()
     if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in steps):
         return None
@@ -124,9 +126,9 @@ def sliced(call: Call) -> CSRNDArray | None:
 @kernel(concat)
 def joined(call: Call) -> CSRNDArray | None:
     """Put csr matrices below each other."""
-    if set(call.stypes) != {CSR} or call.attrs["dim"] != 0:
+    arrays = call.all_of(CSRNDArray)
+    if not arrays or call.attrs["dim"] != 0:
         return None
-    arrays = call.inputs
     width = arrays[0]._shape[1]
     if any(a._shape[1] != width for a in arrays):
         raise MXNetError(f"Concat: the csr arrays have shapes {[a._shape for a in arrays]}.")
@@ -156,9 +158,8 @@ def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
 @kernel(sum_, mean)
 def totalled(call: Call) -> NDArray | None:
     """Sum or average the columns or rows of a csr matrix."""
-    (array,) = call.inputs
-    axis = _one_axis(call)
-    if axis is None or call.stypes[0] != CSR:
+    array, axis = call.array, _one_axis(call)
+    if axis is None or not isinstance(array, CSRNDArray):
         return None
     total = _sums(array, array._values, axis)
     if call.op is mean:
@@ -169,15 +170,14 @@ def totalled(call: Call) -> NDArray | None:
 @kernel(norm)
 def norm_of(call: Call) -> NDArray | None:
     """Return the L2 norm of all, or of the columns or rows of a csr matrix."""
-    (array,) = call.inputs
-    attrs = call.attrs
+    array, attrs = call.array, call.attrs
     if attrs["ord"] != 2 or attrs["out_dtype"] is not None:
         return None
     if not attrs["axis"] and not attrs["keepdims"]:
         made = torch.linalg.vector_norm(array._values).reshape(1)
         return wrap_plain(NDArray, made, array._ctx)
     axis = _one_axis(call)
-    if axis is None or call.stypes[0] != CSR:
+    if axis is None or not isinstance(array, CSRNDArray):
         return None
     return wrap_plain(NDArray, _sums(array, array._values.square(), axis).sqrt_(), array._ctx)
 
@@ -185,9 +185,9 @@ def norm_of(call: Call) -> NDArray | None:
 @kernel(square_sum)
 def squares_totalled(call: Call) -> NDArray:
     """Sum the squares of a row_sparse matrix over an axis; kept row sums stay row_sparse."""
-    (array,) = call.inputs
+    array = call.array
     axis = _one_axis(call._replace(attrs={**call.attrs, "keepdims": False}))
-    if axis is None or call.stypes[0] != ROWS or array.ndim != 2:
+    if axis is None or not isinstance(array, RowSparseNDArray) or array.ndim != 2:
         raise MXNetError("_square_sum takes a row_sparse matrix and axis=0 or axis=1.")
     keep = call.attrs["keepdims"]
     sums = array._values.square().sum(axis, keepdim=keep)
@@ -202,8 +202,8 @@ def squares_totalled(call: Call) -> NDArray:
 @kernel(linear_regression_output, logistic_regression_output, records=True)
 def compared_with_label(call: Call) -> NDArray | None:
     """Take a csr label; its dense form is what the loss needs."""
-    if call.stypes != (DENSE, CSR):
+    data, label = call.arrays
+    if call.stypes[0] != DENSE or not isinstance(label, CSRNDArray):
         return None
-    data, label = call.inputs
     made = call.op.kernel(dense_now(data), label._dense(), **call.attrs)
     return to_storage(made, DENSE, data._ctx)

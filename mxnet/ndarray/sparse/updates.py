@@ -35,10 +35,13 @@ def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
 
 def _update_rows(call: Call) -> NDArray:
     """Run the dense update on the gradient's rows alone."""
-    weight, grad, *states = call.inputs
+    weight, grad, *states = call.arrays
+    assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
     target = call.out
     if target is None:  # nobody's memory is to change but the states'
         target = weight.copyto(weight.context)
+    elif not isinstance(target, NDArray):
+        raise MXNetError(f"{call.op.name} makes 1 output, but out= has {len(target)}.")
     elif target is not weight:
         target[:] = weight
     memory = _rows_in_place(target, needed=True)
@@ -56,7 +59,7 @@ def _update_rows(call: Call) -> NDArray:
 
 def _standard(call: Call) -> NDArray:
     """Run the dense update on all rows; MXNet defines it so: no fallback, no warning."""
-    weight, grad, *states = call.inputs
+    weight, grad, *states = call.arrays
     tensors = [_rows_in_place(s, needed=False) for s in states]
     new = call.op.kernel(dense_of(weight), dense_of(grad), *tensors, **call.attrs)
     if isinstance(weight, RowSparseNDArray):
