@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, Union, overload
 
 import torch
 from torch import Tensor
@@ -427,6 +427,19 @@ def _attribute(parameter: inspect.Parameter, hint: Any) -> Attribute:
     kind = attribute_type(hint)
     required = parameter.default is parameter.empty
     return Attribute(parameter.name, kind, None if required else parameter.default, required)
+
+
+Record = TypeVar("Record", bound=Op)
+
+
+@overload
+def op(
+    *names: str, cls: type[Record], **options: Unpack[Options]
+) -> Callable[[Callable], Record]: ...
+
+
+@overload
+def op(*names: str, **options: Unpack[Options]) -> Callable[[Callable], Op]: ...
 
 
 def op(*names: str, cls: type[Op] = Op, **options: Unpack[Options]) -> Callable[[Callable], Op]:
