@@ -23,4 +23,4 @@ __all__ = [
     "simple_bind",
 ]
 
-ndarray.CachedOp = CachedOp  # where MXNet has it
+ndarray.CachedOp = CachedOp  # pyright: ignore[reportAttributeAccessIssue] (where MXNet has it)

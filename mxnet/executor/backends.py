@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from ..error import MXNetError, did_you_mean
 from ..graph.graph import Graph
 from ..graph.typed import TypedGraph
 from ..ops.fused.unchanged import Unchanged
+from ..ops.interpreters import Interpreter
 from ..symbol.binding import BUILT_IN_BACKENDS
 from .program import Program
 from .straight_line import compile_steps
@@ -124,10 +125,10 @@ class BackendProgram:
         self.data = tuple(data)
         self._parameters = [i for i in range(len(self.own.variables)) if i not in set(data)]
 
-    def run(self, feed: Sequence[Tensor]) -> list[Tensor]:
-        """Return the heads' values for one tensor per variable."""
-        if self.backend.keeps_parameters and not self._can_keep_parameters(feed):
-            return self.own.run(feed)
+    def run(self, feed: Sequence[Any], *watchers: Interpreter) -> list[Any]:
+        """Return the heads' values for one tensor per variable. Engines show watchers nothing."""
+        if watchers or (self.backend.keeps_parameters and not self._can_keep_parameters(feed)):
+            return self.own.run(feed, *watchers)
         key = tuple((feed[i].shape, feed[i].dtype) for i in self.data)
         run = self._prepared.get(key)
         if run is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import torch
 
@@ -191,7 +191,7 @@ class _Array(NamedTuple):
     ctx: Context
     stype: str
 
-    def fits(self, old: NDArray | None) -> bool:
+    def fits(self, old: NDArray | None) -> TypeGuard[NDArray]:
         """Return whether an array is like this, wherever it lives."""
         return (
             old is not None

@@ -67,8 +67,8 @@ class BoundArrays:
         if position is None:
             return plain(self.aux[self._state_at[node]])
         array = self.args[position]
-        if self.is_sparse and array.stype != "default":
-            return self._sparse_value(position, training)
+        if self.is_sparse and isinstance(array, BaseSparseNDArray):
+            return self._sparse_value(array, position, training)
         tensor = plain(array)
         if not training:
             return tensor
@@ -81,8 +81,10 @@ class BoundArrays:
         leaf = self.leaves[position] = tensor.data.requires_grad_()
         return leaf
 
-    def _sparse_value(self, position: int, training: bool) -> BaseSparseNDArray:
-        array, req = self.args[position], self.reqs[position]
+    def _sparse_value(
+        self, array: BaseSparseNDArray, position: int, training: bool
+    ) -> BaseSparseNDArray:
+        req = self.reqs[position]
         if not training or req == "null":
             return in_graph(array, None, None)
         if self.leaves[position] is None:
@@ -114,7 +116,8 @@ class BoundArrays:
         received = []
         for position, gradient in zip(self.wanted, gradients, strict=True):
             target, req = self.grads[position], self.reqs[position]
-            if target.stype != "default":
+            assert target is not None  # as `req` is not 'null'
+            if isinstance(target, BaseSparseNDArray):
                 receive(target, gradient, req)
             elif gradient is None:
                 if req == "write":
@@ -127,5 +130,5 @@ class BoundArrays:
 
 
 def _is_real(array: NDArray) -> bool:
-    tensor = plain(array) if array.stype == "default" else array._values
+    tensor = array._values if isinstance(array, BaseSparseNDArray) else plain(array)
     return tensor.dtype.is_floating_point

@@ -27,6 +27,7 @@ from .integers import integer_kernels, tensor_of
 from .joint_outputs import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring.op_hook import Callback, OpHook
 from .program import Program
+from .schedule import Value
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -75,7 +76,7 @@ class CachedOp:
     ) -> None:
         self._sym = sym
         self._flags = tuple(flags)
-        self._programs: dict[tuple, Program] = {}
+        self._programs: dict[tuple, Program | BackendProgram] = {}
         self._kernels: dict = {}
         self._sources = open_sources(sym._graph)
         variables, states = sym._graph.variables, set(sym._graph.auxiliary)
@@ -92,7 +93,7 @@ class CachedOp:
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
-    ) -> NDArray | list[NDArray]:
+    ) -> NDArray | Sequence[NDArray]:
         """Run on one array for each input, in the order of ``sym.list_inputs()``."""
         variables = self._sym._graph.variables
         if len(args) != len(variables):
@@ -113,6 +114,7 @@ class CachedOp:
         """Return the outputs as a list, for inputs that are known to be complete."""
         integers: tuple[int, ...] = ()  # inputs that are integers with gradients
         session = state.session
+        feed: list[Tensor | NDArray]
         if session is None:
             feed = [plain(a) if a._data is None else a._data for a in args]
         else:
@@ -133,7 +135,7 @@ class CachedOp:
         if session is not None and self._joins_gradients:
             made = join_gradients(made)
         cls = type(args[0]) if args else NDArray
-        outputs = [wrap(cls, t, ctx) if type(t) is Tensor else t._as(cls) for t in made]
+        outputs = [wrap(cls, t, ctx) if isinstance(t, Tensor) else t._as(cls) for t in made]
         if session is not None:
             record_step(outputs, self._run, args)
             if program.hides_inputs is None:
@@ -145,7 +147,7 @@ class CachedOp:
                 outputs[head] = alias(args[variable])
         return outputs
 
-    def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor]:
+    def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor | NDArray]:
         """Return the tensors of inputs while recording; auxiliary states are written."""
         states = self._states
         if not states:
@@ -156,7 +158,7 @@ class CachedOp:
         ]
 
     def _program(
-        self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...] = ()
+        self, device: torch.device, feed: Sequence[Tensor | NDArray], integers: tuple[int, ...] = ()
     ) -> Program | BackendProgram:
         key = (state.training, device, integers or self._demands(feed))
         if self._sources:
@@ -172,16 +174,16 @@ class CachedOp:
                     self._programs[key] = program
         return program
 
-    def _demands(self, feed: Sequence[Tensor]) -> str:
+    def _demands(self, feed: Sequence[Tensor | NDArray]) -> str:
         """Return what is asked besides results: a look at every node, or gradients."""
         if self._hook is not None:
             return "watched"
-        if not state.training and state.recording and any(t.requires_grad for t in feed):
-            return "tracked"
-        return ""
+        if state.training or not state.recording:
+            return ""
+        return "tracked" if any(isinstance(t, Tensor) and t.requires_grad for t in feed) else ""
 
     def _prepare(
-        self, device: torch.device, feed: Sequence[Tensor], integers: tuple[int, ...]
+        self, device: torch.device, feed: Sequence[Tensor | NDArray], integers: tuple[int, ...]
     ) -> Program | BackendProgram:
         graph, training = self._sym._graph, state.training
         demands = "tracked" if integers else self._demands(feed)
@@ -241,9 +243,9 @@ class Prepared(Program):
             if e.node.op is None or e[:2] in {h[:2] for h in heads[:i]}
         ]
 
-    def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
+    def run(self, feed: Sequence[Value], *watchers: Interpreter) -> list[Value]:
         """Return the heads' values for one tensor per variable."""
-        heads = super().run(feed, *watchers)
+        heads: list[Any] = super().run(feed, *watchers)
         for i in self._copied:  # inputs, and outputs that are there already
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
@@ -267,4 +269,4 @@ def _member(array: NDArray) -> Tensor | NDArray:
 
 
 def _tensor(array: NDArray) -> Tensor:
-    return array._data if array._tracked is None else array._tracked
+    return plain(array) if array._tracked is None else array._tracked

@@ -87,7 +87,7 @@ class Compiled:
         rows = [("node", "operator", "result", "multiply-adds")]
         for node in _operations(after):
             results = ", ".join(map(str, after.types[node]))
-            rows.append((node.name, node.op.name, results, str(after.multiply_adds(node))))
+            rows.append((node.name, node.operator.name, results, str(after.multiply_adds(node))))
         widths = [max(MIN_WIDTH, *(len(row[i]) for row in rows)) for i in range(3)]
         for name, operator, result, work in rows:
             left = (f"{t:{w}}" for t, w in zip((name, operator, result), widths, strict=True))

@@ -93,7 +93,7 @@ class Executor:
         self._bound = BoundArrays(self._graph, *arrays, reqs)
         self._programs: dict[tuple[bool, bool, bool], Program | BackendProgram] = {}
         self._kernels: dict[Node, Callable] = {}
-        self._heads: list[Tensor] | None = None  # of a training forward, until backward
+        self._heads: list[Tensor | NDArray] | None = None  # of a training forward, until backward
         self._last_mode: bool | None = None
         self._draws = draws_random_numbers(self._graph)
         self._random_state: Tensor | None = None
@@ -162,7 +162,9 @@ class Executor:
         """Forget the last forward: its outputs and what backward would need."""
         self._outputs = self._heads = None
 
-    def _run(self, program: Program, feed: Sequence[Tensor], tracked: bool) -> list[Tensor]:
+    def _run(
+        self, program: Program | BackendProgram, feed: Sequence[Tensor | NDArray], tracked: bool
+    ) -> list[Tensor | NDArray]:
         grad_mode = torch.is_grad_enabled()
         torch._C._set_grad_enabled(tracked)
         try:
@@ -196,19 +198,19 @@ class Executor:
         unseen = self._monitor is not None and self._watcher is None
         if heads is None or unseen:
             heads = self._replay(is_train)
-        heads = [member_of_graph(h) for h in heads]
+        members = [member_of_graph(h) for h in heads]
         arguments = self._graph.arguments
-        starts = head_gradients(self._graph, heads, given, {arguments[i] for i in wanted})
+        starts = head_gradients(self._graph, members, given, {arguments[i] for i in wanted})
         self._heads = None  # what follows uses the graph up
         try:
-            found = self._differentiate(heads, starts, wanted)
+            found = self._differentiate(members, starts, wanted)
         except MXNetError:
             raise
         except RuntimeError as error:
             raise explain(error) from error
         self._bound.receive(found)
 
-    def _replay(self, is_train: bool) -> list[Tensor]:
+    def _replay(self, is_train: bool) -> list[Tensor | NDArray]:
         """Run the last forward again, for its graph alone.
 
         Torch frees a graph while it goes back through it. Keeping it for a second backward, which
@@ -220,20 +222,21 @@ class Executor:
         program = self._program(training, tracked=True)
         feed = []
         for node in program.variables:
-            tensor = self._bound.value(node, True)
-            feed.append(tensor.clone() if self._bound.is_state(node) else tensor)
+            value = self._bound.value(node, True)
+            feed.append(tensor_of(value).clone() if self._bound.is_state(node) else value)
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, False, silent=True)
         with random_stream(torch_device(self._ctx), self._random_state):
             return self._run(program, feed, True)
 
     def _differentiate(
-        self, heads: Sequence[Tensor], starts: Mapping[int, Tensor], wanted: Sequence[int]
+        self, heads: Sequence[Tensor | None], starts: Mapping[int, Tensor], wanted: Sequence[int]
     ) -> Sequence[Tensor | None]:
         if not starts:
             return [None] * len(wanted)
         leaves = tuple(self._bound.leaves[i] for i in wanted)
-        views = () if self._watcher is None else self._watcher.views
+        watcher = self._watcher
+        views = () if watcher is None else watcher.views
         found = run_engine(
             tuple(heads[number] for number in starts),
             tuple(starts.values()),
@@ -243,9 +246,9 @@ class Executor:
             True,
             accumulate_grad=False,
         )
-        if views:
+        if watcher is not None and views:
             variables = [self._graph.arguments[i] for i in wanted]
-            self._watcher.show_gradients(self._graph, variables, starts, found[len(leaves) :])
+            watcher.show_gradients(self._graph, variables, starts, found[len(leaves) :])
         self._watcher = None
         return found[: len(leaves)]
 
@@ -297,7 +300,9 @@ class Executor:
     def _input_types(self) -> Inputs:
         arrays = [*self.arg_arrays, *self.aux_arrays]
         names = [*self._arg_names, *self._aux_names]
-        dtypes = [a._values.dtype if a.stype != "default" else plain(a).dtype for a in arrays]
+        dtypes = [
+            a._values.dtype if isinstance(a, BaseSparseNDArray) else plain(a).dtype for a in arrays
+        ]
         return Inputs(
             {n: a.shape for n, a in zip(names, arrays, strict=True)},
             dict(zip(names, dtypes, strict=True)),
@@ -309,7 +314,7 @@ class Executor:
         """Return the context of each output."""
         return [context_of_node(e.node, self._ctx, self._group2ctx) for e in self._graph.heads]
 
-    def _set_outputs(self, heads: list[Tensor]) -> None:
+    def _set_outputs(self, heads: Sequence[Tensor | BaseSparseNDArray]) -> None:
         """Let the outputs hold new results; views that users have of them see these too."""
         if self._outputs is None:
             self._outputs = [
@@ -321,11 +326,12 @@ class Executor:
             return
         for array, head in zip(self._outputs, heads, strict=True):
             if isinstance(head, BaseSparseNDArray):
+                assert isinstance(array, BaseSparseNDArray)  # as the run before made it
                 array._set(head.shape, *head._parts())
-            elif has_one_owner(array._data):
+            elif has_one_owner(memory := plain(array)):
                 array._data = head.data
             else:
-                array._data.copy_(head.detach())
+                memory.copy_(head.detach())
 
     def _empty_outputs(self) -> list[NDArray]:
         shapes = {n: a.shape for n, a in self.arg_dict.items()}
@@ -415,8 +421,10 @@ class Executor:
         self._monitor, self._monitor_all, self._watcher = callback, monitor_all, None
 
     def _watch(self, name: str, value: Tensor | BaseSparseNDArray) -> None:
-        shown = value.detach()
-        self._monitor(name, wrap_plain(NDArray, shown) if isinstance(value, Tensor) else shown)
+        if self._monitor is None:
+            return
+        is_tensor = isinstance(value, Tensor)
+        self._monitor(name, wrap_plain(NDArray, value.detach()) if is_tensor else value.detach())
 
     @property
     def compiled(self) -> Compiled:

@@ -34,8 +34,8 @@ def integer_kernels(
     may start at outputs of integers. Returns None if there are neither such variables nor casts
     to integers that a cast to floating point follows, or that are such outputs.
     """
-    casts = {n for n in graph.nodes if _cast_dtype(n) is not None}
-    entries = {n for n in casts if not _cast_dtype(n).is_floating_point}
+    casts = {n: dtype for n in graph.nodes if (dtype := _cast_dtype(n)) is not None}
+    entries = {n for n, dtype in casts.items() if not dtype.is_floating_point}
     touched = _downstream(graph, {*members, *entries})
     starts = from_heads and any(e.node in entries for e in graph.heads)
     if not (members or starts or any(n in touched and n not in entries for n in casts)):

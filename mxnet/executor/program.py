@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..error import MXNetError, memory_error
 from ..graph.graph import Graph
@@ -24,7 +23,7 @@ from ..ops.declare import KERNEL_ERRORS
 from ..ops.fused.fallback import Fallback
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
-from .schedule import Scheduler, Step, Wrap
+from .schedule import Scheduler, Step, Value, Wrap
 from .straight_line import compile_steps, failed_step
 
 __all__ = ["Program", "Step"]
@@ -94,7 +93,7 @@ class Program:
         self._function: Callable | None = None
         self._runs = 0
 
-    def run(self, feed: Sequence[Tensor], *watchers: Interpreter) -> list[Tensor]:
+    def run(self, feed: Sequence[Value], *watchers: Interpreter) -> list[Value]:
         """Return the heads' values for one tensor per variable, in the order of `variables`.
 
         Watchers are interpreters for this run alone.
@@ -111,16 +110,16 @@ class Program:
             raise self._explain(position, feed, values, error) from error
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
-    def _run_steps(self, feed: Sequence[Tensor], stack: Sequence[Interpreter] = ()) -> list[Tensor]:
-        values: list[Tensor | None] = [None] * self._slots
+    def _run_steps(self, feed: Sequence[Value], stack: Sequence[Interpreter] = ()) -> list[Value]:
+        values: list[Any] = [None] * self._slots
         values[1 : 1 + len(feed)] = feed
         try:
             for position, step in enumerate(self._steps):
                 made = self._call(position, step, feed, values, stack)
-                if step.count == 1 and not isinstance(made, tuple):
+                if step.outputs == 1 and not isinstance(made, tuple):
                     values[step.first] = made
                 else:
-                    values[step.first : step.first + step.count] = made
+                    values[step.first : step.first + step.outputs] = made
                 for slot in step.dead:
                     values[slot] = None
         except Fallback:
@@ -135,8 +134,8 @@ class Program:
         self,
         position: int,
         step: Step,
-        feed: Sequence[Tensor],
-        values: list[Tensor | None],
+        feed: Sequence[Any],
+        values: list[Any],
         stack: Sequence[Interpreter],
     ) -> Any:
         """Run one step through the interpreters; errors of its kernel name the node."""
@@ -167,7 +166,7 @@ class Program:
         return self._plain
 
     def _explain(
-        self, position: int, feed: Sequence[Tensor], values: Any, error: Exception
+        self, position: int, feed: Sequence[Any], values: Any, error: Exception
     ) -> Exception:
         if position < 0:
             return memory_error(error, "a prepared graph") or error
@@ -180,14 +179,15 @@ class Program:
             for name, value in zip(node.input_names, tensors, strict=False)
             if value is not None
         ]
-        memory = memory_error(error, f"Error in operator {node.name} ({node.op.name})")
+        op = node.operator
+        memory = memory_error(error, f"Error in operator {node.name} ({op.name})")
         if memory is not None:
             return memory
         made_at = f" The node was made at {node.source[0]}:{node.source[1]}." if node.source else ""
-        described = describe_kernel_error(node.op, tensors, node.typed, error)
+        described = describe_kernel_error(op, tensors, node.typed, error)
         text = str(described)
         prefix = "" if text.startswith("Error in operator") else f"Error in operator {node.name}: "
         kind = type(described) if isinstance(described, MXNetError) else MXNetError
-        made = kind(f"{prefix}{text} ({node.op.name}; inputs: {', '.join(shapes)}).{made_at}")
+        made = kind(f"{prefix}{text} ({op.name}; inputs: {', '.join(shapes)}).{made_at}")
         made.node = node.name
         return made

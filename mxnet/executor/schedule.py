@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,8 +14,13 @@ from ..graph.typed import TypedGraph
 from ..ops.declare import Op
 from .output_layers import keep_paths, nodes_behind_output_layers
 
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+
 ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
 Wrap = Callable[[Node, Callable, Sequence[Entry | None]], Callable]
+# What is fed and returned: tensors, or also arrays, where kernels are wrapped.
+Value = TypeVar("Value", Tensor, "Tensor | NDArray")
 
 
 class Step(NamedTuple):
@@ -25,7 +30,7 @@ class Step(NamedTuple):
     inputs: tuple[int, ...]
     attrs: dict[str, Any]
     first: int
-    count: int
+    outputs: int
     dead: tuple[int, ...]
     device: torch.device | None  # where inputs must be, when a graph spans devices
     wraps: bool = True  # whether a single result may come in a tuple
@@ -100,7 +105,7 @@ class Scheduler:
 
     def _inputs(self, node: Node) -> Sequence[Entry | None]:
         """Return one entry for each parameter of the operator, None where it is absent."""
-        op = node.op
+        op = node.operator
         if op.variadic is not None or len(node.inputs) == len(op.inputs):
             return node.inputs
         by_name = dict(zip(node.input_names, node.inputs, strict=True))
@@ -125,12 +130,13 @@ class Scheduler:
     def _kernel(
         self, node: Node, entries: Sequence[Entry | None]
     ) -> tuple[Callable, dict[str, Any]]:
-        op, mode = node.op, self.graph.mode
+        op, mode = node.operator, self.graph.mode
         device = self.device if self.devices is None else self.devices[node]
         attrs = {**node.typed, **op.context_for(mode.training, device)}
         # Inside a graph nobody writes into results, so views may stand for copies.
-        if "view" in op.variants and node not in self.shown:
-            kernel, attrs = op.find_variant("view", attrs), {}
+        view = None if node in self.shown else op.find_variant("view", attrs)
+        if view is not None:
+            kernel, attrs = view, {}
         else:
             kernel = self._instantiate(node) if op.has_memory else op.kernel
         if self.wrap is not None:
@@ -148,22 +154,23 @@ class Scheduler:
     def _instantiate(self, node: Node) -> Callable:
         origin = self.graph.origin(node)
         if origin not in self.kernels:
-            self.kernels[origin] = node.op.instantiate(node.typed, node.subgraphs)
+            self.kernels[origin] = node.operator.instantiate(node.typed, node.subgraphs)
         return self.kernels[origin]
 
     def _in_place(self, node: Node, kernel: Callable, attrs: dict[str, Any]) -> Callable | None:
         """Return the kernel that writes over an input which nothing else reads."""
+        op = node.operator
         if not self._is_free(node.inputs[0]):
-            if not node.op.facts.commutative or not self._is_free(node.inputs[1]):
+            if not op.facts.commutative or not self._is_free(node.inputs[1]):
                 return None
             target = 1
         else:
             target = 0
-        written = node.op.find_variant("in_place", node.typed)
+        written = op.find_variant("in_place", node.typed)
         if written is None:
             return None
         if len(node.inputs) == 1:
-            return _write_unary(written, kernel, attrs, len(node.op.inputs) == 1)
+            return _write_unary(written, kernel, attrs, len(op.inputs) == 1)
         return _write_binary(written, kernel, attrs, target)
 
     def _is_free(self, entry: Entry) -> bool:

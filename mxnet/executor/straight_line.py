@@ -66,8 +66,8 @@ def _line(number: int, step: Step, known: dict[str, Any]) -> str:
         known[f"a{number}"] = step.attrs
         given.append(f"**a{number}")
     call = f"k{number}({', '.join(given)})"
-    made = range(step.first, step.first + step.count)
-    if step.count == 1:
+    made = range(step.first, step.first + step.outputs)
+    if step.outputs == 1:
         text = f" v{step.first} = {call}"
         if step.wraps:
             text += f"; v{step.first} = " + _UNWRAPPED.format(f"v{step.first}")

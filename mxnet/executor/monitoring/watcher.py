@@ -159,8 +159,9 @@ class _Backward:
         elif kind == "node":
             names = gradient_rows(what)
             for i in self._shown.get(what, ()):
-                if names[i] is not None:
-                    yield names[i], self._grads[what, i]
+                name = names[i]
+                if name is not None:
+                    yield name, self._grads[what, i]
         else:
             parts = [self._value(s) for s in self._sources.get((what, *place), ())]
             if len(parts) > 1:

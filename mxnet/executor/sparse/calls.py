@@ -19,7 +19,7 @@ from ...graph.node import Entry, Node
 from ...imperative.gradient import Gradient, graph_member
 from ...imperative.handle import wrap
 from ...ndarray import NDArray
-from ...ndarray.sparse import BaseSparseNDArray, cast_storage
+from ...ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ...ndarray.sparse.creation import zeros
 from ...ndarray.sparse.dispatch import run
 from ...ops.sparse.storage import cast_storage as op_cast_storage
@@ -51,7 +51,7 @@ def sparse_kernels(
 
 
 def _dispatching(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:
-    op = node.op
+    op = node.operator
     given = {k: v for k, v in node.typed.items() if k in node.attrs}
     makes_sparse = op is op_cast_storage
 
@@ -62,10 +62,12 @@ def _dispatching(node: Node, kernel: Callable, gradients: list[Gradient | None])
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(train_mode=training):
             inputs = [_array(a, g) for a, g in zip(arguments, gradients, strict=True)]
-            if op is op_dot and inputs[0].stype == "csr":
-                inputs[0] = inputs[0].detach()  # MXNet gives a csr factor no gradient
+            first = inputs[0]
+            if op is op_dot and isinstance(first, CSRNDArray):
+                inputs[0] = first.detach()  # MXNet gives a csr factor no gradient
             if makes_sparse:
-                made = cast_storage(inputs[0], given["stype"])
+                assert first is not None
+                made = cast_storage(first, given["stype"])
             else:
                 made = run(op, inputs, given, None, NDArray)
         return _value(made) if isinstance(made, NDArray) else tuple(_value(m) for m in made)
@@ -104,10 +106,11 @@ def in_graph(array: BaseSparseNDArray, leaf: Tensor | None, gradient: Any) -> Ba
     return shadow
 
 
-def receive(target: NDArray, gradient: Tensor | None, req: str) -> None:
+def receive(target: BaseSparseNDArray, gradient: Tensor | None, req: str) -> None:
     """Put a gradient of any layout into a sparse array."""
     if gradient is not None:
         target._receive_sparse(gradient, req)
     elif req == "write":
         empty = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+        assert isinstance(empty, BaseSparseNDArray)
         target._set(target.shape, *empty._parts())
