@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..graph.graph import Graph, topological
+from .schedule import Value
 
 INLINE_LIMIT = 2  # MXNet records graphs with so few operators one by one, by default
 
@@ -28,9 +29,12 @@ def has_partial_outputs(graph: Graph, inline_limit: int = INLINE_LIMIT) -> bool:
     )
 
 
-def join_gradients(heads: Sequence[Tensor]) -> list[Tensor]:
-    """Return the same values, where a gradient of one is a gradient of all that have any."""
-    tracked = [i for i, head in enumerate(heads) if head.requires_grad]
+def join_gradients(heads: Sequence[Value]) -> list[Value]:
+    """Return the same values, where a gradient of one is a gradient of all that have any.
+
+    Integers with gradients, which are arrays, stay apart: torch knows no gradients of theirs.
+    """
+    tracked = [i for i, h in enumerate(heads) if isinstance(h, Tensor) and h.requires_grad]
     if len(tracked) < 2:
         return list(heads)
     joined = list(heads)

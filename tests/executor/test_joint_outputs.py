@@ -113,3 +113,18 @@ def test_outputs_without_gradients_stay_out():
     out.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), 2 * np.exp([0, 2]), rtol=1e-6)
     assert size.asnumpy().tolist() == [2]
+
+
+def test_integers_with_gradients_stay_out_of_the_joint():
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    whole = mx.sym.cast(x, dtype="int32") * 2
+    run = nd.CachedOp(mx.sym.Group([whole + 1, mx.sym.cast(whole, dtype="float32") * y, y * 3]))
+    a, b = nd.array([1.5, 2.5]), nd.array([3.0, 4.0])
+    a.attach_grad()
+    b.attach_grad()
+    with autograd.record():
+        outputs = run(a, b)
+        outputs[1].backward()
+    np.testing.assert_array_equal(outputs[0].asnumpy(), [3, 5])
+    np.testing.assert_array_equal(a.grad.asnumpy(), [6, 8])
+    np.testing.assert_array_equal(b.grad.asnumpy(), [2, 4])
