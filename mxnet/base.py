@@ -29,7 +29,7 @@ long = int
 basestring = str
 string_types = (str,)
 numeric_types = (float, int, np.generic)
-integer_types = (int, np.int32, np.int64)
+integer_types: tuple[type, ...] = (int, np.int32, np.int64)
 error_types = error._registered
 
 mx_int = ctypes.c_int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..context import Context, current_context
 from ..error import MXNetError
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 # Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
 BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
+
+
+def _symbol(mixin: Binding) -> Symbol:
+    """Return the symbol that the methods below are called on; nothing else has them."""
+    return cast("Symbol", mixin)
 
 
 class Binding:
@@ -53,7 +58,8 @@ class Binding:
         """
         from ..executor import bind
 
-        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+        symbol = _symbol(self)
+        return bind(symbol, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
     def simple_bind(
         self,
@@ -91,7 +97,7 @@ class Binding:
         from ..executor import simple_bind
 
         return simple_bind(
-            self,
+            _symbol(self),
             ctx,
             grad_req,
             type_dict,
@@ -163,8 +169,9 @@ class Binding:
         """
         from ..executor.backends import backend_names
 
+        symbol = _symbol(self)
         if backend in backend_names():
-            made = type(self)(self._heads)
+            made = type(symbol)(symbol._heads)
             made._graph.backend = backend
             return made
         if backend in BUILT_IN_BACKENDS:
@@ -174,7 +181,7 @@ class Binding:
             "returned unchanged.",
             stacklevel=2,
         )
-        return self
+        return symbol
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """Return the symbol with layers fused as that backend of MXNet does.
@@ -191,8 +198,9 @@ class Binding:
                 f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "
                 f"{', '.join(BUILT_IN_BACKENDS)}."
             )
+        symbol = _symbol(self)
         if backend == "default":
-            return self
+            return symbol
         from ..executor.layer_fusion import fuse_layers
 
-        return type(self)(fuse_layers(self._graph))
+        return type(symbol)(fuse_layers(symbol._graph))

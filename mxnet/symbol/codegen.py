@@ -69,11 +69,11 @@ def make_node_symbol(
             _place(op, key, value, attrs, extra)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
-    name = NameManager._current.value.get(name, hint)
-    node = create_node(op, name, attrs, extra or {}, given, count)
+    full_name: str = NameManager._current.value.get(name, hint)
+    node = create_node(op, full_name, attrs, extra or {}, given, count)
     for interpreter in interpreters.eager:
         interpreter.build(node)
-    outputs = node._signature.outputs
+    outputs = node.signature.outputs
     return cls((Entry(node),) if outputs == 1 else [Entry(node, i) for i in range(outputs)])
 
 
@@ -128,19 +128,20 @@ def call(
     for key, value in named.items():  # of two spellings of one key the first counts
         _place(op, key, value, attrs, extra)
     if op.count is not None:
-        count = _count(op, attrs, max(count, len(given)))
+        count = _count(op, op.count, attrs, max(count, len(given)))
     return make_node_symbol(cls, op, hint, given, attrs, extra, name, count)
 
 
-def _count(op: Op, attrs: dict[str, str], given: int) -> int:
-    number = attrs.setdefault(op.count, str(given))
+def _count(op: Op, key: str, attrs: dict[str, str], given: int) -> int:
+    """Return the number of inputs, as the attribute of this name or the inputs given say."""
+    number = attrs.setdefault(key, str(given))
     if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(
-            f"value {number} for Parameter {op.count} should be greater equal to 1, in operator "
+            f"value {number} for Parameter {key} should be greater equal to 1, in operator "
             f"{op.name}: give at least one input."
         )
     if int(number) > MAX_INPUTS:
-        raise MXNetError(f"{op.name}: {op.count}={number} is more than {MAX_INPUTS} inputs.")
+        raise MXNetError(f"{op.name}: {key}={number} is more than {MAX_INPUTS} inputs.")
     return int(number)
 
 

@@ -73,14 +73,15 @@ def shape_lists(found: Inferred) -> tuple[list, list, list]:
     parts = found.arguments, found.heads, found.auxiliary
     if found.complete:  # nothing is unknown, which users read as 0
         return parts
-    return tuple([shown_shape(s) for s in part] for part in parts)
+    arguments, heads, auxiliary = ([shown_shape(s) for s in part] for part in parts)
+    return arguments, heads, auxiliary
 
 
 def type_lists(found: Inferred) -> tuple[list, list, list]:
     """Return NumPy types of arguments, outputs and auxiliary states."""
-    return tuple(
-        [_numpy_type(t) for t in part] for part in (found.arguments, found.heads, found.auxiliary)
-    )
+    parts = found.arguments, found.heads, found.auxiliary
+    arguments, heads, auxiliary = ([_numpy_type(t) for t in part] for part in parts)
+    return arguments, heads, auxiliary
 
 
 def _numpy_type(dtype: Any) -> type[np.generic] | None:

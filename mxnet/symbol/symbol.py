@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..error import MXNetError, did_you_mean
@@ -25,6 +26,8 @@ from .array_only import ArrayOnly
 from .binding import Binding
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ._stubs.methods import SymbolMethods
 else:
     SymbolMethods = object  # codegen adds the methods
@@ -93,10 +96,10 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
     def __len__(self) -> int:
         return len(self._heads)
 
-    def __iter__(self) -> Iterator[Symbol]:
+    def __iter__(self) -> Iterator[Self]:
         return (type(self)((entry,)) for entry in self._heads)
 
-    def __getitem__(self, index: int | str | slice) -> Symbol:
+    def __getitem__(self, index: int | str | slice) -> Self:
         if isinstance(index, str):
             return self[self._index_of(index)]
         if isinstance(index, slice):
@@ -349,7 +352,7 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
         heads = without_casts(self._graph) if remove_amp_cast else self._heads
         return dumps(heads, np_shape=is_np_shape())
 
-    def save(self, fname: str, remove_amp_cast: bool = True) -> None:
+    def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
         """Write the JSON text to a file.
 
         Parameters

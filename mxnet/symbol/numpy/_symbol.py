@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ...error import NotImplementedForSymbol
 from ..symbol import Symbol
@@ -26,7 +26,7 @@ class _Symbol(Symbol):
     @property
     def T(self) -> _Symbol:
         """The symbol with its axes in reverse order."""
-        return self.transpose()
+        return cast("_Symbol", self.transpose())  # methods keep the class
 
     def as_np_ndarray(self) -> _Symbol:
         """Return the symbol itself."""
@@ -61,8 +61,14 @@ class _Symbol(Symbol):
     def __iter__(self) -> Any:
         return (type(self)((entry,)) for entry in self._heads)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
-               copy: bool = True) -> _Symbol:  # fmt: skip
+    def astype(  # pyright: ignore[reportIncompatibleMethodOverride] (NumPy's signature)
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> _Symbol:
         """Return the symbol cast to another data type."""
         from . import _internal
 
