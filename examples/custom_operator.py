@@ -55,7 +55,7 @@ class PinballLossProp(mx.operator.CustomOpProp):
         predictions = in_shape[0]
         return [predictions, predictions[:1]], [predictions], []
 
-    def create_operator(self, ctx, shapes, dtypes):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
         """Make the object that computes."""
         return PinballLoss(self.quantiles)
 

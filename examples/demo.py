@@ -90,11 +90,12 @@ def train(
 
 def draw_curves(figure: Any, history: mx.tracking.History) -> None:
     """Draw loss and accuracy over the epochs."""
-    for axes, name in zip(figure.subplots(2, 1, sharex=True), history, strict=True):
+    all_axes = figure.subplots(2, 1, sharex=True)
+    for axes, name in zip(all_axes, history, strict=True):
         axes.plot(history.epoch, history[name], marker="o", markersize=3)
         axes.set_title(name.replace("_", " "), fontsize=10)
         axes.grid(alpha=0.3)
-    axes.set_xlabel("epoch")
+    all_axes[-1].set_xlabel("epoch")
 
 
 def draw_confusion(figure: Any, labels: np.ndarray, predicted: np.ndarray) -> None:

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     """
 
     node: Node
-    index: int = 0
+    index: int = 0  # pyright: ignore[reportIncompatibleMethodOverride] (nobody calls tuple's)
     version: int = 0
 
 

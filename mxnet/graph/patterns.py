@@ -78,7 +78,9 @@ class Match(NamedTuple):
     graph: TypedGraph
     origin: Callable[[Node], Node]
 
-    def __getitem__(self, name: str) -> Node:
+    def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride] (nobody counts fields)
+        self, name: str
+    ) -> Node:
         return self.named[name]
 
     @property

@@ -81,7 +81,7 @@ def signature(op: Op, extras: tuple[str, ...]) -> inspect.Signature:
     return inspect.Signature(parameters, __validate_parameters__=False)
 
 
-def set_metadata(function: Callable, op: Op, name: str, module: str, array: str) -> Callable:
+def set_metadata(function: Any, op: Op, name: str, module: str, array: str) -> Callable:
     """Give a derived function its name, signature and docstring."""
     extras = EAGER if array == "NDArray" else SYMBOLIC
     function.__name__ = function.__qualname__ = name
@@ -143,7 +143,7 @@ def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], C
     module.__dir__ = lambda: sorted({*vars(module), *module.__all__})
 
 
-def as_method(function: Callable, owner: str) -> Callable:
+def as_method(function: Any, owner: str) -> Callable:
     """Let a derived function serve as a method: its first parameter is self."""
     extras = SYMBOLIC if "attr" in function.__signature__.parameters else EAGER
     function.__qualname__ = f"{owner}.{function.__name__}"

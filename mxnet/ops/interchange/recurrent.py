@@ -59,13 +59,14 @@ def _limited(function: Callable[..., Tensor], a: float, b: float, limit: float) 
 
 def _lstm_step(x, h, c, r, bias, f: list[Activation], peepholes: Tensor | None, options: dict):
     i, o, z, g = (x + functional.linear(h, r, bias)).chunk(4, -1)  # `z` is the forget gate
+    p_o = None
     if peepholes is not None:
         p_i, p_o, p_f = peepholes.chunk(3)
         i, z = i + p_i * c, z + p_f * c
     i = f[0](i)
     z = 1 - i if options["input_forget"] else f[0](z)
     cell = z * c + i * f[1](g)
-    if peepholes is not None:
+    if p_o is not None:
         o = o + p_o * cell
     return f[0](o) * f[2](cell), cell
 

@@ -89,8 +89,8 @@ class _Selu(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        data, out = ctx.saved_tensors
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (grad,), (data, out) = grads, ctx.saved_tensors
         below = (out + SELU_ALPHA) * SELU_SCALE
         return grad * torch.where(data > 0, SELU_SCALE, below)
 

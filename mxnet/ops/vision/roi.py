@@ -141,7 +141,8 @@ class _MaxOfRows(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (grad,) = grads
         sums = grad.new_zeros((ctx.count, grad.shape[1]))
         return sums.scatter_add(0, ctx.winner, grad.masked_fill(ctx.empty, 0.0)), None, None
 

@@ -287,7 +287,8 @@ class _Repeat(torch.autograd.Function):
         return out.view(batch, channels, height * scale, width * scale)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
+        (grad,) = grads
         size, shape = list(grad.shape[2:]), list(ctx.shape)
         return torch.ops.aten.upsample_nearest2d_backward(grad, size, shape), None
 

@@ -84,7 +84,7 @@ class _Prepared:
     def _fits(self, data: Tensor, weights: Weights) -> bool:
         raise NotImplementedError
 
-    def _by_onednn(self, data: Tensor, weights: Weights) -> Run:
+    def _by_onednn(self, data: Tensor, weights: Weights) -> Run | None:
         raise NotImplementedError
 
     def _by_floats(self, weights: Weights) -> Run | None:

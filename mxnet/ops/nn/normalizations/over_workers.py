@@ -21,8 +21,9 @@ class _Sum(torch.autograd.Function):
         return sum_in_place(x.clone())
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
         assert sum_in_place is not None
+        (grad,) = grads
         return sum_in_place(grad.clone())
 
 
