@@ -56,6 +56,8 @@ class BoundArrays:
         self.leaves: list[Tensor | None] = [None] * len(args)  # of torch's graph
         self._argument_at = {node: i for i, node in enumerate(graph.arguments)}
         self._state_at = {node: i for i, node in enumerate(graph.auxiliary)}
+        labels = _labels(graph)  # backward leaves their gradients alone
+        self._labels = {i for node, i in self._argument_at.items() if node in labels}
 
     def is_state(self, node: Node) -> bool:
         """Return whether a variable is an auxiliary state."""
@@ -120,13 +122,23 @@ class BoundArrays:
             if isinstance(target, BaseSparseNDArray):
                 receive(target, gradient, req)
             elif gradient is None:
-                if req == "write":
+                if req == "write" and position not in self._labels:
                     plain(target).zero_()
             else:
                 if position in self._integers:
                     gradient = truncate(gradient, plain(target).dtype)
                 received.append((Gradient(target, req), gradient))
         write_gradients(received)
+
+
+def _labels(graph: Graph) -> set[Node]:
+    """Return what losses read as labels and lengths: they define no gradients for them."""
+    return {
+        entry.node
+        for node in graph.nodes
+        if node.op is not None and (node.op.facts.loss or node.op.facts.has_labels)
+        for entry in node.inputs[1:]
+    }
 
 
 def _is_real(array: NDArray) -> bool:

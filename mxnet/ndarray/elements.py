@@ -104,7 +104,7 @@ class Elements(Handle):
             source = plain(value)
             if source.shape == place.shape:
                 if source is not place:
-                    place.copy_(source)
+                    place.copy_(indexing.apart(source, place))
                 return
         indexing.write(place, key, value)
 

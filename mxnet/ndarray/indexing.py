@@ -154,8 +154,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
         value = value.to(tensor.device, tensor.dtype)  # lists of indices want the very same type
-        if value.untyped_storage()._cdata == tensor.untyped_storage()._cdata:
-            value = value.clone()  # ``x[1:] = x[:-1]`` reads all before it writes
+        value = apart(value, tensor)
     try:
         if flips and isinstance(value, Tensor) and value.ndim:
             value = _without_leading_ones(value, part := tensor[key].shape).expand(part).flip(flips)
@@ -172,6 +171,12 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         raise InvalidValue(
             f"an array of shape {shape} cannot be written into the part of shape {part}: {reason}"
         ) from None
+
+
+def apart(source: Tensor, target: Tensor) -> Tensor:
+    """Return what is to be written, copied if it lies in the same memory: reading comes first."""
+    shares = source.untyped_storage()._cdata == target.untyped_storage()._cdata
+    return source.clone() if shares else source
 
 
 def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
@@ -296,6 +301,8 @@ def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:
     picked = range(*item.indices(size))
     if not picked:
         return slice(0, 0), False
+    if len(picked) == 1:  # a view, as any other part of one row
+        return slice(picked[0], picked[0] + 1), False
     return slice(picked[-1], picked[0] + 1, -item.step), True
 
 

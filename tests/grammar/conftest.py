@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -38,15 +37,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize_by_operator(metafunc)
 
 
-def parametrize_by_operator(
-    metafunc: pytest.Metafunc, failing: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Make one test of each operator that has rows for a law; some may be expected to fail."""
-    cases = []
-    for (family, op), rows in sampled().items():
-        if chosen := rows_for(metafunc.function, rows):
-            marks = [pytest.mark.xfail(strict=True, reason=failing[op])] if op in failing else []
-            cases.append(pytest.param(family, chosen, id=f"{family}-{op}", marks=marks))
+def parametrize_by_operator(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each operator that has rows for a law."""
+    cases = [
+        pytest.param(family, chosen, id=f"{family}-{op}")
+        for (family, op), rows in sampled().items()
+        if (chosen := rows_for(metafunc.function, rows))
+    ]
     assert cases, f"{metafunc.function.__name__}: no operator has a row for it"
     metafunc.parametrize(("family", "rows"), cases)
 

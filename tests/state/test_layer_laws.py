@@ -490,15 +490,9 @@ NUMPY_VIEWS = {
 }
 
 
-COPIED = pytest.mark.xfail(strict=True, reason="a negative step makes a copy of a single row")
-
-
 @pytest.mark.parametrize(
     ("function", "shares"),
-    [
-        pytest.param(*case, id=name, marks=[COPIED] if name == "a row backwards" else [])
-        for name, case in NUMPY_VIEWS.items()
-    ],
+    [pytest.param(*case, id=name) for name, case in NUMPY_VIEWS.items()],
 )
 def test_numpy_arrays_share_memory_where_mxnet_shares_it(numpy_mode, function, shares):
     a = mx.np.array([[1, 2, 3, 4], [5, 6, 7, 8]], dtype="float32")

@@ -13,12 +13,14 @@ from ...error import ShapeError
 from ...shape_mode import is_np_shape
 from ..declare import op
 from ..shapes import Shape, same
+from ..tensor.memory import in_row_order
 from .checks import SOLVABLE, check_float, check_square
 
 # What equal eigenvalues are taken to differ by, so that gradients stay numbers.
 _SMALLEST_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
 
 
+@in_row_order
 @op("_linalg_potrf", "linalg_potrf", shape=same, precision="full")
 def linalg_potrf(A: Tensor, *, lower: bool = True) -> Tensor:
     """Factor positive definite matrices after Cholesky: lower triangular B with ``B B^T = A``.
@@ -38,6 +40,7 @@ def linalg_potrf(A: Tensor, *, lower: bool = True) -> Tensor:
     return torch.linalg.cholesky(A, upper=not lower)
 
 
+@in_row_order
 @op("_linalg_potri", "linalg_potri", shape=same, precision="full")
 def linalg_potri(A: Tensor, *, lower: bool = True) -> Tensor:
     """Invert matrices given by their Cholesky factor: ``(A A^T)^-1`` of lower triangular A.
@@ -122,6 +125,7 @@ def _syevd_shape(a: Shape | None) -> list | None:
 # -- inverse and determinant --------------------------------------------------------------------
 
 
+@in_row_order
 @op("_linalg_inverse", "linalg_inverse", "_npi_inv", shape=same, precision="full")
 def linalg_inverse(A: Tensor) -> Tensor:
     """Invert matrices; a singular one is an error.

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
+from ..tensor.memory import in_row_order
 from .checks import check_float
 
 
@@ -22,6 +23,7 @@ def _check_offset(name: str, a: Tensor, offset: int) -> None:
         raise ShapeError(f"{name}: offset {offset} lies outside of {a.shape[-1]} rows.")
 
 
+@in_row_order
 @op("_linalg_extractdiag", "linalg_extractdiag", precision="full")
 def linalg_extractdiag(A: Tensor, *, offset: int = 0) -> Tensor:
     """Take a diagonal: the main one, or one above (`offset` > 0) or below it.

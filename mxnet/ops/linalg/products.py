@@ -14,6 +14,7 @@ from ...error import ShapeError
 from ..declare import op
 from ..families import check_same_dtype
 from ..shapes import Shape, unify
+from ..tensor.memory import in_row_order
 from .checks import check_float, check_product, check_square
 
 
@@ -230,6 +231,7 @@ def linalg_trmm(
     return product if alpha == 1.0 else product * alpha
 
 
+@in_row_order
 @op("_linalg_trsm", "linalg_trsm", precision="full")
 def linalg_trsm(
     A: Tensor,

@@ -12,7 +12,7 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
-from ..tensor.memory import may_share
+from ..tensor.memory import in_row_order, may_share
 from ..tensor.shaping.reshape_codes import complete_by_size
 
 unary(
@@ -151,6 +151,7 @@ def reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: str = "
     return a.reshape(resolve_npx_reshape(tuple(a.shape), newshape, reverse))
 
 
+@in_row_order
 @op("_npx_nonzero", "_npi_nonzero", types="T -> int64", value_dependent=True)
 def nonzero(x: Tensor) -> Tensor:
     """Return the indices of elements that are not 0, one row for each; a scalar is a vector of one.

@@ -12,10 +12,10 @@ from ..declare import Op
 
 
 def own(tensor: Tensor) -> Tensor:
-    """Return the tensor, copied if it shares another's memory."""
-    if not tensor._is_view():
-        return tensor
-    return tensor.clone() if tensor.is_contiguous() else tensor.contiguous()
+    """Return the tensor in row order, copied if it shares another's memory."""
+    if tensor._is_view() and tensor.is_contiguous():
+        return tensor.clone()
+    return tensor.contiguous()
 
 
 def may_share(op: Op) -> Op:
@@ -27,6 +27,15 @@ def may_share(op: Op) -> Op:
     function = op.function
     op.variant("view")(lambda attrs: partial(function, **attrs))
     op.function = op.kernel = _copying(function)
+    return op
+
+
+def in_row_order(op: Op) -> Op:
+    """Let results have memory of their own in row order, of which parts are views.
+
+    Torch's factorizations return columns side by side.
+    """
+    op.function = op.kernel = _copying(op.function)
     return op
 
 

@@ -16,6 +16,7 @@ from ...error import ShapeError
 from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
+from ..tensor.memory import in_row_order
 
 # Pixels looked up in one go, so that index tables stay small.
 MAX_LOOKUPS = 1 << 21
@@ -425,6 +426,7 @@ def psroi_pooling_shape(
     return None if rois is None else (rois[0], output_dim, pooled_size, pooled_size)
 
 
+@in_row_order
 @op(
     "_contrib_DeformablePSROIPooling",
     outputs=("output",),

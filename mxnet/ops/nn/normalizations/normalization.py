@@ -70,12 +70,12 @@ def layer_norm(
     x = data if inner else data.movedim(axis, -1)
     if not output_mean_var:
         out = torch.layer_norm(x, x.shape[-1:], gamma, beta, eps)
-        return out if inner else out.movedim(-1, axis)
+        return out if inner else out.movedim(-1, axis).contiguous()
     out, mean, inverse_std = torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)
-    found = out, mean.detach(), inverse_std.detach().reciprocal()
+    found = out, mean.detach().clone(), inverse_std.detach().reciprocal()
     if inner:
         return found
-    moved, mean, std = (t.movedim(-1, axis) for t in found)
+    moved, mean, std = (t.movedim(-1, axis).contiguous() for t in found)
     return moved, mean, std
 
 

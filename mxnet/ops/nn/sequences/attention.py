@@ -11,6 +11,7 @@ from torch import Tensor
 from ....error import ShapeError
 from ...declare import op
 from ...shapes import UNKNOWN, Shape
+from ...tensor.memory import in_row_order
 
 
 def heads_of(name: str, projected: Tensor, heads: int, parts: int) -> Tensor:
@@ -54,6 +55,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
     return _scores(queries, keys)
 
 
+@in_row_order
 @op("_contrib_interleaved_matmul_selfatt_valatt", precision="widest")
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Tensor, attention: Tensor, *, heads: int
@@ -87,6 +89,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
     return _scores(q.squeeze(2), kv.unbind(2)[0])
 
 
+@in_row_order
 @op("_contrib_interleaved_matmul_encdec_valatt", precision="widest")
 def interleaved_matmul_encdec_valatt(
     keys_values: Tensor, attention: Tensor, *, heads: int

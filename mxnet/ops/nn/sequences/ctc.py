@@ -31,6 +31,7 @@ def _lengths_of_labels(label: Tensor, blank_label: str) -> Tensor:
     total=2,
     types="T L M N -> T",
     precision="full",
+    has_labels=True,
 )
 def ctc_loss(
     data: Tensor,

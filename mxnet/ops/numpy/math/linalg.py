@@ -19,6 +19,7 @@ from ...attributes import Shape
 from ...declare import Op, op
 from ...families import truncate
 from ...shapes import UNKNOWN, Shapes, TypePattern, unify
+from ...tensor.memory import in_row_order
 from ...tensor.shaping.shape_changing import axis_within
 from .reduce import axes_over, reduced_shape
 
@@ -78,6 +79,7 @@ def _square_same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes
     return [shape], [shape]
 
 
+@in_row_order
 @op("_npi_cholesky", shape=_square_same)
 def cholesky(A: Tensor) -> Tensor:
     """Lower triangle L of a positive definite matrix: ``A = L L^T``.
@@ -90,6 +92,7 @@ def cholesky(A: Tensor) -> Tensor:
     return torch.linalg.cholesky(_floating("_npi_cholesky", A))
 
 
+@in_row_order
 @op("_npi_svd", outputs=("output0", "output1", "output2"))
 def svd(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Reduced singular value decomposition of matrices that are not taller than wide.
@@ -153,6 +156,7 @@ def _signed(vectors: Tensor) -> Tensor:
     return vectors * torch.where(largest < 0, -1.0, 1.0).to(vectors.dtype)
 
 
+@in_row_order
 @op("_npi_eigh", outputs=("output0", "output1"))
 def eigh(A: Tensor, *, UPLO: Triangle = "L") -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of symmetric matrices, read from one triangle.
@@ -195,6 +199,7 @@ for _op in (eig, eigh, eigvals, eigvalsh):
     _op.type_pattern = DoubleTypes(None)
 
 
+@in_row_order
 @op("_npi_solve")
 def solve(A: Tensor, B: Tensor) -> Tensor:
     """Solve ``A X = B``; ``B`` is a matrix, or a vector where it has one axis fewer than ``A``.
@@ -289,6 +294,7 @@ def pinv_scalar_rcond_shape(A: Shape | None, **_: float) -> Shape | None:
     return None if A is None else _inverted(A)
 
 
+@in_row_order
 @op("_npi_tensorinv")
 def tensorinv(a: Tensor, *, ind: int = 2) -> Tensor:
     """Inverse with respect to ``tensordot(a, b, ind)``.

@@ -14,7 +14,7 @@ from ....error import InvalidValue, MXNetError, ShapeError
 from ...attributes import Shape
 from ...declare import op
 from ...shapes import UNKNOWN, Shapes, same, unify
-from ...tensor.memory import may_share
+from ...tensor.memory import in_row_order, may_share
 from ...tensor.shaping.reshape_codes import complete_by_size
 from ...tensor.shaping.shape_changing import (
     _squeezed_axes,
@@ -215,6 +215,7 @@ def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
     return first, second
 
 
+@in_row_order
 @op("_npi_rot90")
 def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
     """Rotate by 90 degrees ``k`` times, from the first toward the second of two axes.
