@@ -328,7 +328,10 @@ class Executor:
             if isinstance(head, BaseSparseNDArray):
                 assert isinstance(array, BaseSparseNDArray)  # as the run before made it
                 array._set(head.shape, *head._parts())
-            elif has_one_owner(memory := plain(array)):
+                continue
+            memory = array._data
+            assert memory is not None  # likewise
+            if has_one_owner(memory):
                 array._data = head.data
             else:
                 memory.copy_(head.detach())
