@@ -145,8 +145,8 @@ class Node:
         return {**self.attrs, **self.extra} if self.extra else dict(self.attrs)
 
     def set_attribute(self, key: str, value: str) -> None:
-        """Set one attribute; a wrong value of one that the operator has changes nothing."""
-        if self.op is None or is_extra(key) or key not in self.op.attributes:
+        """Set one attribute; what the operator does not know is an error and changes nothing."""
+        if self.op is None or is_extra(key):
             self.extra[stored_key(key)] = value
             return
         changed = {**self.attrs, key: value}
