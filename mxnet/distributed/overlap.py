@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..imperative.handle import plain
+from ..imperative.history import graph_tensor
 from ..ndarray import NDArray
 from ..ops.fused.unchanged import Unchanged
 from .reduction import BITS, PendingBucket, Reducer, Reduction
@@ -141,7 +142,7 @@ def can_send_early(weights: Sequence[NDArray]) -> bool:
     """Return whether weights have dense gradients that each backward overwrites."""
     return all(
         w.stype == "default"
-        and w._tracked is not None
+        and graph_tensor(w) is not None
         and w._grad is not None
         and w._grad.req == "write"
         and not w._grad.sparse

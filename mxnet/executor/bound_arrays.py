@@ -10,6 +10,7 @@ from torch import Tensor
 from ..graph.graph import Graph
 from ..imperative.gradient import Gradient, write_gradients
 from ..imperative.handle import plain
+from ..imperative.history import graph_tensor
 from ..imperative.integers import truncate
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
@@ -78,7 +79,7 @@ class BoundArrays:
             return tensor.data  # as memory: see `handle`
         if position in self._integers:
             member = integer_leaf(tensor)
-            self.leaves[position] = member._tracked
+            self.leaves[position] = graph_tensor(member)
             return member
         leaf = self.leaves[position] = tensor.data.requires_grad_()
         return leaf

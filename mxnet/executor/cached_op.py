@@ -16,7 +16,7 @@ from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.freed_graphs import IntegerInGraph, reachable
 from ..imperative.handle import alias, operand_in, plain, wrap, written_in
-from ..imperative.history import GraphRun, record_step
+from ..imperative.history import GraphRun, graph_tensor, record_step
 from ..imperative.state import Session, state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
@@ -106,7 +106,8 @@ class CachedOp:
             targets = out if isinstance(out, list | tuple) else [out]
             for target, head in zip(targets, heads, strict=True):
                 assign("CachedOp", target, _tensor(head))
-                target._node = head._node
+                if target._member is not None and head._member is not None:
+                    target._member.node = head._member.node
             return out
         return heads[0] if len(heads) == 1 else heads
 
@@ -269,4 +270,5 @@ def _member(array: NDArray) -> Tensor | NDArray:
 
 
 def _tensor(array: NDArray) -> Tensor:
-    return plain(array) if array._tracked is None else array._tracked
+    tensor = graph_tensor(array)
+    return plain(array) if tensor is None else tensor

@@ -17,6 +17,7 @@ from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..imperative.handle import plain, set_leaf, wrap
+from ..imperative.history import graph_tensor
 from ..imperative.integers import leaf_tensor, run
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
@@ -96,7 +97,7 @@ def _dispatching(node: Node, kernel: Callable) -> Callable:
 
 def _value(array: NDArray) -> Tensor | NDArray:
     """Return an array that is an integer in the graph as it is, any other one as a tensor."""
-    tracked = array._tracked
+    tracked = graph_tensor(array)
     if tracked is None:
         return plain(array)
     return tracked if tracked.dtype is array._dtype else array

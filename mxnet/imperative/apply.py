@@ -32,7 +32,7 @@ from .handle import (
     writable,
     written_in,
 )
-from .history import Call, record_step
+from .history import Call, graph_tensor, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _write_out(op: Op, result: Any, out: Any) -> None:
 
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
     """Write an operator's result into an array that the user gave."""
-    if target._data is None and target._tracked is None:
+    if target._data is None and graph_tensor(target) is None:
         from ..ndarray.sparse.dispatch import assign_dense
 
         assign_dense(name, target, tensor)

@@ -33,7 +33,7 @@ from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
 from .freed_graphs import IntegerInGraph
 from .handle import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
-from .history import Call, find_node, record_step
+from .history import Call, Recorded, graph_tensor, node_of, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_active": interpreters.active,
-        "_find_node": find_node,
+        "_graph_tensor": graph_tensor,
+        "_node_of": node_of,
+        "_Recorded": Recorded,
         "_state": state,
         "_type": type,
         "_wrap": _wrap_several,
@@ -159,19 +161,16 @@ _WRAP_RECORDED = """\
                     return _wrap_constant({kind}, out_, {dtype}, session_, call_, {sources})
                 made_ = _new({kind})
                 {hides}made_._data = made_._grad = None
-                made_._tracked = out_
-                made_._session = session_
+                made_._member = _Recorded(out_, session_, (call_, {nodes}))
                 made_._dtype = {dtype}
                 made_._ctx = {ctx}
-                made_._node = (call_, {nodes})
                 return made_"""
 _WRAP = """\
             made_ = _new({kind})
             made_._data = out_
-            made_._tracked = None
             made_._dtype = {dtype}
             made_._ctx = {ctx}
-            made_._grad = made_._node = None
+            made_._grad = made_._member = None
             return made_"""
 
 
@@ -209,7 +208,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
     take = {i: "_written" if op.writes_into(i) else "_operand" for i in inputs}
-    nodes = ", ".join(f"{absent[i]}{i}._node or _find_node({i})" for i in inputs)
+    nodes = ", ".join(f"{absent[i]}_node_of({i})" for i in inputs)
     made = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
         f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
@@ -241,7 +240,9 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
 
 def _hiding(op: Op) -> str:
     """Return the line that tells the session of inputs that torch's graph does not show."""
-    tests = [f"({i} is not None and {i}._tracked is not None)" for i in op.facts.without_gradient]
+    tests = [
+        f"({i} is not None and _graph_tensor({i}) is not None)" for i in op.facts.without_gradient
+    ]
     return f"session_.hides |= {' or '.join(tests)}\n{' ' * 16}" if tests else ""
 
 
@@ -264,7 +265,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
     take = "_written" if op.writes_into(op.variadic) else "_operand"
     made = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
-    nodes = "*[a._node or _find_node(a) for a in args]"
+    nodes = "*[_node_of(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     lines = [f"def call({', '.join(parameters)}):", "    key = None"]

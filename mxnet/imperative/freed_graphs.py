@@ -29,15 +29,15 @@ class IntegerInGraph(MXNetError):
 def mark_used_up(heads: Sequence[NDArray]) -> None:
     """Remember that backward from these arrays has used their graphs up."""
     for head in heads:
-        tracked = head._tracked
-        if tracked is None:  # a constant (without a session at all), or a sparse array
+        member = head._member
+        if member is None or member.tensor is None:  # a constant, or a sparse array
             continue
-        session = head._session
+        session = member.session
         if type(session) is IntegerSession:
             session = session.origin
         if session is None:  # a leaf
             continue
-        session.finished.append(tracked.grad_fn)
+        session.finished.append(member.tensor.grad_fn)
         _become_constant(head)
         if session is state.session:  # backward inside record(): what follows is another session
             state.session = Session()
@@ -45,24 +45,27 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
 
 def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
     """Return the tensor that stands for an array of an earlier session in this one."""
-    if type(array._session) is IntegerSession:
+    member = array._member
+    if member is not None and type(member.session) is IntegerSession:
         raise IntegerInGraph(
             f"An array of {array._dtype} has a gradient here, and torch's functions of integers "
             "have none. Convert it first: x.astype('float32')."
         )
     is_constant_now(array, session)
-    return array._data.data if array._tracked is None else array._tracked
+    member = array._member
+    return array._data.data if member is None or member.tensor is None else member.tensor
 
 
 def is_constant_now(array: NDArray, session: Session | None) -> bool:
     """Make an array a constant if its graph is used up; return whether that is so."""
-    origin = array._session
+    member = array._member
+    origin = None if member is None else member.session
     if type(origin) is IntegerSession:
         origin = origin.origin
     if origin is None or origin is session:
         return False
     starts = _ends_of(origin)
-    if starts and _is_used_up(array._tracked.grad_fn, starts):
+    if starts and _is_used_up(member.tensor.grad_fn, starts):
         _become_constant(array)
         return True
     if session is not None:
@@ -73,8 +76,8 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
 
 def _become_constant(array: NDArray) -> Tensor:
     if array._data is None:
-        array._data = array._tracked.data
-    array._tracked = array._node = None
+        array._data = array._member.tensor.data
+    array._member = None
     return array._data
 
 

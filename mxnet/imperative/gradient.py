@@ -13,11 +13,11 @@ from ..memory import untouched_zeros
 from .freed_graphs import is_constant_now, mark_used_up
 from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
 from .history import (
-    CONSTANT,
     UNKNOWN,
     HistoryNode,
     Leaf,
-    constant_node,
+    graph_tensor,
+    is_constant,
     leaves_of,
     may_come_from,
     node_of,
@@ -229,14 +229,14 @@ def _head_gradient(head: Tensor, given: Any) -> Tensor:
 
 def graph_member(array: NDArray) -> Tensor | None:
     """Return the tensor of an array in the recorded graph; a sparse array keeps it in `_ghost`."""
-    tracked = array._tracked
-    return tracked if tracked is not None else getattr(array, "_ghost", None)
+    tensor = graph_tensor(array)
+    return tensor if tensor is not None else getattr(array, "_ghost", None)
 
 
 def recorded_node(array: NDArray) -> HistoryNode | None:
     """Return the node of a recorded array, None for one that is in no graph."""
-    if array._grad is CONSTANT:
-        return constant_node(array)
+    if is_constant(array):
+        return array._member.node
     if graph_member(array) is None or is_constant_now(array, None):
         return None
     return node_of(array)
@@ -256,7 +256,7 @@ def _starts(
     for head, grad in zip(heads, head_grads, strict=True):
         tensor = graph_member(head)
         if tensor is None:
-            if head._grad is CONSTANT:
+            if is_constant(head):
                 continue
             raise MXNetError(NOT_RECORDED)
         tensors.append(tensor)
@@ -284,7 +284,7 @@ def run_backward(
     retain_graph: bool = False,
 ) -> None:
     """Run torch's engine from the heads; leaves pass their gradients to their arrays."""
-    if head_grads is None and len(heads) == 1 and (head := heads[0]._tracked) is not None:
+    if head_grads is None and len(heads) == 1 and (head := graph_tensor(heads[0])) is not None:
         tensors, grads = (head,), (torch.ones_like(head, requires_grad=False),)  # nearly always
     else:
         starts, given = _starts(heads, head_grads)
@@ -302,10 +302,10 @@ def run_backward(
 
 def _hides(head: NDArray) -> bool:
     """Return whether an array may have been made of some that torch's graph does not show."""
-    if head._tracked is None:
+    member = head._member
+    if member is None or member.tensor is None:
         return True
-    session = head._session
-    return session is not None and session.hides
+    return member.session is not None and member.session.hides
 
 
 def _gradients_behind(heads: Sequence[NDArray]) -> set[Gradient]:
@@ -346,8 +346,8 @@ def differentiate(
         _check_reached(heads, variables, [None] * len(leaves))
         return [torch.zeros_like(leaf) for leaf in leaves]
     grads = tuple(
-        g._tracked
-        if create_graph and g is not None and g._tracked is not None
+        graph_tensor(g)
+        if create_graph and g is not None and graph_tensor(g) is not None
         else _head_gradient(t, g)
         for t, g in zip(tensors, given, strict=True)
     )
@@ -416,8 +416,8 @@ def _check_reached(
 
 def _history(array: NDArray) -> HistoryNode:
     """Return the node of a recorded array; `UNKNOWN` where it has none."""
-    node = constant_node(array) if array._grad is CONSTANT else array._node
-    return UNKNOWN if node is None else node
+    member = array._member
+    return UNKNOWN if member is None else member.node
 
 
 def gradient_array(variable: NDArray, found: Tensor) -> NDArray:

@@ -21,7 +21,17 @@ from torch import Tensor
 from ..error import MXNetError
 from ..memory import expose
 from .freed_graphs import reuse_across_sessions
-from .history import CONSTANT, HistoryNode, Step, make_constant, step_node
+from .history import (
+    UNKNOWN,
+    LeafMember,
+    Member,
+    Recorded,
+    Step,
+    graph_tensor,
+    is_constant,
+    make_constant,
+    step_node,
+)
 from .state import Session, state
 
 if TYPE_CHECKING:
@@ -42,17 +52,13 @@ class Handle:
     what `call_functions` generates, `operator_overloads`, `NDArray.reshape` and `__getitem__`.
     """
 
-    __slots__ = (
-        *("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_node", "_session", "_tracked"),
-    )
+    __slots__ = ("__weakref__", "_ctx", "_data", "_dtype", "_grad", "_member")
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
-    _tracked: Tensor | None  # requires grad
-    _session: Any  # of the tracked tensor; None for a leaf, a pair for a `CONSTANT`, or unset
-    _dtype: torch.dtype | None  # of both; kept, as asking a tensor takes longer. None if sparse
+    _member: Member | None  # what the array is to recordings
+    _dtype: torch.dtype | None  # kept, as asking a tensor takes longer; None if sparse
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
-    _node: HistoryNode | None  # what made it, or stands for it, in a recording; see `history`
 
     # Whether one element has shape (), comparisons are bool, and so on: true of `mx.np.ndarray`.
     is_numpy: ClassVar[bool] = False
@@ -63,7 +69,7 @@ def plain(array: Any) -> Tensor:
     """Return the array's tensor outside any graph; it shares the array's memory."""
     data = array._data
     if data is None:
-        tracked = array._tracked
+        tracked = graph_tensor(array)
         if tracked is None:  # a sparse array: a dense copy, and a warning
             return array._densified()
         data = array._data = tracked.data
@@ -89,11 +95,11 @@ def current(array: Any) -> Tensor:
     """Return the tensor that views and copies are made of now: tracked while recording."""
     session = state.session
     if session is not None:
-        tracked = array._tracked
-        if tracked is not None:
-            made_in = array._session
+        member = array._member
+        if member is not None and member.tensor is not None:
+            made_in = member.session
             if made_in is session or made_in is None:
-                return tracked
+                return member.tensor
             return reuse_across_sessions(array, session)
     data = array._data
     if data is not None:
@@ -104,11 +110,11 @@ def current(array: Any) -> Tensor:
 def operand_in(session: Session | None, array: Any) -> Tensor:
     """Return the tensor that an operator reads in a session; without one it does not record."""
     if session is not None:
-        tracked = array._tracked
-        if tracked is not None:
-            made_in = array._session
+        member = array._member
+        if member is not None and member.tensor is not None:
+            made_in = member.session
             if made_in is session or made_in is None:
-                return tracked
+                return member.tensor
             return reuse_across_sessions(array, session)
         data = array._data
         if data is not None:
@@ -122,11 +128,13 @@ def operand_in(session: Session | None, array: Any) -> Tensor:
 def written_in(session: Session | None, array: Any) -> Tensor:
     """Return the tensor of an input that an operator writes into, such as a moving average."""
     data = array._data
-    return operand_in(session, array) if data is None or array._tracked is not None else data
+    if data is None or graph_tensor(array) is not None:
+        return operand_in(session, array)
+    return data
 
 
 def _plain_or_refused(array: Any) -> Tensor:
-    if array._tracked is None:
+    if graph_tensor(array) is None:
         raise SparseOperand(
             f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "
             "x.tostype('default')."
@@ -138,13 +146,13 @@ def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDAr
     """Return a new array around a tensor that an operator made."""
     array = new_object(cls)
     if tensor.requires_grad:
-        array._data, array._tracked = None, tensor
-        array._session = state.session or Session()
+        array._data = None
+        array._member = Recorded(tensor, state.session or Session(), UNKNOWN)
     else:
-        array._data, array._tracked = tensor, None
+        array._data, array._member = tensor, None
     array._dtype = tensor.dtype
     array._ctx = ctx
-    array._grad = array._node = None
+    array._grad = None
     return array
 
 
@@ -160,9 +168,9 @@ def wrap_constant(
     """Return a new array around what a step without a gradient made of `sources` in a recording."""
     array = new_object(cls)
     array._data, array._dtype, array._ctx = tensor, dtype, sources[0]._ctx
-    array._tracked = array._grad = array._node = None
+    array._grad = array._member = None
     for source in sources:
-        if source is not None and (source._tracked is not None or source._grad is CONSTANT):
+        if source is not None and (graph_tensor(source) is not None or is_constant(source)):
             make_constant(array, session, step_node(step, sources, *details), sources)
             break
     return array
@@ -172,7 +180,7 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
     """Return a new array around a tensor that is known to be outside any graph."""
     array = new_object(cls)
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
-    array._tracked = array._grad = array._node = None
+    array._grad = array._member = None
     return array
 
 
@@ -182,51 +190,47 @@ def alias(array: Any) -> Any:
     It has no gradient array of its own.
     """
     other = new_object(type(array))
-    other._data, other._tracked, other._dtype = array._data, array._tracked, array._dtype
-    other._ctx, other._session, other._node = array._ctx, getattr(array, "_session", None), None
-    other._grad = CONSTANT if array._grad is CONSTANT else None
+    other._data, other._member, other._grad = array._data, array._member, None
+    other._dtype, other._ctx = array._dtype, array._ctx
     return other
 
 
 def set_empty(array: Any) -> None:
     """Fill the slots of an array that holds no tensor: sparse, or not unpickled yet."""
-    array._data = array._tracked = array._dtype = array._ctx = array._grad = array._node = None
-    array._session = None
+    array._data = array._member = array._dtype = array._ctx = array._grad = None
 
 
 def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
     """Let an array hold a tensor that is outside any graph, and nothing else."""
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
-    array._tracked = array._grad = array._node = None
+    array._grad = array._member = None
 
 
 def set_leaf(array: Any, leaf: Tensor, record: Any, session: Session | None = None) -> None:
     """Let graphs begin at an array, with the record of where its gradient goes."""
-    array._tracked, array._session, array._grad, array._node = leaf, session, record, record
+    array._member, array._grad = LeafMember(leaf, session, record), record
 
 
 def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
     """Make an array a member of a graph; `tracked` has the values that it holds."""
-    array._tracked, array._session, array._node = tracked, session, None
-    if array._grad is CONSTANT:
-        array._grad = None
+    array._member = Recorded(tracked, session, UNKNOWN)
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:
     """Let an array be in no graph; a record may still say that it has a gradient array."""
-    array._tracked = array._node = None
-    array._grad = record
+    array._member, array._grad = None, record
 
 
 def writable(array: Any) -> Tensor:
     """Return the tensor to write into; inside `record()` a member of the graph is refused."""
-    if array._tracked is None:
+    tracked = graph_tensor(array)
+    if tracked is None:
         if array._data is None:
             raise SparseOperand(
                 f"An array of storage type {array.stype} has no dense memory to write into. Assign "
                 "to all of it, x[:] = value, or convert it: x.tostype('default')."
             )
-    elif state.session is not None and current(array) is array._tracked:
+    elif state.session is not None and current(array) is tracked:
         raise MXNetError(
             "Assigning to NDArrays that are already in a computational graph will cause undefined "
             "behavior when evaluating gradients. Please call backward first to clear the graph or "

@@ -1,7 +1,8 @@
 """What made a recorded array: operators without arrays, for `autograd.get_symbol` and backward.
 
 A recorded array has a *node*, which says what step made it of which other nodes (`step_node`). The
-node of an array with a gradient is its gradient record, that of any other one an `Untracked`. No
+node of an array with a gradient is its gradient record, that of any other one an `Untracked`. Its
+`Member` has the node, and what represents the array in torch's graph. No
 node refers to an array's data, and a node lives no longer than torch's graph of the same results:
 an array whose graph is used up forgets it.
 
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
+from torch import Tensor
 
 from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
 from .state import Session, state
@@ -121,17 +123,58 @@ UNKNOWN_STEP = _Unknown()
 UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays of which nothing is known
 
 
-class _Constant:
-    """Stands where a gradient record would: recorded, but nothing flows back from it.
+class Member:
+    """What an array is to recordings; an array that none has met has no member.
 
-    In `_session` such an array has a pair: the session that made it, and its node (see
-    `constant_node`). Later sessions take it for any other array.
+    Parameters
+    ----------
+    tensor : represents the array in torch's graph; None where nothing flows back.
+    session : the recording that made it; None for what belongs to every one.
+    node : what made it, or represents it.
     """
 
-    array, req, fresh = None, "null", False
+    __slots__ = ("node", "session", "tensor")
+
+    def __init__(self, tensor: Tensor | None, session: Session | None, node: HistoryNode) -> None:
+        self.tensor, self.session, self.node = tensor, session, node
 
 
-CONSTANT = _Constant()
+class LeafMember(Member):
+    """Graphs begin at the array; its node is the record of where its gradient goes."""
+
+    __slots__ = ()
+
+
+class Recorded(Member):
+    """A recorded operator made the array."""
+
+    __slots__ = ()
+
+
+class Constant(Member):
+    """A recorded operator made the array, but nothing flows back from it: ``x > 0``.
+
+    Later sessions take it for any other array.
+    """
+
+    __slots__ = ()
+
+
+class Input(Member):
+    """A recorded operator has read the array, which is in no graph."""
+
+    __slots__ = ()
+
+
+def graph_tensor(array: Any) -> Tensor | None:
+    """Return what represents an array in torch's graph, if it is in one."""
+    member = array._member
+    return None if member is None else member.tensor
+
+
+def is_constant(array: Any) -> bool:
+    """Return whether a recorded operator without a gradient made an array."""
+    return type(array._member) is Constant
 
 
 def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, ...]:
@@ -139,7 +182,7 @@ def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, .
 
     The hottest code, which `Handle` names, has this tuple in its own lines.
     """
-    return (step, *[None if a is None else a._node or find_node(a) for a in sources], *details)
+    return (step, *[None if a is None else node_of(a) for a in sources], *details)
 
 
 def step_of(node: HistoryNode) -> Step | None:
@@ -157,26 +200,16 @@ def numbers_of(node: tuple[Any, ...]) -> list[int | float]:
     return [n for n in node[1:] if type(n) in (int, float)]
 
 
-def constant_node(array: Any) -> HistoryNode:
-    """Return the node of an array that is a `CONSTANT`."""
-    return array._session[1]
-
-
-def find_node(array: Any) -> HistoryNode:
-    """Return the node of an array that has none of its own yet."""
-    if array._grad is CONSTANT:
-        session, node = array._session
-        if session is state.session:
-            return node
-    elif array._tracked is not None or getattr(array, "_ghost", None) is not None:
-        return UNKNOWN
-    made = array._node = Untracked()
-    return made
-
-
 def node_of(array: Any) -> HistoryNode:
-    """Return the node of an array."""
-    return array._node or find_node(array)
+    """Return the node of an array in the recording of now."""
+    member = array._member
+    if member is None:
+        if getattr(array, "_ghost", None) is not None:
+            return UNKNOWN
+        member = array._member = Input(None, None, Untracked())
+    elif type(member) is Constant and member.session is not state.session:
+        member = array._member = Input(None, None, Untracked())
+    return member.node
 
 
 def inputs_of(node: HistoryNode) -> list[HistoryNode]:
@@ -237,8 +270,11 @@ def record_step(made: Any, step: Step, inputs: Sequence[Any], *details: Any) -> 
     node = step_node(step, inputs, *details)
     for index, array in enumerate(made if several else (made,)):
         own = (RESULT, node, index) if several else node
-        if array._tracked is not None or getattr(array, "_ghost", None) is not None:
-            array._node = own
+        member = array._member
+        if member is not None and member.tensor is not None:
+            member.node = own
+        elif getattr(array, "_ghost", None) is not None:
+            array._member = Recorded(None, session, own)
         elif array._grad is None:
             make_constant(array, session, own, inputs)
 
@@ -248,13 +284,13 @@ def hide_inputs(op: Op, inputs: Sequence[Any], session: Session) -> None:
     for name in op.facts.without_gradient:
         place = op.input_index[name]
         if place < len(inputs) and inputs[place] is not None:
-            session.hides |= inputs[place]._tracked is not None
+            session.hides |= graph_tensor(inputs[place]) is not None
 
 
 def _is_recorded(array: Any) -> bool:
     if array is None:
         return False
-    if array._tracked is not None or array._grad is CONSTANT:
+    if graph_tensor(array) is not None or is_constant(array):
         return True
     return getattr(array, "_ghost", None) is not None
 
@@ -264,7 +300,7 @@ def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[An
 
     Backward from such an array is no mistake, it just finds zeros: ``(x > 0).backward()``.
     """
-    array._grad, array._session, array._node = CONSTANT, (session, node), None
+    array._member = Constant(None, session, node)
     session.hides = True
     if OutputLayers.recorded and array._dtype in DIFFERENTIABLE:
         _keep_path(array, session, node, inputs)
@@ -272,8 +308,10 @@ def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[An
 
 def _keep_path(made: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
     """Let backward from an array reach the output layers behind it."""
-    tracked = [a._tracked for a in inputs if a is not None and a._tracked is not None]
-    sources = [t for t in tracked if t.requires_grad and comes_from_output_layer(t)]
+    tensors = [graph_tensor(a) for a in inputs if a is not None]
+    sources = [
+        t for t in tensors if t is not None and t.requires_grad and comes_from_output_layer(t)
+    ]
     if sources:
-        made._tracked, made._data = keep_path(made._data, sources), None
-        made._session, made._grad, made._node = session, None, node
+        made._member = Recorded(keep_path(made._data, sources), session, node)
+        made._data = None

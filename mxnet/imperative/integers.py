@@ -17,6 +17,7 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.interpreters import run_kernel
 from .freed_graphs import is_constant_now
 from .handle import plain, set_member, wrap_plain
+from .history import graph_tensor
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:
@@ -95,9 +96,9 @@ def _record(call: _Call, members: list[Tensor | None], arrays: list[NDArray]) ->
 
 def _member(array: NDArray | None) -> Tensor | None:
     """Return what represents an array in the graph of the present session, if it is in one."""
-    if array is None or array._tracked is None:
+    if array is None or graph_tensor(array) is None:
         return None
-    return None if is_constant_now(array, state.session) else array._tracked
+    return None if is_constant_now(array, state.session) else graph_tensor(array)
 
 
 class _Call:

@@ -16,9 +16,9 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
-from .freed_graphs import IntegerInGraph, reuse_across_sessions
-from .handle import new_object, operand_in, wrap_constant, writable
-from .history import Call, find_node
+from .freed_graphs import IntegerInGraph
+from .handle import SparseOperand, new_object, operand_in, wrap_constant, writable
+from .history import Call, Recorded, node_of
 from .state import state
 
 if TYPE_CHECKING:
@@ -73,24 +73,15 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         session = state.session
         if session is None or _interpreters:
             return general(self, other)
-        dtype, x = self._dtype, self._tracked
+        dtype, kind = self._dtype, type(other)
+        if dtype not in dtypes:
+            return general(self, other)
         try:
-            if x is None:
-                x = operand_in(session, self)
-            elif self._session is not session and self._session is not None:
-                x = reuse_across_sessions(self, session)
-            kind = type(other)
-            if dtype not in dtypes or x is None:
-                return general(self, other)
+            x = operand_in(session, self)
             if kind is other_class:
-                y = other._tracked
-                if y is None:
-                    y = operand_in(session, other)
-                elif other._session is not session and other._session is not None:
-                    y = reuse_across_sessions(other, session)
-                if dtype is not other._dtype or y is None or kernel is None:
+                if dtype is not other._dtype or kernel is None:
                     return general(self, other)
-                out = kernel(x, y)
+                out = kernel(x, operand_in(session, other))
             elif kind is int or (kind is float and other):
                 value = known_numbers[dtype].get(other)
                 if value is None or number_kernel is None:
@@ -98,7 +89,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
                 out = number_kernel(value, x) if number_first else number_kernel(x, value)
             else:
                 return general(self, other)
-        except (IntegerInGraph, *KERNEL_ERRORS):
+        except (IntegerInGraph, SparseOperand, *KERNEL_ERRORS):
             return general(self, other)
         if not out.requires_grad:
             wanted = made_dtype or dtype
@@ -107,14 +98,13 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
             return wrap_constant(cls, out, wanted, session, number_call, (self,), other)
         made = new_object(cls)
         made._data = made._grad = None
-        made._tracked = out
-        made._session = session
         made._dtype = made_dtype or dtype
         made._ctx = self._ctx
         if kind is cls:
-            made._node = (call, self._node or find_node(self), other._node or find_node(other))
+            node = (call, node_of(self), node_of(other))
         else:
-            made._node = (number_call, self._node or find_node(self), other)
+            node = (number_call, node_of(self), other)
+        made._member = Recorded(out, session, node)
         return made
 
     def overload(self: NDArray, other: Any) -> NDArray:
@@ -141,10 +131,9 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
                 return general(self, other)
         array = new_object(cls)
         array._data = out
-        array._tracked = None
         array._dtype = made_dtype or dtype
         array._ctx = self._ctx
-        array._grad = array._node = None
+        array._grad = array._member = None
         return array
 
     return overload

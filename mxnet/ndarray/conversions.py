@@ -26,7 +26,7 @@ from ..imperative.handle import (
     wrap_plain,
     writable,
 )
-from ..imperative.history import COPYING, record_step
+from ..imperative.history import COPYING, graph_tensor, record_step
 from ..imperative.integers import derive
 from .one_element import convertible
 
@@ -185,12 +185,11 @@ class Conversions(Handle):
         return self._as(ndarray)
 
     def _as(self, cls: type[NDArray]) -> NDArray:
-        """Return an array of another class around the same tensors."""
+        """Return an array of another class on the same memory."""
         array = cls.__new__(cls)
-        array._data, array._tracked = self._data, self._tracked
-        array._session = getattr(self, "_session", None)
-        array._dtype, array._ctx, array._grad = self._dtype, self._ctx, self._grad
-        array._node = self._node
+        array._data = None if self._data is None else self._data.detach()
+        array._member, array._grad = self._member, self._grad
+        array._dtype, array._ctx = self._dtype, self._ctx
         return array
 
     def tostype(self, stype: str) -> NDArray:
@@ -209,7 +208,7 @@ class Conversions(Handle):
 
     def detach(self) -> NDArray:
         """Return the same memory outside the recorded graph."""
-        return wrap_plain(type(self), plain(self), self._ctx)
+        return wrap_plain(type(self), plain(self).detach(), self._ctx)
 
     # -- pickles ------------------------------------------------------------------------------
 
@@ -218,7 +217,7 @@ class Conversions(Handle):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what MXNet pickles: the array as a record of a params file."""
-        if self._data is None and self._tracked is None:
+        if self._data is None and graph_tensor(self) is None:
             return {"handle": None}
         ctx = self.context
         record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))

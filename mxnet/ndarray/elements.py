@@ -10,7 +10,7 @@ import numpy as np
 from ..error import MXNetError
 from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
 from ..imperative.handle import Handle, current, new_object, plain, set_member, wrap, writable
-from ..imperative.history import COPYING, INDEXING, Call, find_node, record_step
+from ..imperative.history import COPYING, INDEXING, Call, graph_tensor, node_of, record_step
 from ..imperative.integers import derive
 from ..imperative.state import state
 from ..ops.interpreters import active
@@ -52,15 +52,14 @@ class Elements(Handle):
             part = part.contiguous()
         if active:
             array = wrap(type(self), part, self._ctx)
-            if array._tracked is not None:
-                array._node = (INDEXING, self._node or find_node(self), key, part.shape)
+            if array._member is not None:
+                array._member.node = (INDEXING, node_of(self), key, part.shape)
             return array
         array = new_object(type(self))
         array._data = part
-        array._tracked = None
         array._dtype = self._dtype
         array._ctx = self._ctx
-        array._grad = array._node = None
+        array._grad = array._member = None
         return array
 
     def _read(self, key: Any) -> NDArray:
@@ -76,8 +75,8 @@ class Elements(Handle):
             made = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
         except IntegerInGraph:
             made = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
-        if made._tracked is not None:
-            made._node = indexing.node_of_part(self, key, made.shape)
+        if made._member is not None:
+            made._member.node = indexing.node_of_part(self, key, made.shape)
         return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -126,7 +125,7 @@ class Elements(Handle):
             return False  # the caller explains it
         made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
         place.copy_(plain(made))
-        set_member(self, made._tracked, made._session)
+        set_member(self, made._member.tensor, made._member.session)
         step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
         record_step(self, step, (value,))
         return True
@@ -230,7 +229,7 @@ class Elements(Handle):
 
 def _is_member(value: Any) -> bool:
     """Return whether a value is an array in the graph of the present recording."""
-    if not isinstance(value, Handle) or value._tracked is None:
+    if not isinstance(value, Handle) or graph_tensor(value) is None:
         return False
     return not is_constant_now(value, state.session)
 

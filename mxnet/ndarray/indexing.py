@@ -22,6 +22,7 @@ from ..imperative.history import (
     UNKNOWN_STEP,
     HistoryNode,
     Untracked,
+    graph_tensor,
     node_of,
     step_node,
 )
@@ -112,7 +113,7 @@ def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
         return step_node(INDEXING, (array,), tuple(numbers), shape)
-    members = [node_of(i) for i in items if isinstance(i, Handle) and i._tracked is not None]
+    members = [node_of(i) for i in items if isinstance(i, Handle) and graph_tensor(i) is not None]
     if members and state.session is not None:
         state.session.hides = True  # they are behind the result, but not in torch's graph
     if all(_is_list(i) or type(i) is int for i in numbers):

@@ -29,7 +29,7 @@ from ..imperative.handle import (
     set_plain,
     wrap,
 )
-from ..imperative.history import RESHAPING, find_node, record_step
+from ..imperative.history import RESHAPING, graph_tensor, node_of, record_step
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..memory import expose
@@ -64,7 +64,7 @@ _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 def _either(array: NDArray) -> Tensor:
     """Return a tensor of the array whose shape and dtype are asked for: plain or tracked."""
     data = array._data
-    return array._tracked if data is None else data
+    return graph_tensor(array) if data is None else data
 
 
 class NDArray(Elements, Conversions, NDArrayMethods):
@@ -140,8 +140,7 @@ class NDArray(Elements, Conversions, NDArrayMethods):
         ctx = self._ctx
         if ctx is not None:
             return ctx
-        data = self._data
-        return context_of(self._tracked if data is None else data)
+        return context_of(_either(self))
 
     ctx = context
 
@@ -206,8 +205,8 @@ class NDArray(Elements, Conversions, NDArrayMethods):
                 data = self._data
                 if active or data is None:
                     array = wrap(type(self), current(self).reshape(*sizes), self._ctx)
-                    if array._tracked is not None:
-                        array._node = (RESHAPING, self._node or find_node(self), sizes)
+                    if array._member is not None:
+                        array._member.node = (RESHAPING, node_of(self), sizes)
                     return array
                 data = data.view(*sizes)  # what is not contiguous goes on below
             except IntegerInGraph:
@@ -217,10 +216,9 @@ class NDArray(Elements, Conversions, NDArrayMethods):
             else:
                 array = new_object(type(self))
                 array._data = data
-                array._tracked = None
                 array._dtype = self._dtype
                 array._ctx = self._ctx
-                array._grad = array._node = None
+                array._grad = array._member = None
                 return array
         reverse = kwargs.pop("reverse", False)
         if not shape:

@@ -196,8 +196,8 @@ class ndarray(NDArray):
             made = wrap(type(self), indexing.read(current(self), key), self._ctx)
         except IntegerInGraph:
             made = derive(self, lambda t: indexing.read(t, key))
-        if made._tracked is not None:
-            made._node = node_of_part(self, key, made.shape)
+        if made._member is not None:
+            made._member.node = node_of_part(self, key, made.shape)
         return made
 
     def _write(self, key: Any, value: Any) -> None:

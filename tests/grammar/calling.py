@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import mxnet as mx
+from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
@@ -41,7 +42,7 @@ def run_backward(
     heads = [
         (o, mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype))
         for i, o in enumerate(outs)
-        if o._tracked is not None
+        if graph_tensor(o) is not None
     ]
     if heads:
         mx.autograd.backward([h[0] for h in heads], [h[1] for h in heads])

@@ -368,7 +368,7 @@ def test_outputs_lie_in_memory_as_usual():
     assert (out.asnumpy() == 7).all()
     with autograd.record():
         out = net(x)
-    assert out._tracked.is_contiguous()
+    assert out._member.tensor.is_contiguous()
 
 
 def test_errors_name_the_operator_that_failed():

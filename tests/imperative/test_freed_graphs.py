@@ -188,7 +188,7 @@ def test_heads_let_their_graph_go():
     with autograd.record():
         loss = x * x
     loss.backward()
-    assert loss._tracked is None and loss.asscalar() == 9
+    assert loss._member is None and loss.asscalar() == 9
 
 
 def test_a_constant_beside_a_head():

@@ -166,7 +166,7 @@ def test_recordings_keep_no_data():
     x = leaf(1, 2)
     with autograd.record():
         y = x + 1
-        kept = weakref.ref(y._tracked)
+        kept = weakref.ref(y._member.tensor)
         z = y * 2  # needs no value of y for its gradient
     del y
     assert kept() is None

@@ -18,6 +18,7 @@ from ...graph.graph import Graph
 from ...graph.node import Entry, Node
 from ...imperative.gradient import Gradient, graph_member
 from ...imperative.handle import wrap
+from ...imperative.history import graph_tensor
 from ...ndarray import NDArray
 from ...ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ...ndarray.sparse.creation import zeros
@@ -86,7 +87,8 @@ def _array(value: Value, gradient: Gradient | None) -> NDArray | None:
 def _value(array: NDArray) -> Value:
     if isinstance(array, BaseSparseNDArray):
         return array
-    return array._data if array._tracked is None else array._tracked
+    tensor = graph_tensor(array)
+    return array._data if tensor is None else tensor
 
 
 def member_of_graph(value: Value | NDArray) -> Tensor | None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ...imperative.handle import plain, wrap_plain
+from ...imperative.history import graph_tensor
 from ...ndarray import NDArray
 from .shared_memory import SharedPieces, release
 
@@ -33,7 +34,7 @@ class _Packer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, NDArray):
-            if obj._data is None and obj._tracked is None:  # sparse: by its own pickling
+            if obj._data is None and graph_tensor(obj) is None:  # sparse: by its own pickling
                 return NotImplemented
             return _array_again, (type(obj), *_memory_of(plain(obj)))
         if type(obj) is torch.Tensor and not obj.requires_grad:

@@ -21,6 +21,7 @@ from ...formats.parameters import params_file
 from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain
+from ...imperative.history import LeafMember
 from ..ndarray import NDArray, from_host
 from ..printing import label
 from .fallback import warn_of_copy
@@ -295,7 +296,7 @@ class BaseSparseNDArray(NDArray):
             kind = stype or self.stype
             target = zeros(kind, self._shape, ctx=self.context, dtype=self.dtype)
         record = Gradient(target, check_req(req))
-        self._ghost, self._grad, self._node = None, record, None
+        self._ghost, self._grad, self._member = None, record, None
         if req == "null":
             return
         if not self._values.dtype.is_floating_point:
@@ -305,7 +306,7 @@ class BaseSparseNDArray(NDArray):
             )
         leaf = self._values.new_zeros(()).expand(self._shape).requires_grad_()
         leaf.register_post_accumulate_grad_hook(record.receive)
-        self._ghost, self._node = leaf, record
+        self._ghost, self._member = leaf, LeafMember(None, None, record)
 
     def detach(self) -> Self:
         """Return the same parts outside the recorded graph."""

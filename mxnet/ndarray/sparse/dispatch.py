@@ -17,6 +17,7 @@ from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.apply import assign
 from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import current, plain, wrap
+from ...imperative.history import graph_tensor
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
@@ -90,7 +91,7 @@ def in_graph(array: NDArray | None) -> bool:
     """Return whether a recorded computation reaches the array."""
     if isinstance(array, BaseSparseNDArray):
         return array._ghost is not None
-    return array is not None and array._tracked is not None
+    return array is not None and graph_tensor(array) is not None
 
 
 @overload
