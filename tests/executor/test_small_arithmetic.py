@@ -1,4 +1,7 @@
-"""Graphs of arithmetic give the same bits on small arrays, where NumPy runs them."""
+"""Graphs of arithmetic give the same bits on small arrays, where NumPy runs them.
+
+Sums, differences, products, signs: IEEE 754 rounds each alike, whoever computes it.
+"""
 
 from __future__ import annotations
 
