@@ -98,7 +98,7 @@ def _normalized(error: Exception, folder: str) -> str:
     text = re.sub(r"(is not an ONNX file: ).*", r"\1...", text)
     text = re.sub(r"torch \d\S*", "torch N", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-    text = re.sub(r"/\S*/(\w+\.py:)\d+", r"\1N", text)  # where a node was made
+    text = re.sub(r"/[^\n:]*/(\w+\.py:)\d+", r"\1N", text)  # where a node was made
     text = re.sub(r"(dense|conv|embedding|empty|symbolblock|\wloss)\d+(?=['_])", r"\1N", text)
     return re.sub(r"\s*\n\s*", " ⏎ ", text.strip())
 
