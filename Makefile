@@ -10,7 +10,7 @@ DEMO := .venv/.demo
 START := $(shell date +%s)
 
 OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
-	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2
+	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE
 NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/gluon/nn \
 	tests/gluon/rnn tests/checkpoint
 

@@ -146,7 +146,7 @@ def test_mean_plus_twice():
     with autograd.record(False):
         y = nd.mean(x) + 2 * x
     y.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), np.full((2, 3), 3.0))
+    np.testing.assert_allclose(x.grad.asnumpy(), np.full((2, 3), 3.0), rtol=1e-6)
 
 
 def test_grad_returns_new_arrays_and_leaves_attached_ones_alone():
@@ -181,7 +181,7 @@ def test_third_derivative():
         first = autograd.grad(x**4, x, create_graph=True)[0]
         second = autograd.grad(first, x, create_graph=True)[0]
     second.backward()
-    np.testing.assert_allclose(x.grad.asscalar(), 48)
+    np.testing.assert_allclose(x.grad.asscalar(), 48, rtol=1e-6)
 
 
 def test_detach_and_block_grad_stop_gradients():
@@ -282,12 +282,12 @@ def test_threads_record_on_their_own():
             y.backward()
         found[number] = x.grad.asscalar()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(1, 5)]
     with autograd.record():
         for t in threads:
             t.start()
         for t in threads:
-            t.join()
+            t.join(120)
     assert found == {n: 2.0 * n for n in range(1, 5)}
 
 

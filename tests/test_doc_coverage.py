@@ -16,6 +16,7 @@ import mxnet as mx
 from mxnet.ops.declare import Op
 from tools.doc_coverage import Documented, documented, examine
 from tools.reference import PAGES, public_names
+from tools.shown_numbers import UpToRounding
 
 EXCEPTIONS = pathlib.Path(__file__).with_name("undocumented.txt")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -68,7 +69,7 @@ def _generated(module: types.ModuleType, homes: tuple[str, ...]) -> Iterator[tup
 )
 def test_examples_of_generated_functions_run(page, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner = doctest.DocTestRunner(UpToRounding(), optionflags=FLAGS)
     report: list[str] = []
     module = importlib.import_module(page.module)
     for name, value in _generated(module, page.homes):

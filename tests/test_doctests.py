@@ -15,6 +15,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.ops.declare import Op
+from tools.shown_numbers import UpToRounding
 
 ROOT = pathlib.Path(mx.__file__).parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -40,7 +41,7 @@ def test_examples_of(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     module = importlib.import_module(name)
     names = {**vars(module), "mx": mx, "nd": mx.nd, "np": np}
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner = doctest.DocTestRunner(UpToRounding(), optionflags=FLAGS)
     report: list[str] = []
     for examples in doctest.DocTestFinder().find(module, name, globs=names):
         if not _shows_operator(vars(module).get(examples.name.rsplit(".", 1)[-1])):

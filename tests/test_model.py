@@ -9,6 +9,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError
+from tests.closeness import assert_equal_up_to_rounding
 
 pytestmark = pytest.mark.filterwarnings("ignore:mxnet.model.FeedForward has been deprecated")
 
@@ -67,7 +68,7 @@ def test_feed_forward_learns_from_arrays(tmp_path):
 
     model.save(str(tmp_path / "ff"))
     again = mx.model.FeedForward.load(str(tmp_path / "ff"), 8)
-    np.testing.assert_array_equal(again.predict(data), answers)
+    assert_equal_up_to_rounding(again.predict(data), answers)
     outs, seen, given = again.predict(mx.io.NDArrayIter(data, labels, 20), return_data=True)
     assert (outs.shape, seen.shape, given.shape) == ((90, 3), (90, 3), (90,))
 

@@ -318,11 +318,11 @@ def test_threads() -> None:
             mx.random.host_rng().permutation(9)
         found[number] = drawn
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(6)]
     for t in threads:
         t.start()
     for t in threads:
-        t.join()
+        t.join(120)
     everything = np.concatenate([a for drawn in found.values() for a in drawn])
     assert everything.size == 6 * 10 * 500
     assert len(np.unique(everything)) > 0.99 * everything.size

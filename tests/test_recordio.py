@@ -171,9 +171,10 @@ def test_readers_and_writers_survive_a_fork(tmp_path):
         writer.close()
         answers.put(found)
 
-    process = fork.Process(target=child)
+    process = fork.Process(target=child, daemon=True)
     process.start()
-    process.join(30)
+    process.join(120)
+    assert process.exitcode == 0  # or no answer would come
     found = answers.get()
     assert found[:2] == [b"record 1", b"record 0"]
     assert "multiple processes" in found[2]

@@ -58,7 +58,7 @@ def test_each_thread_has_its_own():
     with util.np_shape():
         thread = threading.Thread(target=lambda: seen.append(util.is_np_shape()))
         thread.start()
-        thread.join()
+        thread.join(120)
     assert seen == [False]
 
 

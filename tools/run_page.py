@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+from tools.shown_numbers import is_same_text
+
 BLOCK = re.compile(r"^(?:```(python|output)|<!--(run))\n(.*?)^(?:```|-->)", re.M | re.S)
 
 
@@ -31,7 +33,7 @@ def run(page: pathlib.Path, update: bool = False) -> None:
                 exec(code, program)
             continue
         found = "".join(f"{row.rstrip()}\n" for row in printed.getvalue().strip().splitlines())
-        if found != block and not update:
+        if not update and not is_same_text(block, found):
             raise AssertionError(f"{page.name}, line {line}: printed\n{found}")
         pieces += [text[end:start], found]
         end = match.end(3)

@@ -13,6 +13,7 @@ import torch
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
 from mxnet.gluon import nn
+from tests.children import exit_code_of
 
 EPOCHS, BATCHES = 3, 5
 
@@ -70,6 +71,7 @@ def train(folder=None, die_after=None, workers=0, every=2):
 
 
 def same(one, other):
+    # Equal bits: the promise of checkpoints. The same kernels run on arrays of the same shapes.
     for a, b in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert one[1:] == other[1:]
@@ -98,6 +100,7 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("one_thread")
 def test_a_loop_that_is_really_killed(tmp_path):
     chance = random.Random(1)
@@ -110,7 +113,7 @@ def test_a_loop_that_is_really_killed(tmp_path):
                 train(tmp_path, killed_at, every=1)
             finally:
                 os.kill(os.getpid(), signal.SIGKILL)
-        os.waitpid(child, 0)
+        exit_code_of(child)
         chance.random()
     same(train(tmp_path, every=1), wanted)
 

@@ -165,7 +165,7 @@ def test_moments_of_samples_are_shown():
     exe.forward(x=nd.arange(6).reshape((1, 2, 3)))
     shown = dict(rows)
     assert list(shown) == ["in_output", "in_mean", "in_var"]
-    np.testing.assert_allclose(shown["in_mean"].asnumpy(), [[1, 4]])
+    np.testing.assert_allclose(shown["in_mean"].asnumpy(), [[1, 4]], rtol=1e-6)
     np.testing.assert_allclose(shown["in_var"].asnumpy(), [[2 / 3, 2 / 3]], rtol=1e-6)
 
 

@@ -12,6 +12,7 @@ import pytest
 import mxnet as mx
 from mxnet import nd
 from mxnet.executor import pointwise_blocks
+from tests.closeness import assert_equal_up_to_rounding
 
 SHAPE = (1025, 600)  # more than 2 ** 19 elements, and not a multiple of a block
 
@@ -19,12 +20,6 @@ SHAPE = (1025, 600)  # more than 2 ** 19 elements, and not a multiple of a block
 @pytest.fixture(autouse=True, params=[8192, 10_001], ids=["filled_vectors", "ragged_blocks"])
 def small_blocks(request, monkeypatch):
     monkeypatch.setattr(pointwise_blocks, "BLOCK", request.param)
-
-
-def assert_equal_up_to_rounding(actual, expected):
-    assert actual.dtype == expected.dtype
-    rounding = 8 * np.finfo(expected.dtype).eps  # of a handful of operators, each right to a bit
-    np.testing.assert_allclose(actual, expected, rtol=rounding, atol=rounding)
 
 
 def array(seed, shape=SHAPE):

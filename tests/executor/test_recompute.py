@@ -55,6 +55,7 @@ def wanted():
 def test_the_same_to_the_last_bit(how, wanted):
     net = block()
     net.hybridize(recompute=how)
+    # It is a promise: the same kernels run on the same arrays, only twice.
     for first, second in zip(wanted, train(net), strict=True):
         np.testing.assert_array_equal(first, second)
     report = net.compiled(nd.ones((2, 8, 6, 6)), training=True)

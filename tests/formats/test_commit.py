@@ -13,6 +13,7 @@ from mxnet.error import MXNetError
 from mxnet.formats import journal
 from mxnet.formats.atomic import AtomicFile, one_commit, replacing
 from mxnet.formats.location import existing_file
+from tests.children import exit_code_of
 
 NAMES = ("net-symbol.json", "net-0001.params", "net-0001.states")
 
@@ -48,9 +49,10 @@ def dies_at(step, folder, content):
             setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
         save(folder, content)
         os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    return exit_code_of(child) == 9
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("first_read", range(len(NAMES)))
 def test_after_a_kill_all_files_are_old_or_all_are_new(tmp_path, monkeypatch, first_read):
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # a kill loses nothing the kernel has
@@ -67,6 +69,7 @@ def test_after_a_kill_all_files_are_old_or_all_are_new(tmp_path, monkeypatch, fi
     assert found(tmp_path) == [b"new"] * 3
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_the_next_save_removes_what_killed_ones_left(tmp_path):
     for step in (2, 5, 9, 11):
         assert dies_at(step, tmp_path, b"new")

@@ -11,6 +11,7 @@ import mxnet as mx
 from mxnet.ops import registry
 from mxnet.ops.declare import Op
 from mxnet.ops.documentation import entries_of, parameter_items, sections
+from tools.shown_numbers import UpToRounding
 
 OPERATORS = sorted(registry.operators(), key=lambda op: op.name)
 
@@ -25,7 +26,8 @@ def test_example_runs(op: Op) -> None:
     )
     assert examples.examples, "an example is missing"
     failures = []
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(UpToRounding(), optionflags=flags)
     runner.run(examples, out=failures.append)
     assert not runner.failures, "".join(failures)
 

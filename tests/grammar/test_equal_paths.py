@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import interpreters, registry
+from tests.closeness import assert_equal_up_to_rounding
 from tests.grammar.calling import arrays_of
 from tests.grammar.laws import for_rows, hold_for_all
 from tests.grammar.sampling import Row
@@ -49,7 +49,7 @@ def _is_repeatable(row: Row) -> bool:
 
 @for_rows(_is_repeatable, at_most=12)
 def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
-    """A call gives the same bits whatever happened before."""
+    """A call gives the same whatever happened before, up to rounding: kernels may be others."""
 
     def law(row: Row) -> None:
         found = {name: run() for name, run in _paths(row).items()}
@@ -57,7 +57,7 @@ def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
         for name, outs in found.items():
             assert [o.dtype for o in outs] == [o.dtype for o in cold], name
             for one, other in zip(outs, cold, strict=True):
-                np.testing.assert_array_equal(one.asnumpy(), other.asnumpy(), err_msg=name)
+                assert_equal_up_to_rounding(one.asnumpy(), other.asnumpy(), err_msg=name)
 
     hold_for_all(rows, law)
 

@@ -95,7 +95,8 @@ def test_without_opencv_the_extra_is_named():
         "try: mx.image.imresize(mx.nd.zeros((4, 4, 3)), 2, 2)\n"
         "except ImportError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "mxnext[image]" in done.stdout, done.stderr
 
 

@@ -117,11 +117,11 @@ def test_threads_share_what_is_known():
         for _ in range(200):
             found.append(nd.sum(x, axis=axis).shape)
 
-    threads = [threading.Thread(target=work, args=(axis,)) for axis in (0, 1) * 3]
+    threads = [threading.Thread(target=work, args=(axis,), daemon=True) for axis in (0, 1) * 3]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
     assert sorted(set(found)) == [(3,), (4,)] and len(found) == 1200
 
 

@@ -162,6 +162,7 @@ RANDOM = {
 def test_chance_depends_on_the_seed_and_not_on_threads(extra):
     given = {**RANDOM, **extra}
     one = pixels(seed_aug=5, preprocess_threads=1, **given)
+    # Equal bits: a picture is made whole by one thread, whichever it is.
     assert np.array_equal(one, pixels(seed_aug=5, preprocess_threads=3, **given))
     assert not np.array_equal(one, pixels(seed_aug=6, **given))
     mx.random.seed(1)

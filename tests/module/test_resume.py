@@ -135,6 +135,7 @@ def test_every_kind_of_run_continues_to_the_same_result(case, kill_after, tmp_pa
     whole = train(*CASES[case])
     assert train(*CASES[case], tmp_path / "r", kill_after) is None
     again = train(*CASES[case], tmp_path / "r")
+    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
     for name, value in whole.items():
         np.testing.assert_array_equal(again[name], value, err_msg=name)
 

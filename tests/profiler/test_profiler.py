@@ -236,11 +236,17 @@ def test_table_form_sorting_and_reset():
 def test_other_threads_do_not_break_it():
     x, exe = mx.nd.ones((4,)), network()
     profiler.set_state("run")
-    workers = [threading.Thread(target=lambda: [exe.forward(), mx.nd.relu(x)]) for _ in range(4)]
+
+    def work():
+        exe.forward()
+        mx.nd.relu(x)
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join()
+        worker.join(120)
+        assert not worker.is_alive()
     profiler.set_state("stop")
     assert (exe.forward()[0].asnumpy() > 0).all()
 

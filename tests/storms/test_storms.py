@@ -65,7 +65,7 @@ def test_full_shared_memory_is_given_back():
     script = 'mount -t tmpfs -o size=8m tmpfs /dev/shm || exit 77; "$0" -c "$1"; ls /dev/shm'
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, sys.executable, program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "LC_ALL": "C"},
         capture_output=True,
         text=True,
         timeout=120,

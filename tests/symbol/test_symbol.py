@@ -166,9 +166,9 @@ def test_names_are_counted_for_each_thread():
     names = []
     with mx.name.NameManager():
         assert s.relu(s.Variable("x")).name == "relu0"
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        thread.join()
+        thread.join(120)
         assert s.relu(s.Variable("x")).name == "relu1"
     assert names == ["relu0"]
 

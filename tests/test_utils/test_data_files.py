@@ -51,7 +51,7 @@ def address():
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
-    thread.join()
+    thread.join(120)
     server.server_close()
 
 

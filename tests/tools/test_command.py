@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import io
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,8 @@ def test_wrong_arguments_exit_with_2(capsys):
 
 def test_python_m_mxnet_is_quiet_when_the_pipe_is_closed():
     file = str(GOLDEN / "params" / "checkpoint.params")
-    command = f"{sys.executable} -m mxnet info --all {file} | true; exit ${{PIPESTATUS[0]}}"
+    info = shlex.join([sys.executable, "-m", "mxnet", "info", "--all", file])
+    command = f"{info} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=ROOT, text=True, capture_output=True, timeout=120
     )
@@ -145,7 +147,7 @@ def test_completion_of_bash(tmp_path, capsys):
     assert main(["completion", "bash"]) == 0
     script.write_text(capsys.readouterr().out)
     ask = (
-        f"source {script}; COMP_WORDS=(mx {{words}}); COMP_CWORD={{n}}; _mx; "
+        f"source {shlex.quote(str(script))}; COMP_WORDS=(mx {{words}}); COMP_CWORD={{n}}; _mx; "
         'printf "%s\\n" "${{COMPREPLY[@]}}"'
     )
 

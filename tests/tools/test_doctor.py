@@ -17,8 +17,10 @@ Usage = collections.namedtuple("Usage", "total used free")
 
 
 @pytest.fixture(autouse=True)
-def healthy(monkeypatch):
-    """Whatever machine this is: room on its disks, and no driver without a GPU."""
+def healthy(monkeypatch, tmp_path):
+    """Whatever machine this is: room on its disks, a home, a core per thread, no idle driver."""
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 40, 0, 1 << 40))
     monkeypatch.setattr(doctor, "_device_problems", list)
 

@@ -158,12 +158,16 @@ def test_unknown_operators_are_all_named(tmp_path, capsys):
 
 
 class Evil:
+    def __init__(self, victim):
+        self.victim = victim
+
     def __reduce__(self):
-        return (Path.touch, (Path("/tmp/mxnext-evil"),))
+        return (Path.touch, (self.victim,))
 
 
-def test_hostile_files_do_nothing_and_fail(tmp_path, capsys):
-    (tmp_path / "x.states").write_bytes(pickle.dumps({0: Evil()}))
+def test_hostile_files_do_nothing_and_fail(tmp_path, tmp_path_factory, capsys):
+    victim = tmp_path_factory.mktemp("victim") / "touched"
+    (tmp_path / "x.states").write_bytes(pickle.dumps({0: Evil(victim)}))
     (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", 2**63) + b"{}")
     (tmp_path / "y.safetensors").write_bytes(struct.pack("<Q", 2) + b"[]")
     (tmp_path / "x.onnx").write_bytes(b"\xff" * 100)
@@ -173,7 +177,7 @@ def test_hostile_files_do_nothing_and_fail(tmp_path, capsys):
     files = sorted(tmp_path.iterdir())
     found = facts(capsys, *files, tmp_path, tmp_path / "absent.params", code=1)
     assert [f["file"] for f in found if "error" not in f] == []
-    assert not Path("/tmp/mxnext-evil").exists()
+    assert not victim.exists()
 
 
 def test_printed_facts(capsys):

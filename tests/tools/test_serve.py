@@ -258,14 +258,18 @@ def test_sigterm_under_load_loses_no_answer():
     with subprocess.Popen(
         command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as server:
+        watch = threading.Timer(LIMIT, server.kill)  # a server that says nothing
+        watch.start()
         try:
             port = int(server.stdout.readline().split("://")[1].split()[0].rpartition(":")[2])
+            watch.cancel()
             _check_slow_client(port)
             answers, failures = _load(port, server)
             assert server.wait(LIMIT) == 0
             assert server.stdout.read().split()[-2:] == [str(len(answers) + 2), "requests"]
             assert server.stderr.read() == ""
         finally:
+            watch.cancel()
             if server.poll() is None:
                 server.kill()
     assert failures == []

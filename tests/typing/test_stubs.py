@@ -54,8 +54,12 @@ def test_sample_programs_have_no_type_errors(tmp_path: pathlib.Path) -> None:
         ("mx.sym.Variable('x').log_", "log_softmax"),
     ],
 )
-def test_editors_complete(line: str, name: str) -> None:
+def test_editors_complete(
+    line: str, name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jedi = pytest.importorskip("jedi", reason="the completion engine is not installed")
+    cache = tmp_path_factory.getbasetemp() / "jedi"  # the home may be read-only
+    monkeypatch.setattr(jedi.settings, "cache_directory", str(cache))
     project = jedi.Project(str(ROOT))
     found = jedi.Script(f"import mxnet as mx\n{line}", project=project).complete()
     assert name in [c.name for c in found]

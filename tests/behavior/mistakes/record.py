@@ -24,6 +24,8 @@ from mxnet import tracebacks
 
 AREAS = ("arrays", "layers", "data", "graphs", "numpy_and_files")
 TABLE = Path(__file__).with_name("messages.md")
+# Where a node was made: a line of a file in this folder, whose path may have spaces.
+MADE_AT = re.compile(re.escape(f"{Path(__file__).parent}{os.sep}") + r"(\w+\.py:)\d+")
 HEADING = """# What mistakes say
 
 Each line is a mistake, which is the function of that name in this folder, and the message. It is
@@ -98,7 +100,7 @@ def _normalized(error: Exception, folder: str) -> str:
     text = re.sub(r"(is not an ONNX file: ).*", r"\1...", text)
     text = re.sub(r"torch \d\S*", "torch N", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-    text = re.sub(r"/\S*/(\w+\.py:)\d+", r"\1N", text)  # where a node was made
+    text = MADE_AT.sub(r"\1N", text)
     text = re.sub(r"(dense|conv|embedding|empty|symbolblock|\wloss)\d+(?=['_])", r"\1N", text)
     return re.sub(r"\s*\n\s*", " ⏎ ", text.strip())
 

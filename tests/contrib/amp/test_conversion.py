@@ -212,9 +212,8 @@ assert abs(back(x).asnumpy() - wanted).max() < 0.05
 def run(script: str) -> None:
     # The processor's own 16-bit instructions are not to be trusted on every machine.
     env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], env=env, capture_output=True, text=True
-    )
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -116,7 +116,8 @@ def test_pickler_of_loaders_takes_arrays():
 
 def test_pools_are_there_with_mxnet():
     asked = "import multiprocessing, mxnet; print(multiprocessing.pool.Pool.__name__)"
-    finished = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    command = [sys.executable, "-c", asked]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert finished.stdout == "Pool\n", finished.stderr
 
 

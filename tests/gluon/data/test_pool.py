@@ -103,6 +103,7 @@ def test_a_worker_that_is_too_slow():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes_send_arrays():
     data = np.arange(15, dtype="float32").reshape(5, 3)
     context = multiprocessing.get_context("fork")
