@@ -118,7 +118,7 @@ def _is_freed_below(node: Any) -> bool | None:
     return None
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _saved_names(kind: type) -> tuple[str, ...]:
     names = [name for name in dir(kind) if name.startswith("_saved_")]
     return (*names, *(["saved_tensors"] if hasattr(kind, "saved_tensors") else []))

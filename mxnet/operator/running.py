@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._C._profiler import _RecordFunctionFast
 
-from .. import dtypes
+from .. import caches, dtypes
 from ..context import Context, context_of
 from ..error import MXNetError
 from ..imperative.handle import wrap_plain
@@ -24,6 +24,7 @@ from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
 CONTIGUOUS = torch.contiguous_format
+MAX_OPERATORS = 1024  # objects that one use of a custom operator keeps, for each shape
 PURE_PYTHON = "pure_python"  # profiles show the user's own code as `MyOp::pure_python`
 
 
@@ -84,7 +85,7 @@ class _CustomKernel:
             shapes = [list(t.shape) for t in inputs]
             types = [dtypes.to_numpy(t.dtype) for t in inputs]
             made = self.guard("create_operator", self.prop.create_operator, ctx, shapes, types)
-            self._made[key] = made
+            caches.store(self._made, key, made, MAX_OPERATORS)
         return made
 
     def guard(self, where: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
