@@ -77,8 +77,8 @@ VARIABLES = {
             bool,
             False,
             "Whether training keeps few results for backward and computes the others again: less "
-            "memory, slower steps (benchmarks/README.md has figures). Read when a graph is "
-            "prepared.",
+            "memory, slower steps (ResNet-50: 0.57 of the memory, 1.3 times the time). Read when "
+            "a graph is prepared.",
         ),
         Variable(
             "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",

@@ -197,7 +197,8 @@ OPTIMIZERS = {
 
 def test_every_optimizer_is_checked():
     registered = mx.optimizer.Optimizer.opt_registry.items()
-    own = {name for name, kind in registered if kind.__module__.startswith("mxnet.")}
+    # svrg's own two are registered when mx.contrib is imported.
+    own = {name for name, kind in registered if kind.__module__.startswith("mxnet.optimizer")}
     assert own - {"test", "ccsgd"} == set(OPTIMIZERS)  # ccsgd is an old name of sgd
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
@@ -109,7 +110,7 @@ class Step:
         with mx.autograd.record(train_mode=train):
             self.outs = run(*arrays)
         heads = _heads(row, self.outs)
-        tracked = [i for i, o in enumerate(self.outs) if o._tracked is not None]
+        tracked = [i for i, o in enumerate(self.outs) if graph_tensor(o) is not None]
         self.heads = [heads[i] for i in tracked]
         self.results = values(self.outs)
         if tracked:

@@ -1,6 +1,6 @@
 """`BaseSparseNDArray`: an array that stores only some of its elements.
 
-They have no dense tensor: `_data` and `_tracked` stay None. In a recorded graph a sparse array is
+They have no dense tensor: `_data` and `_member` stay None. In a recorded graph a sparse array is
 represented by `_ghost`, a tensor of its dense shape: of a leaf it carries gradients only and takes
 no memory, of a result it is the dense form.
 """
