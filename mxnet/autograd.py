@@ -12,7 +12,7 @@ array([2., 4.], dtype=float32)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -220,7 +220,7 @@ def mark_variables(
     np.float32(6.0)
     """
     if isinstance(variables, NDArray):
-        variables, gradients = [variables], [gradients]
+        variables, gradients = [variables], [cast("NDArray", gradients)]
     if isinstance(grad_reqs, str):
         grad_reqs = [grad_reqs] * len(variables)
     for variable, gradient, req in zip(variables, gradients, grad_reqs, strict=True):

@@ -8,7 +8,7 @@ error, comes back here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ from .state import state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
+    from ..ndarray.sparse.base import BaseSparseNDArray
 
 __all__ = [
     "apply",
@@ -71,7 +72,7 @@ def apply(
     cls = result_class(op, inputs, cls)
     if out is not None and not inputs and "shape" in op.attributes:
         raw = {"shape": out.shape, "dtype": out.dtype, **(raw or {})}
-    attrs = op.parse(raw) if raw or op.required else _NO_ATTRS
+    attrs = op.parse(raw or _NO_ATTRS) if raw or op.required else _NO_ATTRS
     if op.variadic is None:
         inputs = bind_inputs(op, inputs, attrs)
     try:
@@ -231,7 +232,7 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
     if target._data is None and graph_tensor(target) is None:
         from ..ndarray.sparse.dispatch import assign_dense
 
-        assign_dense(name, target, tensor)
+        assign_dense(name, cast("BaseSparseNDArray", target), tensor)
         return
     place = writable(target)
     if place.shape != tensor.shape:

@@ -130,9 +130,9 @@ def _key(op: Op, names: _Names, first: Sequence[str]) -> str:
 
     Most calls give one attribute at most, the first; then the others are no part of the key.
     """
-    head, *rest = names.attributes or [None]
-    if head is None:
+    if not names.attributes:
         return first[0] if len(first) == 1 else f"({', '.join(first)},)"
+    head, *rest = names.attributes
     short = f"({', '.join([*first, *_attribute_keys(op, [head])])},)"
     if not rest:
         return short
@@ -348,11 +348,10 @@ def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Ca
         if op.count is not None:
             _check_count(op, raw, len(args))
         made = apply(op, args, raw, out, cls=cls)
-        first = args[0] if args else None
         if (
             key is not None
             and not interpreters.eager
-            and all(type(a) is type(first) and a._dtype is first._dtype for a in args)
+            and all(type(a) is type(args[0]) and a._dtype is args[0]._dtype for a in args)
         ):
             _remember(op, calls, key, args, raw, made)
         return made
@@ -387,7 +386,7 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
             "mx.nd or mx.sym, rather than mx.nd.name(...)."
         )
     shown = repr(value)
-    if isinstance(value, list | tuple) and any(hasattr(each, "asnumpy") for each in value):
+    if _holds_arrays(value):
         shown = f"{len(value)} arrays"
         advice = "Give the arrays one by one: f(*arrays)."
     elif len(shown) > 80 or "\n" in shown:
@@ -396,6 +395,10 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
         f"Argument {key} must have NDArray type, but got {shown} of {type(value).__name__}. "
         + advice
     )
+
+
+def _holds_arrays(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(hasattr(each, "asnumpy") for each in value)
 
 
 # -- the call cache ---------------------------------------------------------------------------

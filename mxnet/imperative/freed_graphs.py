@@ -38,7 +38,7 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
         if session is None:  # a leaf
             continue
         session.finished.append(member.tensor.grad_fn)
-        _become_constant(head)
+        _become_constant(head, member.tensor)
         if session is state.session:  # backward inside record(): what follows is another session
             state.session = Session()
 
@@ -53,20 +53,25 @@ def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
         )
     is_constant_now(array, session)
     member = array._member
-    return array._data.data if member is None or member.tensor is None else member.tensor
+    if member is not None and member.tensor is not None:
+        return member.tensor
+    return array._data.data  # pyright: ignore[reportOptionalMemberAccess] (a constant has data)
 
 
 def is_constant_now(array: NDArray, session: Session | None) -> bool:
     """Make an array a constant if its graph is used up; return whether that is so."""
     member = array._member
-    origin = None if member is None else member.session
+    if member is None:
+        return False
+    origin = member.session
     if type(origin) is IntegerSession:
         origin = origin.origin
     if origin is None or origin is session:
         return False
     starts = _ends_of(origin)
-    if starts and _is_used_up(member.tensor.grad_fn, starts):
-        _become_constant(array)
+    tensor: Tensor = member.tensor  # pyright: ignore[reportAssignmentType] (None only if sparse)
+    if starts and _is_used_up(tensor.grad_fn, starts):
+        _become_constant(array, tensor)
         return True
     if session is not None:
         origin.later.add(session)
@@ -74,11 +79,10 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
     return False
 
 
-def _become_constant(array: NDArray) -> Tensor:
+def _become_constant(array: NDArray, tracked: Tensor) -> None:
     if array._data is None:
-        array._data = array._member.tensor.data
+        array._data = tracked.data
     array._member = None
-    return array._data
 
 
 def _ends_of(session: Session) -> set:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from .freed_graphs import is_constant_now, mark_used_up
 from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
 from .history import (
     UNKNOWN,
+    Constant,
     HistoryNode,
     Leaf,
     graph_tensor,
@@ -27,6 +28,7 @@ from .state import IntegerSession, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
+    from ..ndarray.sparse.base import BaseSparseNDArray
 
 GRAD_REQS = ("write", "add", "null")
 # Called with (heads, head gradients, keep graph, create graph, inputs, allow unreachable inputs):
@@ -81,22 +83,23 @@ class Gradient(Leaf):
         """Write a gradient that cannot be written together with others; return whether it was."""
         if not self.sparse:
             return False
-        self.array._receive_sparse(gradient, self.req)
+        cast("BaseSparseNDArray", self.array)._receive_sparse(gradient, self.req)
         return True
 
     def receive_zeros(self) -> None:
         """Take zeros: nothing came back to an array that has a part in the result."""
         self.fresh = True
-        target = self.array
         if self.req != "write":
             return
         if self.sparse:
             from ..ndarray.sparse import zeros  # lazy import: sparse arrays build on this module
 
-            empty = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+            target = cast("BaseSparseNDArray", self.array)
+            made = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+            empty = cast("BaseSparseNDArray", made)
             target._set(empty._shape, *empty._parts())
         else:
-            plain(target).zero_()
+            plain(self.array).zero_()
 
 
 def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
@@ -190,7 +193,7 @@ def attach(
     """Make an array a leaf whose gradient goes to `target`, or to a new array of zeros."""
     check_req(req)
     if array.stype != "default":
-        array._attach(req, target, stype)
+        cast("BaseSparseNDArray", array)._attach(req, target, stype)
         return
     data = plain(array)
     if target is None and stype not in (None, "default"):
@@ -235,8 +238,9 @@ def graph_member(array: NDArray) -> Tensor | None:
 
 def recorded_node(array: NDArray) -> HistoryNode | None:
     """Return the node of a recorded array, None for one that is in no graph."""
-    if is_constant(array):
-        return array._member.node
+    member = array._member
+    if type(member) is Constant:
+        return member.node
     if graph_member(array) is None or is_constant_now(array, None):
         return None
     return node_of(array)

@@ -56,7 +56,8 @@ class Handle:
 
     _data: Tensor | None  # the plain tensor; None while only a recorded result exists
     _member: Member | None  # what the array is to recordings
-    _dtype: torch.dtype | None  # kept, as asking a tensor takes longer; None if sparse
+    # Kept, as asking a tensor takes longer; a sparse array has None, and methods of its own.
+    _dtype: torch.dtype
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
 

@@ -183,6 +183,8 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] (called by position)
+        ctx: Any, *grads: Tensor
+    ) -> tuple:
         wanted = ctx.needs_input_grad[2:]
         return None, None, *ctx.call.gradients(wanted, grads)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
@@ -14,7 +15,7 @@ from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.handle import Handle, plain, wrap_foreign, wrap_plain
+from ..imperative.handle import plain, wrap_foreign, wrap_plain
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
 from ..shape_mode import is_np_shape
@@ -60,7 +61,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         from .sparse import array as sparse_array
 
         return sparse_array(source_array, ctx=ctx, dtype=dtype)
-    if isinstance(source_array, Handle):
+    if isinstance(source_array, NDArray):
         if getattr(source_array, "stype", "default") != "default":
             return source_array.copyto(ctx) if dtype is None else source_array.astype(dtype)
         source, implied = plain(source_array), plain(source_array).dtype
@@ -73,7 +74,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
         tensor = torch.empty(source.shape, dtype=wanted, device=device)
     made = wrap_plain(NDArray, tensor, stored_context(ctx))
-    if isinstance(source_array, Handle):
+    if isinstance(source_array, NDArray):
         made[:] = source_array  # recorded: gradients flow to the source
     else:
         tensor.copy_(source)
@@ -82,8 +83,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 def _host_tensor(source: Any, wanted: torch.dtype) -> Tensor:
     """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
-    if isinstance(source, list | tuple) and any(isinstance(s, Handle) for s in source):
-        source = [s.asnumpy() if isinstance(s, Handle) else s for s in source]
+    if isinstance(source, list | tuple) and any(isinstance(s, NDArray) for s in source):
+        source = [s.asnumpy() if isinstance(s, NDArray) else s for s in source]
     try:
         values = np.asarray(source)
         if values.dtype.kind not in "biufc" and not dtypes.is_bfloat16(values.dtype):

@@ -1,23 +1,29 @@
 """`NDArray`: a torch tensor with MXNet's semantics.
 
-What it does with its elements is in `elements`, conversions and pickles are in `conversions`;
-operator methods are generated in `codegen`, operator overloads in `operator_overloads`.
+Operator methods are generated in `codegen`, operator overloads in `operator_overloads`; `indexing`
+has the rules of views and copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
 from ..base import integer_types, mx_real_t, numeric_types
-from ..context import Context, context_of
-from ..error import InvalidValue, ShapeError
+from ..context import Context, context_of, cpu, torch_device
+from ..error import InvalidValue, MXNetError, ShapeError
+from ..formats.parameters import params_file
+from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.freed_graphs import IntegerInGraph
+from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
 from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import (
     Handle,
@@ -26,10 +32,21 @@ from ..imperative.handle import (
     new_object,
     plain,
     set_empty,
+    set_member,
     set_plain,
     wrap,
+    wrap_plain,
+    writable,
 )
-from ..imperative.history import RESHAPING, graph_tensor, node_of, record_step
+from ..imperative.history import (
+    COPYING,
+    INDEXING,
+    RESHAPING,
+    Call,
+    graph_tensor,
+    node_of,
+    record_step,
+)
 from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..memory import expose
@@ -38,8 +55,10 @@ from ..ops.tensor.passing import cast
 from ..ops.tensor.shaping.broadcasting import broadcast_to
 from ..ops.tensor.shaping.reshape_codes import resolve_reshape
 from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
-from .conversions import Conversions
-from .elements import Elements
+from ..shape_mode import is_np_shape
+from . import indexing
+from .indexing import is_basic
+from .one_element import convertible
 from .printing import html, text
 
 if TYPE_CHECKING:
@@ -51,6 +70,7 @@ else:
 __all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
 
 py_slice = slice
+_FULL = slice(None)
 _DTYPE_NP_TO_MX = {None: -1, **{row.numpy: row.code for row in dtypes.TABLE}}
 _DTYPE_MX_TO_NP = {-1: None, **{row.code: row.numpy for row in dtypes.TABLE}}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
@@ -64,10 +84,12 @@ _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 def _either(array: NDArray) -> Tensor:
     """Return a tensor of the array whose shape and dtype are asked for: plain or tracked."""
     data = array._data
-    return graph_tensor(array) if data is None else data
+    if data is not None:
+        return data
+    return graph_tensor(array)  # pyright: ignore[reportReturnType] (an array has one of the two)
 
 
-class NDArray(Elements, Conversions, NDArrayMethods):
+class NDArray(NDArrayMethods):
     """A multi-dimensional array on a device.
 
     Make one with `mx.nd.array`, `mx.nd.zeros` and the like rather than by calling the class.
@@ -168,6 +190,202 @@ class NDArray(Elements, Conversions, NDArrayMethods):
         if self.grad is not None:
             self._grad.fresh = bool(value)
 
+    # -- elements -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> NDArray:
+        kind = type(key)
+        if kind is slice:
+            if key.start is None and key.stop is None:
+                return self._read(key)  # x[:] is the array itself
+        elif kind is not int and not is_basic(key):
+            return self._read(key)
+        data = self._data
+        try:
+            if active or data is None:
+                data = current(self)
+            part = data[key]
+        except (IndexError, TypeError, ValueError, MXNetError):  # torch has no negative steps
+            return self._read(key)
+        if kind is not slice and not part.ndim and not self.is_numpy:
+            return self._read(key)
+        if not part.is_contiguous():
+            part = part.contiguous()
+        if active:
+            array = wrap(type(self), part, self._ctx)
+            if array._member is not None:
+                array._member.node = (INDEXING, node_of(self), key, part.shape)
+            return array
+        array = new_object(type(self))
+        array._data = part
+        array._dtype = self._dtype
+        array._ctx = self._ctx
+        array._grad = array._member = None
+        return array
+
+    def _read(self, key: Any) -> NDArray:
+        """Return the part that any key selects."""
+        if (
+            key is Ellipsis
+            or (type(key) is slice and key == _FULL)
+            or (type(key) is tuple and not key)
+        ):
+            return self
+        keeps_scalar = self.is_numpy or is_np_shape()
+        try:
+            made = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
+        except IntegerInGraph:
+            made = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
+        if made._member is not None:
+            made._member.node = indexing.node_of_part(self, key, made.shape)
+        return made
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        data, kind = self._data, type(value)
+        if data is not None and not active and (type(key) is int or type(key) is slice):
+            try:
+                if kind is type(self):
+                    if value._dtype is self._dtype and value._data is not None:
+                        data[key] = value._data
+                        return
+                elif (kind is float or kind is int) and self._dtype.is_floating_point:
+                    data[key].fill_(value)
+                    return
+            except (IndexError, TypeError, ValueError, RuntimeError):
+                pass  # torch has no negative steps; other errors are explained below
+        self._write(key, value)
+
+    def _write(self, key: Any, value: Any) -> None:
+        """Write into the part that any key selects."""
+        place = writable(self)
+        if self._take_member(key, value):
+            return
+        if type(key) is slice and key == _FULL and isinstance(value, Handle):
+            source = plain(value)
+            if source.shape == place.shape:
+                if source is not place:
+                    place.copy_(indexing.apart(source, place))
+                return
+        indexing.write(place, key, value)
+
+    def _take_member(self, key: Any, value: Any) -> bool:
+        """Write an array of the graph that is being recorded, with its place in the graph.
+
+        Return whether the value is such an array.
+        """
+        if state.session is None or not _is_member(value) or not self._dtype.is_floating_point:
+            return False
+        if not indexing.selects_all(self.shape, key):
+            raise MXNetError(
+                "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
+                "autograd: no gradient would flow back from a part of an array. Use mx.nd.concat, "
+                "mx.nd.stack or mx.nd.where, or write y.detach()."
+            )
+        place = plain(self)
+        if not indexing.fits(value.shape, place.shape):
+            return False  # the caller explains it
+        made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
+        place.copy_(plain(made))
+        set_member(self, made._member.tensor, made._member.session)
+        step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
+        record_step(self, step, (value,))
+        return True
+
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(
+        slc_key: tuple[slice, ...], shape: tuple[int, ...]
+    ) -> bool:
+        """Return whether slices, one for each axis, select one block of memory."""
+        sizes = [len(range(*key.indices(n))) for key, n in zip(slc_key, shape, strict=True)]
+        whole = True  # of all axes that follow
+        for key, size, full in reversed(list(zip(slc_key, sizes, shape, strict=True))):
+            if size != 1 and (not whole or key.step not in (None, 1)):
+                return False
+            whole = whole and size == full
+        return True
+
+    @staticmethod
+    def _basic_indexing_contiguous_flat_begin_end(
+        slc_key: tuple[slice, ...], shape: tuple[int, ...]
+    ) -> tuple[int, int]:
+        """Return where the block that slices select begins and ends in memory."""
+        begin = end = 0
+        for key, n in zip(slc_key, shape, strict=True):
+            places = range(*key.indices(n))
+            begin, end = begin * n + places[0], end * n + places[-1]
+        return begin, end + 1
+
+    def _at(self, idx: int) -> NDArray:
+        """Return the part at one index of the first axis; it shares memory."""
+        return self[operator.index(idx)]
+
+    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+        """Return the part [start, stop) of the first axis; it shares memory."""
+        return self[start:stop]
+
+    def _sync_copyfrom(self, source_array: Any) -> None:
+        """Fill the array from anything array-like of the same shape."""
+        source = np.asarray(source_array)
+        if source.shape != self.shape:
+            raise ValueError(f"Shape inconsistent: expected {source.shape} vs got {self.shape}")
+        self[:] = source
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size == 1:
+            return bool(plain(self).item())
+        raise ValueError(
+            "The truth value of an NDArray with multiple elements is ambiguous. Compare one "
+            "number: x.sum(), x.min() or x.max()."
+        )
+
+    __nonzero__ = __bool__
+    __hash__: Any = object.__hash__  # by identity, though == compares elements
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((plain(self) == value).any())
+
+    def slice_assign(self, rhs: NDArray, begin: Any, end: Any, step: Any = None) -> NDArray:
+        """Write an array into the part [begin, end) and return this array.
+
+        Parameters
+        ----------
+        rhs
+            The array to write.
+        begin
+            First index for each axis; None begins at the end where the step starts.
+        end
+            Index to stop before, for each axis; None goes all the way.
+        step
+            Step along each axis; 1 by default.
+        """
+        self[_slices(begin, end, step)] = rhs
+        return self
+
+    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any = None) -> NDArray:
+        """Write a number into the part [begin, end) and return this array.
+
+        Parameters
+        ----------
+        value
+            The number to write.
+        begin
+            First index for each axis; None begins at the end where the step starts.
+        end
+            Index to stop before, for each axis; None goes all the way.
+        step
+            Step along each axis; 1 by default.
+        """
+        self[_slices(begin, end, step)] = value
+        return self
+
     # -- type and shape -----------------------------------------------------------------------
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
@@ -221,15 +439,16 @@ class NDArray(Elements, Conversions, NDArrayMethods):
                 array._grad = array._member = None
                 return array
         reverse = kwargs.pop("reverse", False)
+        given: Any = shape
         if not shape:
-            shape = kwargs.pop("shape", None)
-            if shape is None:
+            given = kwargs.pop("shape", None)
+            if given is None:
                 raise InvalidValue("Shape must be provided.")
-        elif len(shape) == 1 and isinstance(shape[0], tuple | list):
-            shape = shape[0]
+        elif isinstance(sizes, tuple | list):
+            given = sizes
         if kwargs:
             raise TypeError(f"Got unknown keywords in reshape: {', '.join(kwargs)}.")
-        shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        shape = (given,) if isinstance(given, int) else tuple(int(n) for n in given)
         wanted = resolve_reshape(self.shape, shape, bool(reverse))
         if wanted is None:
             raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
@@ -329,6 +548,216 @@ class NDArray(Elements, Conversions, NDArrayMethods):
             axes = axes[0]
         return _transpose(self, tuple(axes)) if axes else _transpose(self)
 
+    # -- to other libraries -------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray:
+        """Return a NumPy copy.
+
+        >>> mx.nd.ones((2,)).asnumpy()
+        array([1., 1.], dtype=float32)
+        """
+        tensor = plain(self)
+        if tensor.dtype is torch.bfloat16:
+            bits = tensor.contiguous().view(torch.int16).cpu().numpy()
+            return bits.copy().view(dtypes.bfloat16)
+        return convertible(tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy())
+
+    def numpy(self) -> np.ndarray:
+        """Return a NumPy copy: `asnumpy` under the name that other frameworks have."""
+        return self.asnumpy()
+
+    def asscalar(self) -> Any:
+        """Return the only element as a NumPy scalar.
+
+        >>> float(mx.nd.array([3]).asscalar())
+        3.0
+        """
+        data = plain(self)
+        if data.numel() != 1:
+            raise ValueError(
+                f"The current array is not a scalar: it has {data.numel()} elements. Index it, "
+                "or use asnumpy()."
+            )
+        kind = dtypes.to_numpy(data.dtype)
+        if kind is np.float32:  # nearly always
+            return kind(data.item())
+        return self.asnumpy().reshape(-1)[0]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        return self.asscalar().item()
+
+    def tolist(self) -> list:
+        """Return the elements as nested Python lists."""
+        return plain(self).tolist()
+
+    def to_torch(self) -> Tensor:
+        """Return a torch tensor that shares this array's memory.
+
+        >>> mx.nd.ones((2,)).to_torch()
+        tensor([1., 1.])
+        """
+        return exported(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = exported(self).cpu().numpy() if copy is False else self.asnumpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return exported(self).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return plain(self).__dlpack_device__()
+
+    def to_dlpack_for_read(self) -> Any:
+        """Return a DLPack capsule that shares memory, to be read."""
+        return torch.utils.dlpack.to_dlpack(exported(self))
+
+    def to_dlpack_for_write(self) -> Any:
+        """Return a DLPack capsule that shares memory, to be written."""
+        writable(self)  # refuses members of a graph
+        return torch.utils.dlpack.to_dlpack(exported(self))
+
+    def wait_to_read(self) -> None:
+        """Wait until pending work on this array is done."""
+        if plain(self).is_cuda:
+            torch.cuda.synchronize(plain(self).device)
+
+    wait_to_write = wait_to_read
+
+    # -- copies -------------------------------------------------------------------------------
+
+    def copy(self) -> NDArray:
+        """Return a copy on the same device."""
+        return self.copyto(self.context)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copy into another array of the same shape, or to a new one on a context.
+
+        Parameters
+        ----------
+        other
+            The other array, or a device.
+        """
+        if isinstance(other, Handle):
+            if other is self:
+                warnings.warn(
+                    "You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2
+                )
+                return other
+            if other.stype != "default":
+                other[:] = self
+                return other
+            if writable(other).shape != plain(self).shape:
+                raise MXNetError(
+                    f"copyto: the arrays have shapes {self.shape} and {other.shape}; "
+                    "they must be equal."
+                )
+            other._write(_FULL, self)
+            return other
+        if isinstance(other, Context):
+            device = torch_device(other)
+            try:
+                tensor = current(self)
+            except IntegerInGraph:
+                made = derive(self, lambda t: t.to(device, copy=True))
+                record_step(made, COPYING, (self,))
+                return made
+            copied = tensor.clone() if tensor.device == device else tensor.to(device)
+            made = wrap(type(self), copied, stored_context(other))
+            record_step(made, COPYING, (self,))
+            return made
+        raise TypeError(f"copyto does not support type {type(other)}")
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """Return the array itself if it is on that context already, else a copy there.
+
+        Parameters
+        ----------
+        context
+            The device.
+        """
+        return self if self.context == context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return this memory as a legacy NDArray."""
+        return self
+
+    def as_np_ndarray(self) -> NDArray:
+        """Return this memory as an `mx.np.ndarray`."""
+        from ..numpy import ndarray  # lazy import: numpy builds on this module
+
+        return self._as(ndarray)
+
+    def _as(self, cls: type[NDArray]) -> NDArray:
+        """Return an array of another class on the same memory."""
+        array = cls.__new__(cls)
+        array._data = None if self._data is None else self._data.detach()
+        array._member, array._grad = self._member, self._grad
+        array._dtype, array._ctx = self._dtype, self._ctx
+        return array
+
+    def tostype(self, stype: str) -> NDArray:
+        """Return the array in another storage type ('default', 'row_sparse', 'csr').
+
+        Parameters
+        ----------
+        stype
+            Storage type.
+        """
+        if stype == "default":
+            return self.copy()
+        from .sparse import cast_storage
+
+        return cast_storage(self, stype)
+
+    def detach(self) -> NDArray:
+        """Return the same memory outside the recorded graph."""
+        return wrap_plain(type(self), plain(self).detach(), self._ctx)
+
+    # -- pickles ------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple:
+        return type(self), (None,), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what MXNet pickles: the array as a record of a params file."""
+        if self._data is None and graph_tensor(self) is None:
+            return {"handle": None}
+        ctx = self.context
+        record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))
+        return {"handle": bytearray(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        set_empty(self)
+        if state["handle"] is None:
+            return
+        stored, place = params_file.load_record(state["handle"], "pickled array")
+        if not isinstance(stored, Tensor):
+            from .sparse import from_stored
+
+            stored = from_stored(stored)._dense()
+        ctx = Context(Context.devtype2str.get(place[0], "cpu"), place[1])
+        try:
+            device = torch_device(ctx)
+        except MXNetError:
+            ctx = cpu()
+            device = torch_device(ctx)
+        self._data, self._dtype = stored.to(device), stored.dtype
+        self._ctx = stored_context(ctx)
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict) -> NDArray:
+        made = wrap_plain(type(self), plain(self).clone(), self._ctx)
+        if self.grad is not None:
+            attach(made, self._grad.req)
+        return made
+
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
@@ -414,6 +843,18 @@ _expand_dims = make_call_function(expand_dims, NDArray)
 _flatten = make_call_function(flatten, NDArray)
 _squeeze = make_call_function(squeeze, NDArray)
 _transpose = make_call_function(transpose, NDArray)
+
+
+def _is_member(value: Any) -> bool:
+    """Return whether a value is an array in the graph of the present recording."""
+    if not isinstance(value, NDArray) or graph_tensor(value) is None:
+        return False
+    return not is_constant_now(value, state.session)
+
+
+def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
+    steps = step or (None,) * len(begin)
+    return tuple(slice(b, e, s) for b, e, s in zip(begin, end, steps, strict=True))
 
 
 def from_host(values: np.ndarray) -> Tensor:

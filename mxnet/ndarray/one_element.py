@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -27,7 +29,7 @@ class OneElement(np.ndarray):
         return int(self._number())
 
     def __array_wrap__(
-        self, array: np.ndarray, context: object = None, return_scalar: bool = False
+        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
     ) -> np.ndarray:
         """Let `sum` and other reductions return NumPy's scalars, not arrays without axes."""
         wrapped = super().__array_wrap__(array, context, return_scalar)
@@ -36,7 +38,7 @@ class OneElement(np.ndarray):
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         return self.view(np.ndarray).__reduce__()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +11,11 @@ from torch import Tensor
 
 from ..imperative import operator_overloads as overloads
 from ..imperative.apply import apply
-from ..imperative.handle import Handle
 from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
 from ..ops.tensor.math.elementwise import absolute, negative
 from ..ops.tensor.math.operations import BY_DUNDER, Operation
 from .codegen import make_function
-
-if TYPE_CHECKING:
-    from .ndarray import NDArray
+from .ndarray import NDArray
 
 NUMBERS = (int, float, np.generic)
 _empty_like = torch.empty_like
@@ -63,7 +60,7 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
     scalar = operation.reversed_scalar if reverse else operation.scalar
 
     def general(self: NDArray, other: Any) -> NDArray:
-        if isinstance(other, Handle):
+        if isinstance(other, NDArray):
             operands = (other, self) if reverse else (self, other)
             return apply(op, operands, None, cls=cls)
         if isinstance(other, NUMBERS):
@@ -71,11 +68,22 @@ def binary_overload(cls: type[NDArray], operation: Operation, reverse: bool = Fa
         raise unsupported_operand(other)
 
     kernels = [differentiable_kernel(op) or op.kernel, differentiable_kernel(scalar)]
-    plain = [op.raw, scalar.raw]
+    plain: list[Any] = [op.raw, scalar.raw]  # operations are of families, which have them
     if operation.returns_bool:
         kernels = [k and _compare_and_cast(k) for k in kernels]
         plain = [_compare_in_dtype(k) for k in plain]
-    rule = Overload(general, *kernels, *plain, scalar.swapped, overloads.NUMBERS, None, op, scalar)
+    rule = Overload(
+        general,
+        kernel=kernels[0],
+        number_kernel=kernels[1],
+        plain_kernel=plain[0],
+        plain_number_kernel=plain[1],
+        number_first=scalar.swapped,
+        dtypes=overloads.NUMBERS,
+        made_dtype=None,
+        op=op,
+        number_op=scalar,
+    )
     return overloads.binary_overload(cls, rule, reverse)
 
 
@@ -83,7 +91,7 @@ def _in_place_overload(cls: type[NDArray], operation: Operation) -> Callable:
     op, scalar = operation.broadcast, operation.scalar
 
     def general(self: NDArray, other: Any) -> NDArray:
-        if isinstance(other, Handle):
+        if isinstance(other, NDArray):
             return apply(op, (self, other), None, self, cls=cls)
         if isinstance(other, NUMBERS):
             return apply(scalar, (self,), {"scalar": other}, self, cls=cls)

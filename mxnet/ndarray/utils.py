@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..formats.parameters import params_file, safetensors_file
 from ..imperative.handle import plain, wrap_plain
 from ..shape_mode import is_np_shape
 from .creation import array, empty, zeros
 from .ndarray import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .sparse.base import BaseSparseNDArray
 
 __all__ = ["array", "empty", "load", "load_frombuffer", "loads", "save", "zeros"]
 
@@ -20,7 +25,9 @@ def _to_stored(value: Any) -> Any:
             f"save only accepts NDArrays, a list or a dict of them, not {type(value)}. Wrap it: "
             "mx.nd.array(value)."
         )
-    return value._stored() if value.stype != "default" else plain(value)
+    if value.stype != "default":
+        return cast("BaseSparseNDArray", value)._stored()
+    return plain(value)
 
 
 def _from_stored(value: Any) -> NDArray:
@@ -70,7 +77,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
     else:
         raise ValueError("data needs to either be a NDArray, dict of str, NDArray pairs or a list")
     if safetensors_file.is_safetensors(fname):
-        safetensors_file.write(fname, stored)
+        safetensors_file.write(fname, cast("dict[str, Tensor]", stored))  # refuses a list
         return
     params_file.write(fname, stored, np_shape=is_np_shape(), info=info)
 
