@@ -38,7 +38,7 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
         if session is None:  # a leaf
             continue
         session.finished.append(member.tensor.grad_fn)
-        _become_constant(head, member.tensor)
+        _become_constant(head)
         if session is state.session:  # backward inside record(): what follows is another session
             state.session = Session()
 
@@ -69,9 +69,11 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
     if origin is None or origin is session:
         return False
     starts = _ends_of(origin)
-    tensor: Tensor = member.tensor  # pyright: ignore[reportAssignmentType] (None only if sparse)
+    tensor = member.tensor
+    if tensor is None:  # a sparse array
+        tensor = array._ghost
     if starts and _is_used_up(tensor.grad_fn, starts):
-        _become_constant(array, tensor)
+        _become_constant(array)
         return True
     if session is not None:
         origin.later.add(session)
@@ -79,9 +81,12 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
     return False
 
 
-def _become_constant(array: NDArray, tracked: Tensor) -> None:
-    if array._data is None:
-        array._data = tracked.data
+def _become_constant(array: NDArray) -> None:
+    member = array._member
+    if member.tensor is None:
+        array._ghost = None
+    elif array._data is None:
+        array._data = member.tensor.data
     array._member = None
 
 

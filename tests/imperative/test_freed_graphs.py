@@ -197,3 +197,14 @@ def test_a_constant_beside_a_head():
         heads = [x * 2, x.argmax(axis=0)]
     autograd.backward(heads, [nd.ones_like(h) for h in heads])
     assert x.grad.asnumpy().tolist() == [2, 2]
+
+
+def test_a_sparse_result_of_a_used_graph_is_a_constant():
+    x = mx.nd.array([[1, 2], [0, 0]]).tostype("row_sparse")
+    x.attach_grad("write")
+    with mx.autograd.record():
+        y = mx.nd.sparse.abs(x)
+        total = y.tostype("default").sum()
+    total.backward()
+    with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
+        mx.autograd.get_symbol(y)
