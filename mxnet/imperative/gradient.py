@@ -58,12 +58,13 @@ class GradientWatcher(Protocol):
 class Gradient(Leaf):
     """Where backward writes an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "req", "sparse", "watcher")
+    __slots__ = ("array", "fresh", "is_separate", "req", "sparse", "watcher")
 
     def __init__(self, array: NDArray | None, req: str) -> None:
         self.array, self.req = array, req
         self.watcher: GradientWatcher | None = None
         self.sparse = array is not None and array.stype != "default"
+        self.is_separate = self.sparse  # whether it cannot be written together with others
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
 
     def receive(self, leaf: Tensor) -> None:
@@ -79,12 +80,9 @@ class Gradient(Leaf):
         else:
             received.append((self, gradient))
 
-    def write_apart(self, gradient: Tensor) -> bool:
-        """Write a gradient that cannot be written together with others; return whether it was."""
-        if not self.sparse:
-            return False
+    def write(self, gradient: Tensor) -> None:
+        """Write a sparse gradient; dense ones are written together."""
         cast("BaseSparseNDArray", self.array)._receive_sparse(gradient, self.req)
-        return True
 
     def receive_zeros(self) -> None:
         """Take zeros: nothing came back to an array that has a part in the result."""
@@ -108,17 +106,20 @@ def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
     Torch's tensors may be views of one another, of a head gradient or of a saved value, so they
     are copied; all of one type at once, which takes a third of the time of single copies.
     """
-    together: dict[tuple, tuple[list[Tensor], list[Tensor]]] = {}
+    groups: dict[tuple[str, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
     for record, gradient in received:
         record.fresh = True
-        if record.write_apart(gradient):
+        if record.is_separate:
+            record.write(gradient)
             continue
-        target, gradient = plain(record.array), _with_memory(gradient)
-        key = (record.req, target.dtype, target.device, gradient.dtype, gradient.device)
-        targets, gradients = together.setdefault(key, ([], []))
+        target = plain(record.array)
+        key = record.req, target.dtype
+        if key not in groups:
+            groups[key] = [], []
+        targets, gradients = groups[key]
         targets.append(target)
-        gradients.append(gradient)
-    for (req, *_), (targets, gradients) in together.items():
+        gradients.append(_with_memory(gradient))
+    for (req, _), (targets, gradients) in groups.items():
         if req == "add":
             torch._foreach_add_(targets, gradients)
         else:
@@ -142,7 +143,11 @@ class IntegerGradient(Gradient):
 
     __slots__ = ()
 
-    def write_apart(self, gradient: Tensor) -> bool:
+    def __init__(self, array: NDArray | None, req: str) -> None:
+        super().__init__(array, req)
+        self.is_separate = True
+
+    def write(self, gradient: Tensor) -> None:
         """Write a gradient as integers."""
         target = plain(self.array)
         integers = truncate(_with_memory(gradient), target.dtype)
@@ -150,7 +155,6 @@ class IntegerGradient(Gradient):
             target.add_(integers)
         else:
             target.copy_(integers)
-        return True
 
 
 class _RecordedGradient(torch.autograd.Function):
