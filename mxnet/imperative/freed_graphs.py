@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
@@ -20,6 +20,8 @@ from .state import IntegerSession, Session, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
+    from ..ndarray.sparse import BaseSparseNDArray
+    from .history import Member
 
 
 class IntegerInGraph(MXNetError):
@@ -38,7 +40,7 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
         if session is None:  # a leaf
             continue
         session.finished.append(member.tensor.grad_fn)
-        _become_constant(head)
+        _become_constant(head, member)
         if session is state.session:  # backward inside record(): what follows is another session
             state.session = Session()
 
@@ -70,10 +72,10 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
         return False
     starts = _ends_of(origin)
     tensor = member.tensor
-    if tensor is None:  # a sparse array
-        tensor = array._ghost
-    if starts and _is_used_up(tensor.grad_fn, starts):
-        _become_constant(array)
+    if tensor is None:
+        tensor = cast("BaseSparseNDArray", array)._ghost
+    if starts and tensor is not None and _is_used_up(tensor.grad_fn, starts):
+        _become_constant(array, member)
         return True
     if session is not None:
         origin.later.add(session)
@@ -81,10 +83,9 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
     return False
 
 
-def _become_constant(array: NDArray) -> None:
-    member = array._member
+def _become_constant(array: NDArray, member: Member) -> None:
     if member.tensor is None:
-        array._ghost = None
+        cast("BaseSparseNDArray", array)._ghost = None
     elif array._data is None:
         array._data = member.tensor.data
     array._member = None
