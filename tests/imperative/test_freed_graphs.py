@@ -199,6 +199,7 @@ def test_a_constant_beside_a_head():
     assert x.grad.asnumpy().tolist() == [2, 2]
 
 
+@pytest.mark.filterwarnings("ignore:Storage")
 def test_a_sparse_result_of_a_used_graph_is_a_constant():
     x = mx.nd.array([[1, 2], [0, 0]]).tostype("row_sparse")
     x.attach_grad("write")
