@@ -1,4 +1,4 @@
-"""Every sampled operator becomes a test parameter; a law looks at all rows of its operator."""
+"""A property is checked for all sample rows of a family in one test: its report names each row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from mxnet.util import np_shape
 from tests.golden import HERE
-from tests.grammar.laws import rows_for
+from tests.grammar.properties import rows_for
 from tests.grammar.sampling import Row, families, rows_of
 
 
@@ -32,18 +32,17 @@ def golden_file(family: str) -> dict[str, np.ndarray]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each law that takes `rows` every operator that has rows for it."""
+    """Give each test that takes `rows` every family that has rows for it."""
     if "rows" in metafunc.fixturenames:
-        parametrize_by_operator(metafunc)
+        parametrize_by_family(metafunc)
 
 
-def parametrize_by_operator(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each operator that has rows for a law."""
-    cases = [
-        pytest.param(family, chosen, id=f"{family}-{op}")
-        for (family, op), rows in sampled().items()
-        if (chosen := rows_for(metafunc.function, rows))
-    ]
+def parametrize_by_family(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each family that has rows for a property."""
+    chosen: dict[str, list[Row]] = {}
+    for (family, _), rows in sampled().items():
+        chosen.setdefault(family, []).extend(rows_for(metafunc.function, rows))
+    cases = [pytest.param(family, rows, id=family) for family, rows in chosen.items() if rows]
     assert cases, f"{metafunc.function.__name__}: no operator has a row for it"
     metafunc.parametrize(("family", "rows"), cases)
 

@@ -1,4 +1,4 @@
-"""Laws of calling: `out=`, attributes as text, gradient requests."""
+"""Calling operators: `out=`, attributes as text, gradient requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxnet.ops import registry
 from mxnet.ops.attributes import to_string
 from tests.closeness import assert_equal_up_to_rounding
 from tests.grammar.calling import arrays_of, call, differentiable, run_backward
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
@@ -23,14 +23,14 @@ def _deterministic(row: Row) -> bool:
 def test_out_receives_the_result(family: str, rows: list[Row]) -> None:
     """With ``out=`` the given arrays hold what a plain call returns."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         wanted = call(row, arrays_of(row))
         given = [mx.nd.array(np.full(w.shape, 9), dtype=w.dtype) for w in wanted]
         call(row, arrays_of(row), out=given if len(given) > 1 else given[0])
         for g, w in zip(given, wanted, strict=True):
             assert_equal_up_to_rounding(g.asnumpy(), w.asnumpy())
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 def _own_attributes(row: Row) -> dict[str, Any]:
@@ -42,18 +42,18 @@ def _own_attributes(row: Row) -> dict[str, Any]:
 def test_text_attributes_mean_the_same(family: str, rows: list[Row]) -> None:
     """Attributes may come as text, as they stand in model files."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         op, own = registry.get(row.op), _own_attributes(row)
         assert op.parse(own) == op.parse({k: to_string(v) for k, v in own.items()})
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(lambda row: row.has_gradients and _deterministic(row), at_most=2)
 def test_add_accumulates(family: str, rows: list[Row]) -> None:
     """With grad_req 'add' a second backward doubles what 'write' gives; 'null' writes nothing."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         arrays = arrays_of(row)
         wanted = differentiable(arrays)
         run_backward(row, arrays, wanted)
@@ -66,4 +66,4 @@ def test_add_accumulates(family: str, rows: list[Row]) -> None:
                     fresh[i].grad.asnumpy(), grad * factor, rtol=1e-5, atol=1e-6
                 )
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

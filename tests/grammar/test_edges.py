@@ -1,4 +1,4 @@
-"""Law: unusual inputs give a result or an error that names the operator; never a crash."""
+"""Unusual inputs give a result or an error that names the operator; never a crash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import mxnet as mx
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, call
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 ACCEPTED = (mx.MXNetError, ValueError, TypeError, IndexError)
@@ -45,7 +45,7 @@ CHANGES = {
 def test_unusual_inputs_do_no_harm(family: str, rows: list[Row]) -> None:
     """Only errors of MXNet's kinds, which say something, may come out."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         for name, change in CHANGES.items():
             try:
                 arrays = _with_first(row, change)
@@ -61,4 +61,4 @@ def test_unusual_inputs_do_no_harm(family: str, rows: list[Row]) -> None:
             except RuntimeError as error:
                 raise AssertionError(f"{name}: torch's own error came out: {error}") from error
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

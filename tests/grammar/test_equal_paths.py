@@ -1,4 +1,4 @@
-"""Law: all paths to an operator are equal, in values, dtypes, error class and message.
+"""All paths to an operator are equal, in values, dtypes, error class and message.
 
 A cold call, a cached one, a recorded one, a bound graph and a hybridized block run one operator;
 none of them may know better, or say something else when the user is wrong.
@@ -18,7 +18,7 @@ from mxnet.ndarray.codegen import make_function
 from mxnet.ops import interpreters, registry
 from tests.closeness import assert_equal_up_to_rounding
 from tests.grammar.calling import arrays_of
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
@@ -51,7 +51,7 @@ def _is_repeatable(row: Row) -> bool:
 def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
     """A call gives the same whatever happened before, up to rounding: kernels may be others."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         found = {name: run() for name, run in _paths(row).items()}
         cold = found["cold"]
         for name, outs in found.items():
@@ -59,7 +59,7 @@ def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
             for one, other in zip(outs, cold, strict=True):
                 assert_equal_up_to_rounding(one.asnumpy(), other.asnumpy(), err_msg=name)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 # (a call of F on arrays x: (2, 3), y: (4, 5), image: (1, 1, 4, 4); what the message must name)

@@ -1,4 +1,4 @@
-"""Law: every operator gives what MXNet 1.9.1 gave, forward and backward."""
+"""Every operator gives what MXNet 1.9.1 gave, forward and backward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import mxnet as mx
 from tests.grammar.calling import arrays_of, call, run_backward
 from tests.grammar.conftest import golden_file
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
@@ -20,7 +20,7 @@ def test_forward_equals_mxnet(family: str, rows: list[Row]) -> None:
     """Values, shapes and dtypes of all outputs."""
     stored = golden_file(family)
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         with mx.autograd.train_mode() if row.train else mx.autograd.predict_mode():
             outs = call(row, arrays_of(row))
         assert f"{row.key}/out0" in stored, "no recorded answer: run the recorder"
@@ -31,7 +31,7 @@ def test_forward_equals_mxnet(family: str, rows: list[Row]) -> None:
             assert np.dtype(out.dtype) == wanted.dtype
             _close(row, out.asnumpy(), wanted)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(lambda row: row.has_gradients and not row.derived)
@@ -39,7 +39,7 @@ def test_backward_equals_mxnet(family: str, rows: list[Row]) -> None:
     """Gradients of all floating-point inputs."""
     stored = golden_file(family)
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         arrays = arrays_of(row)
         positions = [i for i in range(len(arrays)) if f"{row.key}/grad{i}" in stored]
         assert positions, "no recorded gradient: run the recorder"
@@ -47,4 +47,4 @@ def test_backward_equals_mxnet(family: str, rows: list[Row]) -> None:
         for i in positions:
             _close(row, arrays[i].grad.asnumpy(), stored[f"{row.key}/grad{i}"])
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

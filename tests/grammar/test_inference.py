@@ -1,4 +1,4 @@
-"""Law: what is inferred without running is what running gives."""
+"""What is inferred without running is what running gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mxnet.ops import registry
 from mxnet.ops.declare import Op
 from mxnet.ops.shapes import unify
 from tests.grammar.calling import arrays_of, call
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
@@ -35,20 +35,20 @@ def _has_fixed_shape(row: Row) -> bool:
 def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
     """From full input shapes follow the output shapes."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
         ins, found = op.infer_shapes([a.shape for a in arrays], [None] * len(outs), attrs)
         assert ins == [a.shape for a in arrays]
         assert found == [o.shape for o in outs]
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(_has_fixed_shape)
 def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
     """With the first size of every input unknown, nothing wrong is inferred."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
         partial = [(-1, *a.shape[1:]) if a.shape else a.shape for a in arrays]
         ins, found = op.infer_shapes(partial, [None] * len(outs), attrs)
@@ -57,16 +57,16 @@ def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
         for inferred, out in zip(found, outs, strict=True):
             assert unify(inferred, out.shape) == out.shape
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 def test_inferred_types_are_real(family: str, rows: list[Row]) -> None:
     """From input dtypes follow the output dtypes."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
         given = [dtypes.to_torch(a.dtype) for a in arrays]
         _, found = op.infer_types(given, [None] * len(outs), attrs)
         assert found == [dtypes.to_torch(o.dtype) for o in outs]
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

@@ -1,4 +1,4 @@
-"""Law: where an operator's gradient is the derivative, it agrees with finite differences."""
+"""Where an operator's gradient is the derivative, it agrees with finite differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import mxnet as mx
 from mxnet.imperative.history import graph_tensor
 from mxnet.ops import registry
 from tests.grammar.calling import call, differentiable, run_backward
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 _STEP = 1e-5
@@ -36,7 +36,7 @@ def _is_derived(row: Row) -> bool:
 def test_gradient_is_the_derivative(family: str, rows: list[Row]) -> None:
     """In float64, for a few elements of each input of the operator's first such row."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         arrays = [
             mx.nd.array(a, dtype="float64" if a.dtype == np.float32 else a.dtype)
             for a in row.arrays()
@@ -63,4 +63,4 @@ def test_gradient_is_the_derivative(family: str, rows: list[Row]) -> None:
                 numeric = (sides[0] - sides[1]) / (2 * _STEP)
                 np.testing.assert_allclose(grad[k], numeric, rtol=2e-4, atol=2e-5)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

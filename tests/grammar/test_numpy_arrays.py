@@ -1,4 +1,4 @@
-"""Law: on `mx.np` arrays and in hybridized blocks, NumPy's operators give the same values."""
+"""On `mx.np` arrays and in hybridized blocks, NumPy's operators give the same values."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from mxnet.ops import registry
 from tests.closeness import assert_equal_up_to_rounding
 from tests.grammar.calling import arrays_of, call
 from tests.grammar.conftest import sampled
-from tests.grammar.laws import hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 PREFIXES = ("_npi_", "_npx_", "_np_")
-CASES = [
-    pytest.param([r for r in rows if r.inputs], id=op)
-    for (family, op), rows in sampled().items()
-    if family.startswith("numpy_") and any(r.inputs for r in rows)
-]
+NUMPY_KEYS = {
+    row.key
+    for (family, _), rows in sampled().items()
+    if family.startswith("numpy_")
+    for row in rows
+    if row.inputs
+}
+
+
+def is_numpy_row(row: Row) -> bool:
+    """Return whether a row calls an operator of `mx.np` with arrays."""
+    return row.key in NUMPY_KEYS
 
 
 class Calling(HybridBlock):
@@ -60,21 +67,21 @@ def _equal(given: list, wanted: list) -> None:
         assert_equal_up_to_rounding(g.asnumpy(), w.asnumpy())
 
 
-@pytest.mark.parametrize("samples", CASES)
-def test_numpy_arrays_give_numpy_arrays(samples: list[Row]) -> None:
+@for_rows(is_numpy_row, at_most=4)
+def test_numpy_arrays_give_numpy_arrays(family: str, rows: list[Row]) -> None:
     """The results are `mx.np` arrays of the same values and dtypes."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         _equal(_as_list(Calling(row)(*_numpy_arrays(row))), call(row, arrays_of(row)))
 
-    hold_for_all(samples[:4], law)
+    check_all(rows, check)
 
 
-@pytest.mark.parametrize("samples", CASES)
-def test_hybridized_equals_eager(samples: list[Row]) -> None:
+@for_rows(is_numpy_row, at_most=2)
+def test_hybridized_equals_eager(family: str, rows: list[Row]) -> None:
     """A hybridized block computes what the eager block computes, gradients included."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         block = Calling(row)
         eager = _as_list(block(*_numpy_arrays(row)))
         grads = _gradients(block, row)
@@ -83,7 +90,7 @@ def test_hybridized_equals_eager(samples: list[Row]) -> None:
         for given, wanted in zip(_gradients(block, row), grads, strict=True):
             onp.testing.assert_allclose(given, wanted, rtol=1e-5, atol=1e-6)
 
-    hold_for_all(samples[:2], law)
+    check_all(rows, check)
 
 
 def _gradients(block: HybridBlock, row: Row) -> list[onp.ndarray]:

@@ -1,4 +1,4 @@
-"""Law: optimizing a graph changes no result and no gradient, whatever operator stands in it."""
+"""Optimizing a graph changes no result and no gradient, whatever operator stands in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import mxnet as mx
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, call, differentiable
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 from tests.grammar.test_symbols import _bound, _symbol
 
@@ -43,7 +43,7 @@ def _can_be_repeated(row: Row) -> bool:
 def test_passes_change_nothing(family: str, rows: list[Row]) -> None:
     """Results and gradients with all passes are those without any."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         for train in (False, True):
             with mx.np_shape(True), pytest.MonkeyPatch.context() as patch:
                 optimized = _results(row, train)
@@ -52,4 +52,4 @@ def test_passes_change_nothing(family: str, rows: list[Row]) -> None:
             for first, second in zip(plain, optimized, strict=True):
                 np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-6)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

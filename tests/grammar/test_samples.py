@@ -1,4 +1,4 @@
-"""Law: every operator has a sample row; those without are listed, and the list may only shrink."""
+"""Every operator has a sample row; those without are listed, and the list may only shrink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law: a symbol computes what the eager function computes, also after a trip through JSON."""
+"""A symbol computes what the eager function computes, also after a trip through JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import mxnet as mx
 from mxnet.ops import registry
 from mxnet.symbol.codegen import make_function
 from tests.grammar.calling import arrays_of, call, differentiable, run_backward
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
@@ -33,7 +33,7 @@ def _without_context(row: Row) -> bool:
 def test_symbol_equals_eager(family: str, rows: list[Row]) -> None:
     """Forward and backward of a bound symbol, loaded back from its own JSON."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         arrays = arrays_of(row)
         symbol = mx.sym.load_json(_symbol(row, len(arrays)).tojson())
         wanted = differentiable(arrays) if row.grad else []
@@ -45,14 +45,14 @@ def test_symbol_equals_eager(family: str, rows: list[Row]) -> None:
         for o, e in zip(outs, eager, strict=True):
             np.testing.assert_allclose(o.asnumpy(), e.asnumpy(), rtol=1e-5, atol=1e-6)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(lambda row: row.has_gradients and _without_context(row), at_most=2)
 def test_symbol_gradients_equal_eager(family: str, rows: list[Row]) -> None:
     """Gradients of a bound symbol in training mode are those of autograd."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         arrays = arrays_of(row)
         wanted = differentiable(arrays)
         executor = _bound(_symbol(row, len(arrays)), row, {f"in{i}": "write" for i in wanted})
@@ -71,4 +71,4 @@ def test_symbol_gradients_equal_eager(family: str, rows: list[Row]) -> None:
                     grad.asnumpy(), arrays[i].grad.asnumpy(), rtol=1e-5, atol=1e-6
                 )
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

@@ -1,10 +1,10 @@
-"""Law: backward writes the gradients of all inputs, zeros for indices, conditions and shapes."""
+"""Backward writes the gradients of all inputs, zeros for indices, conditions and shapes."""
 
 from __future__ import annotations
 
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, differentiable, run_backward
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 # MXNet 1.9.1 leaves the gradients of these alone, or has none of the operator at all.
@@ -32,7 +32,7 @@ KEPT = {
 def test_backward_writes_all_gradients(family: str, rows: list[Row]) -> None:
     """In a first call of an operator and in one that is known."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         op, kept = registry.get(row.op), KEPT.get(row.op, "").split()
         for _ in range(2):
             arrays = arrays_of(row)
@@ -43,4 +43,4 @@ def test_backward_writes_all_gradients(family: str, rows: list[Row]) -> None:
                 left = [names[i] for i in places if not arrays[i]._fresh_grad]
                 assert set(left) <= set(kept), left
 
-    hold_for_all(rows, law)
+    check_all(rows, check)

@@ -10,6 +10,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.image import chance
+from tests.batches import check_each
 from tests.golden import image_cases
 from tests.image.scripted import ScriptedGenerator
 
@@ -27,8 +28,11 @@ def tolerance(name: str, dtype: np.dtype) -> float:
     return 2e-2 if dtype == np.float16 else 2e-3
 
 
-@pytest.mark.parametrize(("name", "fractions", "call"), CASES, ids=[c[0] for c in CASES])
-def test_call(name, fractions, call, monkeypatch):
+def test_calls(monkeypatch):
+    check_each({case[0]: case for case in CASES}, lambda case: _check_call(*case, monkeypatch))
+
+
+def _check_call(name, fractions, call, monkeypatch):
     script = ScriptedGenerator(fractions)
     monkeypatch.setattr(chance, "generator", lambda: script)
     result = call()

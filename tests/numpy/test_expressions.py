@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as onp
-import pytest
 
 import mxnet as mx
 from mxnet import np, npx
+from tests.batches import check_each
 from tests.expressions import Expressions
 from tests.golden.numpy_expressions import EXPRESSIONS, SETUP, WRITING
 
@@ -31,15 +31,12 @@ SUPERSETS = frozenset(
 )
 
 
-@pytest.mark.parametrize("expression", [e for e in EXPRESSIONS if e not in SUPERSETS])
-def test_expression(expression: str) -> None:
+def test_expressions() -> None:
     """Values, shapes, dtypes, printed forms, or an error of the same kind."""
-    RECORDED.check(expression)
+    check_each({e: e for e in EXPRESSIONS if e not in SUPERSETS}, RECORDED.check)
 
 
-@pytest.mark.parametrize(
-    ("statement", "expression"), [pair for pair in WRITING if pair[0] not in SUPERSETS]
-)
-def test_writing(statement: str, expression: str) -> None:
+def test_writing() -> None:
     """What a statement leaves behind, in the array itself or through a view."""
-    RECORDED.check(expression, statement)
+    pairs = {f"{s}; {e}": (e, s) for s, e in WRITING if s not in SUPERSETS}
+    check_each(pairs, lambda pair: RECORDED.check(*pair))

@@ -1,15 +1,15 @@
-"""Every sampled operator becomes a test parameter, as in the grammar tests."""
+"""A property is checked for all sample rows of a family in one test, as in the grammar tests."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.grammar.conftest import parametrize_by_operator, shape_meaning
+from tests.grammar.conftest import parametrize_by_family, shape_meaning
 
 __all__ = ["shape_meaning"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each law that takes `rows` every operator that has rows for it."""
+    """Give each test that takes `rows` every family that has rows for it."""
     if "rows" in metafunc.fixturenames:
-        parametrize_by_operator(metafunc)
+        parametrize_by_family(metafunc)

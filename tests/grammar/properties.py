@@ -1,10 +1,11 @@
-"""Helpers of the laws: which rows they hold for, and a report of every row that breaks one."""
+"""Which sample rows a property is checked on, and a report of every row that breaks it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from tests.batches import check_each
 from tests.grammar.sampling import Row
 
 Test = TypeVar("Test", bound=Callable)
@@ -29,18 +30,6 @@ def rows_for(test: Callable, rows: Sequence[Row]) -> list[Row]:
     return [r for r in rows if applies(r)][: getattr(test, "at_most", None)]
 
 
-def hold_for_all(rows: Sequence[Row], law: Callable[[Row], None]) -> None:
-    """Run a law on each row; raise one error that names the rows that break it."""
-    assert rows, "there are no rows to check"
-    broken = []
-    for row in rows:
-        try:
-            law(row)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}".strip()
-            broken.append((row, said, error))
-    if broken:
-        lines = [f"{row.key} {row.attrs}\n    {said[:600]}" for row, said, _ in broken[:5]]
-        raise AssertionError(
-            f"{len(broken)} of {len(rows)} rows break this law:\n" + "\n".join(lines)
-        ) from broken[0][2]
+def check_all(rows: Sequence[Row], check: Callable[[Row], None]) -> None:
+    """Check each row; raise one error that names the rows that break the property."""
+    check_each({f"{row.key} {row.attrs}": row for row in rows}, check)

@@ -1,4 +1,4 @@
-"""Laws of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
+"""Memory of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
 
 Arrays stay where they are, what is handed out or taken in is a copy unless it is a documented view,
 and results do not depend on what a program does with arrays it has finished with.

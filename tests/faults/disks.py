@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 
 import mxnet as mx
-from tests.storms.kills import kinds
+from tests.faults.kills import kinds
 
 
 def main(seed: int, count: int) -> dict:

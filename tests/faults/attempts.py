@@ -1,4 +1,4 @@
-"""What all storms share: their size, and children that are watched."""
+"""What all fault tests share: their size, and children that are watched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCALE = float(os.environ.get("MXNEXT_STORM", "1"))
+SCALE = float(os.environ.get("MXNEXT_FAULTS", "1"))
 
 
 def attempts(count: int) -> int:
@@ -18,11 +18,11 @@ def attempts(count: int) -> int:
 
 
 def run_child(module: str, *args: object, seconds: float = 120) -> dict:
-    """Run a module of storms; return the JSON object on the last line that it printed.
+    """Run a module of fault tests; return the JSON object on the last line that it printed.
 
     A crash, a hang and an uncaught error all fail here.
     """
-    command = [sys.executable, "-X", "faulthandler", "-m", f"tests.storms.{module}"]
+    command = [sys.executable, "-X", "faulthandler", "-m", f"tests.faults.{module}"]
     done = subprocess.run(
         [*command, *map(str, args)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Seeded storms over files, saves, memory and threads: nothing crashes, hangs or is lost."""
+"""Seeded faults in files, saves, memory and threads: nothing crashes, hangs or is lost."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from tests.storms.storm import ROOT, attempts, run_child
+from tests.faults.attempts import ROOT, attempts, run_child
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="storms use limits of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fault tests use limits of Linux")
 MEMORY = 300_000  # kilobytes that hostile files may take on top
 
 

@@ -1,4 +1,4 @@
-"""Laws of every operator: what a call returns is in memory of its own, and stays where it is.
+"""Memory of every operator: what a call returns is in memory of its own, and stays where it is.
 
 Whatever a program writes over after a call (results, gradients, head gradients, inputs), the next
 call gives what the first one gave.
@@ -19,7 +19,7 @@ from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, differentiable
-from tests.grammar.laws import for_rows, hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 from tests.grammar.test_symbols import _bound, _symbol
 from tests.state.memory import (
@@ -65,12 +65,17 @@ def _heads(row: Row, outs: list[NDArray]) -> list[NDArray]:
     return [mx.nd.array(row.head_gradient(i, o.shape), dtype=o.dtype) for i, o in enumerate(outs)]
 
 
+def is_first(row: Row, rows: list[Row]) -> bool:
+    """Return whether a row is the first of its operator."""
+    return row is next(r for r in rows if r.op == row.op)
+
+
 @for_rows(lambda row: True, at_most=3)
 def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> None:
     """No output is a view of an input or of another output, in any mode."""
 
-    def law(row: Row) -> None:
-        for mode in MODES if row is rows[0] else MODES[2:4]:
+    def check(row: Row) -> None:
+        for mode in MODES if is_first(row, rows) else MODES[2:4]:
             arrays = arrays_of(row)
             for i in differentiable(arrays):
                 arrays[i].attach_grad()
@@ -78,26 +83,26 @@ def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> Non
                 outs = call(row, arrays)
             check_apart(named(inputs=arrays, outputs=outs))
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(lambda row: True, at_most=3)
 def test_parts_of_results_are_views(family: str, rows: list[Row]) -> None:
     """Other shapes and slices of what a call returns share its memory, as in MXNet."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         outs = call(row, arrays_of(row))
         arrays = arrays_of(row)
         for i in differentiable(arrays):
             arrays[i].attach_grad()
         with mx.autograd.record():
             outs += call(row, arrays)
-        if _can_be_bound(row) and row is rows[0]:
+        if _can_be_bound(row) and is_first(row, rows):
             outs += _cached(row, {})(*arrays_of(row))
             outs += _bound(_symbol(row, len(row.inputs)), row, {}).forward()
         assert all(can_be_viewed(o) for o in outs if o.shape and o.size)
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 class Step:
@@ -164,7 +169,7 @@ def _write_over(
 @for_rows(lambda row: row.has_gradients, at_most=1)
 def test_recorded_calls_are_independent(family: str, rows: list[Row]) -> None:
     """Eager calls with backward."""
-    hold_for_all(rows, lambda row: _check_steps(row, lambda *a: call(row, list(a)), row.train))
+    check_all(rows, lambda row: _check_steps(row, lambda *a: call(row, list(a)), row.train))
 
 
 def _can_be_bound(row: Row) -> bool:
@@ -188,14 +193,14 @@ def _cached(row: Row, flags: dict[str, bool]) -> Any:
 def test_hybridized_calls_are_independent(family: str, rows: list[Row]) -> None:
     """Graphs of one operator, as hybridized blocks run them, with backward."""
     for flags in FLAGS:
-        hold_for_all(rows, lambda row, f=flags: _check_steps(row, _cached(row, f), row.train))
+        check_all(rows, lambda row, f=flags: _check_steps(row, _cached(row, f), row.train))
 
 
 @for_rows(_can_be_bound, at_most=1)
 def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) -> None:
     """Graphs of one operator outside of recording."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         for flags in FLAGS:
             run = _cached(row, flags)
             found = []
@@ -208,16 +213,16 @@ def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) ->
                 spoil([*outs, *arrays])
                 check_same(found[-1], found[0])
 
-    hold_for_all(rows, law)
+    check_all(rows, check)
 
 
 @for_rows(_can_be_bound, at_most=1)
 def test_executors_write_into_their_arrays(family: str, rows: list[Row]) -> None:
     """Outputs and gradients stay where they are, and are in memory of their own."""
-    hold_for_all(rows, lambda row: _check_executor(row, "write"))
+    check_all(rows, lambda row: _check_executor(row, "write"))
     with_gradients = [r for r in rows if r.has_gradients]
     if with_gradients:
-        hold_for_all(with_gradients, lambda row: _check_executor(row, "add"))
+        check_all(with_gradients, lambda row: _check_executor(row, "add"))
 
 
 def _check_executor(row: Row, req: str) -> None:
@@ -259,7 +264,7 @@ def _check_executor(row: Row, req: str) -> None:
 
 
 def test_a_view_shares_memory() -> None:
-    """The laws above can fail: views are seen, copies are not."""
+    """The checks above can fail: views are seen, copies are not."""
     x = mx.nd.ones((4, 2))
     for view in (x[1:3], x.reshape((2, 4)), x[0]):
         assert storage(view) == storage(x)
@@ -267,5 +272,5 @@ def test_a_view_shares_memory() -> None:
             check_apart({"x": x, "view": view})
     check_apart({"x": x, "copy": x.copy(), "column": x[:, 1]})
     with contextlib.suppress(AssertionError):
-        hold_for_all([], lambda row: None)
-        raise ValueError("a law without rows passed")
+        check_all([], lambda row: None)
+        raise ValueError("a check without rows passed")

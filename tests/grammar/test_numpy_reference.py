@@ -1,4 +1,4 @@
-"""Law: where MXNet 1.9.1 agrees with NumPy, so do the operators."""
+"""Where MXNet 1.9.1 agrees with NumPy, so do the operators."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mxnet.util import np_shape
 from tests.grammar.calling import arrays_of, call
 from tests.grammar.conftest import sampled
-from tests.grammar.laws import hold_for_all
+from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
-Judge = Callable[..., Any]
+NumPyFunction = Callable[..., Any]
 
 # The same name and arguments.
 PLAIN = {
@@ -32,7 +31,7 @@ PLAIN = {
 }  # fmt: skip
 
 # Operators that spell an argument in another way.
-OTHERS: dict[str, Judge] = {
+OTHERS: dict[str, NumPyFunction] = {
     "_np_reshape": lambda a, newshape: np.reshape(a, newshape),
     "_npi_concatenate": lambda *data, axis: np.concatenate(data, axis),
     "_npi_stack": lambda *data, axis=0: np.stack(data, axis),
@@ -58,7 +57,7 @@ OTHERS: dict[str, Judge] = {
 }
 
 
-def judge_of(name: str) -> Judge | None:
+def numpy_function_of(name: str) -> NumPyFunction | None:
     """Return NumPy's function of an operator."""
     short = name.removeprefix("_npi_").removeprefix("_np_")
     return OTHERS.get(name) or (getattr(np, short) if short in PLAIN else None)
@@ -73,25 +72,25 @@ def is_comparable(row: Row) -> bool:
     return bool(kinds) and not odd and all(str(a.dtype) in kinds for a in arrays)
 
 
-CASES = [
-    pytest.param(rows, id=op)
+NUMPY_KEYS = {
+    row.key
     for (family, op), rows in sampled().items()
-    if family.startswith("numpy_") and judge_of(op) is not None
-]
+    if family.startswith("numpy_") and numpy_function_of(op) is not None
+    for row in rows
+    if is_comparable(row) and (not row.inputs or "dtype" not in row.attrs)
+}
 
 
-@pytest.mark.parametrize("samples", CASES)
+@for_rows(lambda row: row.key in NUMPY_KEYS)
 @pytest.mark.filterwarnings("ignore")
-def test_numpy_agrees(samples: list[Row]) -> None:
+def test_numpy_agrees(family: str, rows: list[Row]) -> None:
     """The values are NumPy's, in whatever dtype NumPy answers."""
 
-    def law(row: Row) -> None:
+    def check(row: Row) -> None:
         attrs = {k: v for k, v in row.attrs.items() if k != "dtype"}
-        wanted = judge_of(row.op)(*row.arrays(), **attrs)
+        wanted = numpy_function_of(row.op)(*row.arrays(), **attrs)
         wanted = wanted if isinstance(wanted, tuple | list) else [wanted]
         for given, right in zip(call(row, arrays_of(row)), wanted, strict=True):
             np.testing.assert_allclose(given.asnumpy(), right, rtol=2e-3, atol=1e-4)
 
-    chosen = [r for r in samples if is_comparable(r) and (not r.inputs or "dtype" not in r.attrs)]
-    with np_shape():
-        hold_for_all(chosen, law)
+    check_all(rows, check)

@@ -1,6 +1,0 @@
-"""Storms: many seeded attempts to break the package, counted.
-
-Every attempt runs in a process of its own kind of trouble (damaged files, kills, full disks, little
-memory, many threads), so that a crash is seen and counted. ``MXNEXT_STORM=20 pytest tests/storms``
-makes twenty times as many attempts as CI does.
-"""
