@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 
@@ -56,6 +57,15 @@ def test_named_files_exist(page: pathlib.Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_core_in_small_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """`docs/tour.py` trains its network, and the files it points at are real."""
+    program = ROOT / "docs" / "tour.py"
+    runpy.run_path(str(program), run_name="__main__")
+    assert "loss by the graph" in capsys.readouterr().out
+    named = re.findall(r"\bmxnet/[\w./-]+\w/?", program.read_text(encoding="utf-8"))
+    assert named and [name for name in named if not (ROOT / name).exists()] == []
 
 
 PROGRAMS = [
