@@ -8,7 +8,7 @@ from ..ops.attributes import to_string
 from ..ops.declare import Op
 from .graph import Graph
 from .node import Entry, Node
-from .rebuild import Rebuild
+from .rewrite import Rebuild
 from .typed import TypedGraph
 
 Segment = list[Node]

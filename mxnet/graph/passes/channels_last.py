@@ -12,7 +12,7 @@ from ...ops.fused.channels_last import convolution_channels_last
 from ...ops.nn.convolutions.convolution import convolution
 from ...ops.nn.convolutions.layouts import CHANNELS_LAST
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...ops.fused.convolution import fused_convolution
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph
 
 

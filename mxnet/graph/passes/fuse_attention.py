@@ -18,7 +18,7 @@ from ...ops.nn.softmax import softmax
 from ...ops.tensor.math.arithmetic import div_scalar, mul_scalar
 from ...ops.tensor.math.products import batch_dot
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, rewrite
 from ..typed import TypedGraph
 
 LEAST_SCORES = 32 * 32  # of one head; smaller matrices stay in the cache
@@ -46,7 +46,7 @@ def _attend(match: Match) -> Node | None:
     if not _is_large(match, scores):
         return None
     scale = 1.0
-    if "scaled" in match.named:
+    if "scaled" in match.entries:
         scaled = match["scaled"]
         number = scaled.typed["scalar"]
         if scaled.op is div_scalar and not number:

@@ -17,7 +17,7 @@ from ...ops.nn.convolutions.layouts import CHANNELS_LAST
 from ...ops.nn.normalizations.batch_norm import batch_norm, batch_norm_v1, sync_batch_norm
 from ...ops.tensor.math.arithmetic import broadcast_add, elemwise_add
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph
 
 AFTER_ADDITION = frozenset({"relu"})  # what oneDNN applies to a sum

@@ -12,7 +12,7 @@ from ...ops.tensor.math.arithmetic import mul_scalar
 from ...ops.tensor.math.reduce import mean
 from ...ops.tensor.selection.indexing import pick
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph
 
 

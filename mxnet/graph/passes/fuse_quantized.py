@@ -42,7 +42,7 @@ from ...ops.quantization.joining import quantized_concat
 from ...ops.quantization.layers import quantized_conv, quantized_fully_connected
 from ...ops.tensor.shaping.shape_changing import flatten
 from ..node import Node
-from ..patterns import named_inputs
+from ..rewrite import named_inputs
 from ..typed import TypedGraph
 from .held_layers import lower_held, rectifies
 from .lower_int8 import NORMALIZED_ORDERS, Lowering, Made, Packed, Rule, Scale, calibrated_scale

@@ -17,8 +17,7 @@ from ...ops.attributes import to_string
 from ...ops.fused.recurrent import rnn_steps
 from ...ops.tensor.shaping.joining import slice_channel, stack
 from ..node import Entry, Node, auxiliary_positions
-from ..patterns import make_node
-from ..rebuild import Rebuild
+from ..rewrite import Rebuild, make_node
 from ..typed import TypedGraph
 from .recurrent_cells import WEIGHTS, CellStep, Key, find_steps
 from .whole_sequences import Sequences, Steps, joined_steps

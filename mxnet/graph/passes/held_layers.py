@@ -18,7 +18,7 @@ from ...ops.nn.normalizations.batch_norm import batch_norm
 from ...ops.quantization.conversions import STEPS
 from ...ops.tensor.math.arithmetic import elemwise_add
 from ..node import Entry, Node
-from ..patterns import named_inputs
+from ..rewrite import named_inputs
 from .lower_int8 import NORMALIZED_ORDERS, Lowering, Made, Scale, calibrated_scale
 
 HELD = {convolution: int8_convolution, fully_connected: int8_dense}

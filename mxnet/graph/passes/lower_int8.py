@@ -15,8 +15,7 @@ from ...ops.fused.int8.arrays import (
 from ...ops.fused.int8.layers import int8_convolution
 from ...ops.quantization.conversions import EightBitOrAuto, chosen_type
 from ..node import Entry, Node
-from ..patterns import make_node
-from ..rebuild import Rebuild
+from ..rewrite import Rebuild, make_node
 from ..typed import TypedGraph
 
 NORMALIZED_ORDERS = (None, "NCHW")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...ops.declare import Op
 from ..node import Entry, Node
-from ..patterns import Match, Pattern, Rule, rewrite
+from ..rewrite import Match, Pattern, Rule, rewrite
 from ..typed import TypedGraph
 
 

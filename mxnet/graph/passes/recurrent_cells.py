@@ -1,7 +1,7 @@
-"""One step of a recurrent cell as a formula, and where a graph has it.
+"""One step of a recurrent cell as a pattern, and where a graph has it.
 
-A formula is a tree of operators over names: `X` the step's input, `H` and `C` the states before,
-and the weights. Matching it against a node binds the names to entries.
+The pattern is a formula over names: `X` the step's input, `H` and `C` the states before, and the
+weights.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...ops.declare import Epilogue, Op
+from ...ops.declare import Epilogue
 from ...ops.nn.dense import fully_connected
 from ...ops.nn.sequences.recurrent import GATES
 from ...ops.tensor.math.arithmetic import (
@@ -21,18 +21,11 @@ from ...ops.tensor.math.arithmetic import (
 from ...ops.tensor.passing import ones_like
 from ...ops.tensor.shaping.joining import slice_channel
 from ..node import Entry, Node
+from ..rewrite import Pattern
 from ..typed import TypedGraph
 
 Key = tuple[Node, int]
 WEIGHTS = ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")
-
-
-class Formula(NamedTuple):
-    """An operator, which may be one of several, over formulas or names; `output` of its node."""
-
-    accepts: Callable[[Node], bool]
-    inputs: tuple[Formula | str, ...]
-    output: int = 0
 
 
 class CellStep(NamedTuple):
@@ -57,75 +50,79 @@ class CellStep(NamedTuple):
         return gates.typed["num_hidden"] // GATES[self.mode]
 
 
-def _of(op: Op) -> Callable[[Node], bool]:
-    return lambda node: node.op is op
+def _slices(x: Pattern, parts: int) -> list[Pattern]:
+    """Return the parts of equal width that a sum of gates is divided into."""
+    required = {"num_outputs": parts, "axis": 1, "squeeze_axis": False}
+    return [
+        Pattern(slice_channel, of=(x,), output=i, when=lambda node: node.typed == required)
+        for i in range(parts)
+    ]
 
 
-def _activates(kind: str) -> Callable[[Node], bool]:
-    wanted = Epilogue(kind)
-    return lambda node: node.epilogue == wanted
+def _adds(lhs: Pattern, rhs: Pattern) -> Pattern:
+    return Pattern(elemwise_add, of=(lhs, rhs))
 
 
-def _slices(parts: int) -> Callable[[Node], bool]:
-    wanted = {"num_outputs": parts, "axis": 1, "squeeze_axis": False}
-    return lambda node: node.op is slice_channel and node.typed == wanted
+def _multiplies(lhs: Pattern | str, rhs: Pattern | str) -> Pattern:
+    return Pattern(elemwise_mul, of=(lhs, rhs))
 
 
-def _adds(lhs: Formula, rhs: Formula) -> Formula:
-    return Formula(_of(elemwise_add), (lhs, rhs))
+def _activates(x: Pattern, kind: str) -> Pattern:
+    required = Epilogue(kind)
+    return Pattern(
+        lambda op: op.epilogue_rule is not None,
+        of=(x,),
+        when=lambda node: node.epilogue == required,
+    )
 
 
-def _multiplies(lhs: Formula | str, rhs: Formula | str) -> Formula:
-    return Formula(_of(elemwise_mul), (lhs, rhs))
+def _sigmoid(x: Pattern) -> Pattern:
+    return _activates(x, "sigmoid")
 
 
-def _sigmoid(x: Formula) -> Formula:
-    return Formula(_activates("sigmoid"), (x,))
-
-
-def _tanh(x: Formula) -> Formula:
-    return Formula(_activates("tanh"), (x,))
+def _tanh(x: Pattern) -> Pattern:
+    return _activates(x, "tanh")
 
 
 def _is_linear(node: Node) -> bool:
-    return node.op is fully_connected and node.typed["flatten"] and not node.typed["no_bias"]
+    return node.typed["flatten"] and not node.typed["no_bias"]
 
 
-_INPUT = Formula(_is_linear, ("X", "i2h_weight", "i2h_bias"))
-_HIDDEN = Formula(_is_linear, ("H", "h2h_weight", "h2h_bias"))
+_INPUT = Pattern(fully_connected, of=("X", "i2h_weight", "i2h_bias"), when=_is_linear)
+_HIDDEN = Pattern(fully_connected, of=("H", "h2h_weight", "h2h_bias"), when=_is_linear)
 _SUM = _adds(_INPUT, _HIDDEN)
 
 
-def _lstm() -> tuple[Formula, ...]:
+def _lstm() -> tuple[Pattern, ...]:
     """``c' = f c + i g``;  ``h' = o tanh(c')``."""
-    i, f, g, o = (Formula(_slices(4), (_SUM,), gate) for gate in range(4))
+    i, f, g, o = _slices(_SUM, 4)
     cell = _adds(_multiplies(_sigmoid(f), "C"), _multiplies(_sigmoid(i), _tanh(g)))
     return _multiplies(_sigmoid(o), _tanh(cell)), cell
 
 
-def _gru(complement: Callable[[Formula], Formula]) -> tuple[Formula, ...]:
+def _gru(complement: Callable[[Pattern], Pattern]) -> tuple[Pattern, ...]:
     """``h' = (1 - z) tanh(i + r h) + z H``."""
-    by_input = [Formula(_slices(3), (_INPUT,), gate) for gate in range(3)]
-    by_state = [Formula(_slices(3), (_HIDDEN,), gate) for gate in range(3)]
+    by_input, by_state = _slices(_INPUT, 3), _slices(_HIDDEN, 3)
     reset, update = (_sigmoid(_adds(by_input[k], by_state[k])) for k in range(2))
     new = _tanh(_adds(by_input[2], _multiplies(reset, by_state[2])))
     return (_adds(_multiplies(complement(update), new), _multiplies(update, "H")),)
 
 
-def _one_minus(x: Formula) -> Formula:
-    return Formula(lambda node: node.op is rminus_scalar and node.typed["scalar"] == 1, (x,))
+def _one_minus(x: Pattern) -> Pattern:
+    return Pattern(rminus_scalar, of=(x,), when=lambda node: node.typed["scalar"] == 1)
 
 
-def _ones_minus(x: Formula) -> Formula:
-    return Formula(_of(elemwise_sub), (Formula(_of(ones_like), (x,)), x))
+def _ones_minus(x: Pattern) -> Pattern:
+    return Pattern(elemwise_sub, of=(Pattern(ones_like, of=(x,)), x))
 
 
-CELLS: tuple[tuple[str, tuple[Formula, ...]], ...] = (
+# The kind of a cell, and its new states.
+CELLS: tuple[tuple[str, tuple[Pattern, ...]], ...] = (
     ("lstm", _lstm()),
     ("gru", _gru(_one_minus)),
     ("gru", _gru(_ones_minus)),
     ("rnn_tanh", (_tanh(_SUM),)),
-    ("rnn_relu", (Formula(_activates("relu"), (_SUM,)),)),
+    ("rnn_relu", (_activates(_SUM, "relu"),)),
 )
 
 
@@ -136,42 +133,26 @@ def find_steps(graph: TypedGraph) -> Iterator[CellStep]:
     for node in graph.nodes:
         if node.op is None:
             continue
-        for mode, formulas in CELLS:
-            step = _match_cell(mode, formulas, node)
-            if step is not None:
+        for mode, states in CELLS:
+            entries = states[0].find(node, graph.uses)
+            if entries is not None:
+                step = _cell_step(mode, states, entries)
                 if _is_closed(graph, step):
                     yield step
                 break
 
 
-def _match_cell(mode: str, formulas: tuple[Formula, ...], root: Node) -> CellStep | None:
-    names: dict[str, Entry] = {}
-    made: dict[int, Entry] = {}  # what each formula stands for
-    if not _match(formulas[0], Entry(root), names, made):
-        return None
-    weights = tuple(names[name] for name in WEIGHTS)
-    states = tuple(names[name] for name in "HC" if name in names)
-    outputs = tuple(made[id(formula)].node for formula in formulas)
-    inner = frozenset(entry.node for entry in made.values())
-    return CellStep(mode, names["X"], states, weights, outputs, inner)
-
-
-def _match(
-    formula: Formula | str, entry: Entry, names: dict[str, Entry], made: dict[int, Entry]
-) -> bool:
-    if isinstance(formula, str):
-        return names.setdefault(formula, entry)[:2] == entry[:2]
-    known = made.get(id(formula))
-    if known is not None:
-        return known[:2] == entry[:2]
-    node = entry.node
-    if node.op is None or entry.index != formula.output or not formula.accepts(node):
-        return False
-    if len(node.inputs) != len(formula.inputs):
-        return False
-    made[id(formula)] = entry
-    pairs = zip(formula.inputs, node.inputs, strict=True)
-    return all(_match(inner, given, names, made) for inner, given in pairs)
+def _cell_step(
+    mode: str, states: tuple[Pattern, ...], entries: dict[Pattern | str, Entry]
+) -> CellStep:
+    return CellStep(
+        mode,
+        entries["X"],
+        tuple(entries[name] for name in "HC" if name in entries),
+        tuple(entries[name] for name in WEIGHTS),
+        tuple(entries[pattern].node for pattern in states),
+        frozenset(e.node for pattern, e in entries.items() if isinstance(pattern, Pattern)),
+    )
 
 
 def _is_closed(graph: TypedGraph, step: CellStep) -> bool:

@@ -9,7 +9,7 @@ write into them, so they must be arrays of their own.
 from __future__ import annotations
 
 from ..node import Entry
-from ..patterns import Match, Pattern, Rule, rewrite
+from ..rewrite import Match, Pattern, Rule, rewrite
 from ..typed import TypedGraph
 
 

@@ -13,7 +13,7 @@ from ...ops.shapes import is_known
 from ...shape_mode import is_np_shape
 from ..graph import Graph
 from ..node import Node
-from ..patterns import Match, Pattern, Rule, make_node, rewrite
+from ..rewrite import Match, Pattern, Rule, make_node, rewrite
 from ..typed import TypedGraph
 
 

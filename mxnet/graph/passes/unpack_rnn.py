@@ -14,7 +14,7 @@ from ...ops.nn.sequences.recurrent import rnn
 from ...ops.tensor.shaping.joining import concat, rnn_param_concat
 from ...ops.tensor.shaping.shape_changing import reshape
 from ..node import Entry, Node
-from ..patterns import Match, Pattern, Rule, rewrite
+from ..rewrite import Match, Pattern, Rule, rewrite
 from ..typed import TypedGraph
 
 

@@ -17,7 +17,7 @@ from ...ops.tensor.selection.slicing import reverse
 from ...ops.tensor.shaping.joining import concat, slice_channel, stack
 from ...ops.tensor.shaping.shape_changing import expand_dims, swap_axis
 from ..node import Entry, Node
-from ..patterns import make_node
+from ..rewrite import make_node
 
 
 class Steps(NamedTuple):

@@ -5,20 +5,20 @@ A pattern names an operator (or a fact about operators) and patterns of its inpu
     Rule("fold", Pattern(batch_norm, data=Pattern(convolution, "conv", alone=True)), fold)
 
 `fold` gets the `Match` and returns the node that computes the same outputs, or None where the
-rule does not apply after all.
+rule does not apply after all. `rewrite` applies a table of rules; `Rebuild` is the walk under it,
+for passes that are not tables.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from .node import Entry, Node
-from .rebuild import Rebuild
-from .typed import TypedGraph
+from .typed import TensorType, TypedGraph
 
 Uses = Counter[tuple[Node, int]]
 
@@ -26,10 +26,15 @@ Uses = Counter[tuple[Node, int]]
 class Pattern:
     """A node to look for.
 
+    A pattern that occurs twice within another one, or a name that does, matches one and the same
+    entry.
+
     Parameters
     ----------
     what : the operator, several of them, or a question about an operator.
     name : how the match gives the node to the replacement.
+    of : patterns of all inputs in order; a text is the name of an entry of any kind.
+    output : which output of the node is read.
     alone : whether nothing but the pattern may read the node's result.
     when : a question about the node, such as one about its attributes.
     inputs : patterns of inputs by their names; inputs that are not named may be anything.
@@ -40,6 +45,8 @@ class Pattern:
         what: Op | Sequence[Op] | Callable[[Op], bool],
         name: str = "",
         *,
+        of: Sequence[Pattern | str] | None = None,
+        output: int = 0,
         alone: bool = False,
         when: Callable[[Node], bool] | None = None,
         **inputs: Pattern,
@@ -47,41 +54,63 @@ class Pattern:
         if isinstance(what, Op):
             what = (what,)
         self.accepts = what if callable(what) else frozenset(what).__contains__
-        self.name, self.alone, self.when, self.inputs = name, alone, when, inputs
+        self.name, self.of, self.output = name, of, output
+        self.alone, self.when, self.inputs = alone, when, inputs
 
-    def match(self, node: Node, uses: Uses, found: dict[str, Node]) -> bool:
-        """Return whether a node fits, and put the named nodes into `found`."""
-        if node.op is None or not self.accepts(node.op):
+    def find(self, node: Node, uses: Uses) -> dict[Pattern | str, Entry] | None:
+        """Return what the patterns and names in this one match at a node; None if it differs."""
+        bound: dict[Pattern | str, Entry] = {}
+        return bound if self._matches(Entry(node, self.output), uses, bound) else None
+
+    def _matches(self, entry: Entry, uses: Uses, bound: dict[Pattern | str, Entry]) -> bool:
+        node, index, _ = entry
+        if self in bound:
+            return bound[self][:2] == (node, index)
+        if node.op is None or index != self.output or not self.accepts(node.op):
+            return False
+        if self.alone and uses[node, index] != 1:
             return False
         if self.when is not None and not self.when(node):
             return False
-        if self.inputs:
-            names = node.input_names
-            for name, pattern in self.inputs.items():
-                if name not in names:
-                    return False
-                entry = node.inputs[names.index(name)]
-                if pattern.alone and uses[entry[0], entry[1]] != 1:
-                    return False
-                if entry[1] != 0 or not pattern.match(entry[0], uses, found):
-                    return False
+        bound[self] = entry
         if self.name:
-            found[self.name] = node
-        return True
+            bound[self.name] = entry
+        pairs = self._pair_inputs(node)
+        return pairs is not None and all(_matches(p, e, uses, bound) for p, e in pairs)
+
+    def _pair_inputs(self, node: Node) -> Iterable[tuple[Pattern | str, Entry]] | None:
+        """Return patterns and the entries that they must match; None if the inputs differ."""
+        if self.of is not None:
+            fits = len(self.of) == len(node.inputs)
+            return zip(self.of, node.inputs, strict=True) if fits else None
+        if not self.inputs:
+            return ()
+        entries = named_inputs(node)
+        if not self.inputs.keys() <= entries.keys():
+            return None
+        return [(pattern, entries[name]) for name, pattern in self.inputs.items()]
+
+
+def _matches(
+    pattern: Pattern | str, entry: Entry, uses: Uses, bound: dict[Pattern | str, Entry]
+) -> bool:
+    if isinstance(pattern, str):
+        return bound.setdefault(pattern, entry)[:2] == entry[:2]
+    return pattern._matches(entry, uses, bound)
 
 
 class Match(NamedTuple):
-    """Where a pattern was found: its last node (`root`), its named nodes, and the graph."""
+    """Where a pattern was found: its last node (`root`), what its names match, and the graph."""
 
     root: Node
-    named: Mapping[str, Node]
+    entries: Mapping[Pattern | str, Entry]
     graph: TypedGraph
     origin: Callable[[Node], Node]
 
     def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride] (nobody counts fields)
         self, name: str
     ) -> Node:
-        return self.named[name]
+        return self.entries[name].node
 
     @property
     def is_output(self) -> bool:
@@ -108,12 +137,12 @@ class Rule(NamedTuple):
 
 def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str, Any]) -> Node:
     """Return a node from typed attributes; those that are defaults are left out."""
-    given = {
+    texts = {
         key: to_string(value)
         for key, value in attrs.items()
         if key in op.attributes and not (key in op.defaults and op.defaults[key] == value)
     }
-    node = Node(op, name, given)
+    node = Node(op, name, texts)
     node.inputs = [inputs[key] for key in op.names_of_inputs(node.typed)]
     return node
 
@@ -121,6 +150,59 @@ def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str
 def named_inputs(node: Node) -> dict[str, Entry]:
     """Return the inputs of a node that are present, by the operator's names for them."""
     return dict(zip(node.input_names, node.inputs, strict=True))
+
+
+class Rebuild:
+    """What the entries of a graph become in the next one.
+
+    A subclass visits the nodes, inputs first, keeps or replaces each, and counts in `applied`
+    what it did. A node in `anchors` is new and runs in the place of the node it maps to; the
+    types of new nodes go to `types` where they are known.
+    """
+
+    def __init__(self, graph: TypedGraph) -> None:
+        self.graph = graph
+        self.entries: dict[tuple[Node, int], Entry] = {}  # only those that have changed
+        self.replaced: dict[Node, Node] = {}  # new nodes, and the old ones they represent
+        self.anchors: dict[Node, Node] = {}
+        self.types: dict[Node, tuple[TensorType, ...]] = {}
+        self.applied: Counter[str] = Counter()
+
+    def mapped(self, entry: Entry) -> Entry:
+        """Return what an entry of the old graph has become."""
+        return self.entries.get((entry[0], entry[1]), entry)
+
+    def updated(self, node: Node) -> Node:
+        """Return a copy that reads what the inputs have become; the node itself if none has."""
+        inputs = [self.mapped(e) for e in node.inputs]
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return node
+        return node.copy(inputs)
+
+    def replace(self, old: Node, new: Node) -> None:
+        """Replace an old node by a new one, output by output."""
+        self.replaced[new] = old
+        for i in range(old.outputs):
+            self.entries[old, i] = Entry(new, i)
+
+    def keep(self, node: Node) -> None:
+        """Keep a node, as a copy where its inputs have changed."""
+        copy = self.updated(node)
+        if copy is not node:
+            self.replace(node, copy)
+
+    def result(self) -> TypedGraph:
+        """Return the new graph."""
+        return TypedGraph(
+            [self.mapped(e) for e in self.graph.heads],
+            self.graph.mode,
+            self.graph.inputs,
+            parent=self.graph,
+            replaced=self.replaced,
+            anchors=self.anchors,
+            types=self.types,
+            history=Counter(self.graph.history) + self.applied,
+        )
 
 
 def rewrite(graph: TypedGraph, rules: Sequence[Rule]) -> TypedGraph:
@@ -158,14 +240,14 @@ class _Rewriting(Rebuild):
             self.replace_by_node(old, node, old)
         rules = self.candidates.get(node.operator, ())
         while rules:
-            made = self.apply(node, rules)
-            if made is None:
+            new = self.apply(node, rules)
+            if new is None:
                 break
-            if isinstance(made, Entry):
-                self.replace_by_entry(old, node, made)
+            if isinstance(new, Entry):
+                self.replace_by_entry(old, node, new)
                 return
-            self.replace_by_node(old, made, node)
-            node = made
+            self.replace_by_node(old, new, node)
+            node = new
             op = node.operator
             if op not in self.candidates:
                 self.candidates[op] = [r for r in self.rules if r.pattern.accepts(op)]
@@ -173,19 +255,19 @@ class _Rewriting(Rebuild):
 
     def apply(self, node: Node, rules: Sequence[Rule]) -> Node | Entry | None:
         for rule in rules:
-            found: dict[str, Node] = {}
-            if rule.pattern.match(node, self.uses, found):
-                made = rule.replace(Match(node, found, self.graph, self.origin))
-                if made is not None:
+            entries = rule.pattern.find(node, self.uses)
+            if entries is not None:
+                new = rule.replace(Match(node, entries, self.graph, self.origin))
+                if new is not None:
                     self.applied[rule.name] += 1
-                    return made
+                    return new
         return None
 
     def origin(self, node: Node) -> Node:
         return self.replaced.get(node, node)
 
     def replace_by_node(self, old: Node, new: Node, current: Node) -> None:
-        """Let a new node stand for an old one, for which `current` stood until now."""
+        """Replace an old node, which `current` has represented until now, by a new one."""
         if new.source is None:
             new.source = old.source
         if not new.extra:
@@ -195,6 +277,6 @@ class _Rewriting(Rebuild):
             self.uses[new, i] = self.uses[current, i]
 
     def replace_by_entry(self, old: Node, node: Node, entry: Entry) -> None:
-        """Let an entry that is there already stand for an old node's only output."""
+        """Replace an old node's only output by an entry that exists already."""
         self.entries[old, 0] = entry
         self.uses[entry.node, entry.index] += self.uses[node, 0] - 1
