@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import dtypes
-from .graph.compose import compose
-from .graph.graph import Graph
+from .graph.graph import Graph, compose
 from .graph.passes.infer import infer_shapes
 from .graph.passes.recompute import MARK, STAGE, marked_plan, plan_segments
 from .graph.typed import TRAINING, Inputs, TypedGraph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import ndarray
-from . import control_flow, fused_layers, pointwise_blocks, recomputation
+from . import subgraphs
 from .backends import register_backend
 from .binding import bind, simple_bind
 from .cached_op import CachedOp
@@ -15,12 +15,9 @@ __all__ = [
     "Compiled",
     "Executor",
     "bind",
-    "control_flow",
-    "fused_layers",
-    "pointwise_blocks",
-    "recomputation",
     "register_backend",
     "simple_bind",
+    "subgraphs",
 ]
 
 ndarray.CachedOp = CachedOp  # pyright: ignore[reportAttributeAccessIssue] (where MXNet has it)

@@ -23,8 +23,7 @@ from ..graph.typed import TypedGraph
 from ..ops.fused.unchanged import Unchanged
 from ..ops.interpreters import Interpreter
 from ..symbol.binding import BUILT_IN_BACKENDS
-from .program import Program
-from .straight_line import compile_steps
+from .program import Program, compile_steps
 
 __all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]
 TOLERANCE = 1e-3  # of the largest value
@@ -157,15 +156,17 @@ class BackendProgram:
     def _prepare(self, key: tuple, feed: Sequence[Tensor]) -> list[Tensor]:
         """Prepare the engine, and return our own result after comparing the two."""
         prepared = self._prepared  # another thread may find changed parameters, and set a new one
-        wanted = self.own.run(feed)
+        expected = self.own.run(feed)
         run = self.backend.prepare(self.own.source, feed, self.data)
-        _check(self.backend.name, self.own.source, wanted, run(feed))
+        _check(self.backend.name, self.own.source, expected, run(feed))
         caches.store(prepared, key, run, MAX_PREPARED)
-        return wanted
+        return expected
 
 
-def _check(name: str, graph: TypedGraph, wanted: Sequence[Tensor], made: Sequence[Tensor]) -> None:
-    for label, first, second in zip(graph.output_names(), wanted, made, strict=True):
+def _check(
+    name: str, graph: TypedGraph, expected: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> None:
+    for label, first, second in zip(graph.output_names(), expected, outputs, strict=True):
         if first.shape != second.shape or first.dtype is not second.dtype:
             raise MXNetError(
                 f"Backend {name!r} makes {label} of shape {tuple(second.shape)} and type "
@@ -192,14 +193,14 @@ def prepare_inductor(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[i
 def prepare_fastest(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
     """Measure our own kernels and the engines that prepare quickly; return the fastest."""
     runs: list[Run] = [Program(graph, graph.mode, feed[0].device, graph.inputs).run]
-    wanted = runs[0](feed)
+    expected = runs[0](feed)
     runs[0](feed)  # the second run compiles the steps
     for backend in _backends.values():
         if not backend.prepares_quickly:
             continue
         try:
             run = backend.prepare(graph, feed, data)
-            _check(backend.name, graph, wanted, run(feed))
+            _check(backend.name, graph, expected, run(feed))
         except (MXNetError, RuntimeError, ValueError):  # not installed, or not for this graph
             continue
         runs.append(run)

@@ -19,8 +19,8 @@ from ..memory import untouched_zeros
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
+from .array_kernels import check_stypes, infer_gradient_storage, infer_storage
 from .executor import Executor, context_of_node
-from .sparse.storage_types import checked_stypes, infer_gradient_storage, infer_storage
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -64,9 +64,11 @@ def bind(
     """
     _check_context(ctx)
     names = symbol.list_arguments()
-    arrays = _listed("args", args, names, allow_missing=False)
-    grads = _listed("args_grad", args_grad, names, allow_missing=True)
-    aux = _listed("aux_states", aux_states, symbol.list_auxiliary_states(), allow_missing=False)
+    arrays = _list_arrays("args", args, names, allow_missing=False)
+    grads = _list_arrays("args_grad", args_grad, names, allow_missing=True)
+    aux = _list_arrays(
+        "aux_states", aux_states, symbol.list_auxiliary_states(), allow_missing=False
+    )
     reqs = requirements(grad_req, names)
     reqs = ["null" if g is None else r for r, g in zip(reqs, grads, strict=True)]
     _check_shapes(symbol, names, arrays, grads)
@@ -116,11 +118,11 @@ def simple_bind(
     _check_context(ctx)
     group2ctx = dict(group2ctx or {})
     names = symbol.list_arguments()
-    arg_shapes, arg_types, aux_shapes, aux_types = _inferred(symbol, type_dict, shapes)
+    arg_shapes, arg_types, aux_shapes, aux_types = _infer(symbol, type_dict, shapes)
     reqs = requirements(grad_req, names)
     pool = _Pool(shared_exec, shared_buffer, shared_arg_names)
     graph = symbol._graph
-    stypes = infer_storage(graph, checked_stypes(stype_dict))
+    stypes = infer_storage(graph, check_stypes(stype_dict))
     grad_stypes = infer_gradient_storage(graph, stypes)
     args, grads = [], []
     for node, shape, dtype, req in zip(graph.arguments, arg_shapes, arg_types, reqs, strict=True):
@@ -175,8 +177,8 @@ class _Pool:
         ):
             part = plain(stored).reshape(-1)[:size].reshape(what.shape)
             return wrap_plain(NDArray, part, stored._ctx)
-        self._buffer[key] = made = what.zeros()
-        return made
+        self._buffer[key] = array = what.zeros()
+        return array
 
     def auxiliary(self, name: str, what: _Array) -> NDArray:
         old = self._aux.get(name)
@@ -208,19 +210,21 @@ class _Array(NamedTuple):
         with reporting_memory(f"bind: an array of shape {tuple(self.shape)}"):
             device = torch_device(self.ctx)
             if device.type == "cpu":
-                made = untouched_zeros(self.shape, self.dtype)
+                tensor = untouched_zeros(self.shape, self.dtype)
             else:
-                made = torch.zeros(self.shape, dtype=self.dtype, device=device)
-        return wrap_plain(NDArray, made, stored_context(self.ctx))
+                tensor = torch.zeros(self.shape, dtype=self.dtype, device=device)
+        return wrap_plain(NDArray, tensor, stored_context(self.ctx))
 
 
-def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
+def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
     graph = symbol._graph
     names = {n.name for n in graph.variables}  # shapes of other names are ignored, as in MXNet
-    given = {n: unknown_for_zero(tuple(map(int, s))) for n, s in shapes.items() if n in names}
-    found = infer_shapes(graph, given)
+    known_shapes = {
+        n: unknown_for_zero(tuple(map(int, s))) for n, s in shapes.items() if n in names
+    }
+    inferred = infer_shapes(graph, known_shapes)
     variables = [*graph.arguments, *graph.auxiliary]
-    shapes_found = [*found.arguments, *found.auxiliary]
+    shapes_found = [*inferred.arguments, *inferred.auxiliary]
     missing = [n.name for n, s in zip(variables, shapes_found, strict=True) if not is_known(s)]
     if missing:
         raise MXNetError(
@@ -229,27 +233,27 @@ def _inferred(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mappi
             + f"\nThe shapes of these arguments are still unknown: {', '.join(missing)}. "
             "Give them as keywords."
         )
-    arg_types, aux_types = _inferred_types(symbol, type_dict or {})
-    return found.arguments, arg_types, found.auxiliary, aux_types
+    arg_types, aux_types = _infer_types(symbol, type_dict or {})
+    return inferred.arguments, arg_types, inferred.auxiliary, aux_types
 
 
-def _inferred_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
+def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
     """Infer dtypes; a variable that nothing says anything about is float32."""
     known = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
     graph = symbol._graph
     while True:
-        found = infer_types(graph, known)
+        inferred = infer_types(graph, known)
         unknown = [
             n.name
             for n, t in zip(
                 [*graph.arguments, *graph.auxiliary],
-                [*found.arguments, *found.auxiliary],
+                [*inferred.arguments, *inferred.auxiliary],
                 strict=True,
             )
             if t is None
         ]
         if not unknown:
-            return found.arguments, found.auxiliary
+            return inferred.arguments, inferred.auxiliary
         known[unknown[0]] = torch.float32
 
 
@@ -277,27 +281,27 @@ def _check_context(ctx: Any) -> None:
         raise TypeError("Context type error: bind needs one mx.Context, such as mx.cpu().")
 
 
-def _listed(what: str, given: Any, names: Sequence[str], *, allow_missing: bool) -> list:
-    if given is None:
+def _list_arrays(what: str, arrays: Any, names: Sequence[str], *, allow_missing: bool) -> list:
+    if arrays is None:
         if names and not allow_missing:
             raise ValueError(f"{what} is needed: arrays for {', '.join(names)}.")
         return [None] * len(names)
-    if isinstance(given, Mapping):
-        missing = [n for n in names if n not in given]
+    if isinstance(arrays, Mapping):
+        missing = [n for n in names if n not in arrays]
         if missing and not allow_missing:
-            near = did_you_mean(missing[0], given)
+            near = did_you_mean(missing[0], arrays)
             raise ValueError(f"key `{missing[0]}` is missing in `{what}`. {near}".rstrip())
-        return [given.get(n) for n in names]
-    given = list(given)
-    if len(given) != len(names):
+        return [arrays.get(n) for n in names]
+    arrays = list(arrays)
+    if len(arrays) != len(names):
         raise ValueError(
-            f"Length of {what} do not match number of arguments: {len(given)} arrays for "
+            f"Length of {what} do not match number of arguments: {len(arrays)} arrays for "
             f"{len(names)} names ({', '.join(names)})."
         )
-    for name, array in zip(names, given, strict=True):
+    for name, array in zip(names, arrays, strict=True):
         if not isinstance(array, NDArray) and not (allow_missing and array is None):
             raise TypeError(f"{what}: an NDArray is needed for {name!r}, not {type(array)}.")
-    return given
+    return arrays
 
 
 def _check_shapes(

@@ -1,28 +1,39 @@
-"""The arrays that are bound to a graph, and what stands for them while it runs."""
+"""The arrays that are bound to a graph: what represents them in a run, and other shapes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
+from ..graph.passes.infer import infer_shapes, unknown_for_zero
 from ..imperative.gradient import Gradient, write_gradients
-from ..imperative.handle import plain
+from ..imperative.handle import plain, wrap_plain
 from ..imperative.history import graph_tensor
 from ..imperative.integers import truncate
 from ..ndarray import NDArray
-from ..ndarray.sparse import BaseSparseNDArray
-from .integers import cast_arguments, integer_kernels, integer_leaf
-from .schedule import Wrap
-from .sparse.calls import in_graph, leaf_for, receive, sparse_kernels
-from .sparse.storage_types import infer_storage, is_sparse
+from ..ndarray.sparse import BaseSparseNDArray, zeros
+from ..ops.shapes import is_known
+from .array_kernels import (
+    cast_arguments,
+    in_graph,
+    infer_storage,
+    integer_kernels,
+    integer_leaf,
+    is_sparse,
+    leaf_for,
+    receive,
+    sparse_kernels,
+)
+from .program import Wrap
 
 if TYPE_CHECKING:
     from ..graph.node import Node
-
-__all__ = ["BoundArrays"]
+    from .executor import Executor
 
 
 class BoundArrays:
@@ -50,7 +61,7 @@ class BoundArrays:
         # Other integers have no gradients: an array bound for them is left alone.
         has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
         self.reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
-        self.wanted = [i for i, req in enumerate(self.reqs) if req != "null"]
+        self.differentiated = [i for i, req in enumerate(self.reqs) if req != "null"]
         stypes = {n.name: a.stype for n, a in zip(graph.arguments, args, strict=True)}
         self.stypes = infer_storage(graph, stypes)
         self.is_sparse = is_sparse(self.stypes)
@@ -109,15 +120,15 @@ class BoundArrays:
         return sparse_kernels(self.graph, self.stypes, gradients)
 
     def _integer_kernels(self, training: bool) -> Wrap | None:
-        if not (training and self.wanted):
+        if not (training and self.differentiated):
             return None
-        members = [self.graph.arguments[i] for i in self.wanted if i in self._integers]
+        members = [self.graph.arguments[i] for i in self.differentiated if i in self._integers]
         return integer_kernels(self.graph, members, from_heads=True)
 
     def receive(self, gradients: Sequence[Tensor | None]) -> None:
-        """Write what backward found for the arguments that want gradients."""
+        """Write what backward found for the arguments that have gradients."""
         received = []
-        for position, gradient in zip(self.wanted, gradients, strict=True):
+        for position, gradient in zip(self.differentiated, gradients, strict=True):
             target, req = self.grads[position], self.reqs[position]
             assert target is not None  # as `req` is not 'null'
             if isinstance(target, BaseSparseNDArray):
@@ -145,3 +156,68 @@ def _labels(graph: Graph) -> set[Node]:
 def _is_real(array: NDArray) -> bool:
     tensor = array._values if isinstance(array, BaseSparseNDArray) else plain(array)
     return tensor.dtype.is_floating_point
+
+
+Arrays = list[NDArray]
+
+
+def reshape_arrays(
+    executor: Executor,
+    shapes: Mapping[str, Sequence[int]],
+    partial_shaping: bool,
+    allow_up_sizing: bool,
+) -> tuple[Arrays, list[NDArray | None], Arrays]:
+    """Return arguments, gradients and auxiliary states of these shapes for an executor's graph."""
+    graph = executor._graph
+    inferred = infer_shapes(graph, {n: unknown_for_zero(tuple(s)) for n, s in shapes.items()})
+    names = [n.name for n in graph.arguments]
+    missing = [n for n, s in zip(names, inferred.arguments, strict=True) if not is_known(s)]
+    if missing:
+        raise ShapeError(
+            f"reshape: the shapes of {', '.join(shapes) or 'no arguments'} are not enough to infer "
+            f"those of {', '.join(missing)}. Give them too."
+        )
+    args, grads = [], []
+    for name, shape, old, grad in zip(
+        names, inferred.arguments, executor.arg_arrays, executor.grad_arrays, strict=True
+    ):
+        if old.shape == shape:
+            args.append(old)
+            grads.append(grad)
+            continue
+        if not partial_shaping and name not in shapes:
+            raise _unexpected_change(name, old.shape, shape)
+        if not allow_up_sizing and math.prod(shape) > old.size:
+            raise _larger(name)
+        args.append(_fresh_like(old, shape))
+        grads.append(None if grad is None else _fresh_like(grad, shape))
+    aux = [
+        old if old.shape == shape else _fresh_like(old, shape)
+        for old, shape in zip(executor.aux_arrays, inferred.auxiliary, strict=True)
+    ]
+    return args, grads, aux
+
+
+def _unexpected_change(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> MXNetError:
+    return MXNetError(
+        f"Shape of unspecified arg: {name} changed from {old} to {new}. This can cause the new "
+        "executor to not share parameters with the old one. Please check for error in the "
+        "network. If this is intended, set partial_shaping=True to suppress this warning."
+    )
+
+
+def _larger(name: str) -> MXNetError:
+    return MXNetError(
+        f"New shape of arg: {name} is larger than original. First making a big executor and then "
+        "down sizing it is more efficient than the reverse. If you really want to up size, set "
+        "allow_up_sizing=True to enable allocation of new arrays."
+    )
+
+
+def _fresh_like(old: NDArray, shape: tuple[int, ...]) -> NDArray:
+    if old.stype != "default":
+        return zeros(old.stype, shape, ctx=old.context, dtype=old.dtype)
+    tensor, size = plain(old), math.prod(shape)
+    if size <= tensor.numel():  # smaller: a part of the old memory, as MXNet has it
+        return wrap_plain(NDArray, tensor.reshape(-1)[:size].reshape(shape), old._ctx)
+    return wrap_plain(NDArray, tensor.new_zeros(shape), old._ctx)

@@ -11,7 +11,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from ..context import Context, torch_device
 from ..error import MXNetError
-from ..graph.passes.resolve_sources import open_sources
+from ..graph.passes.simplify import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
 from ..imperative.freed_graphs import IntegerInGraph, reachable
@@ -21,19 +21,18 @@ from ..imperative.state import Session, state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
+from .array_kernels import integer_kernels, tensor_of
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
-from .integers import integer_kernels, tensor_of
-from .joint_outputs import INLINE_LIMIT, has_partial_outputs, join_gradients
-from .monitoring.op_hook import Callback, OpHook
-from .program import Program
-from .schedule import Value
+from .differentiation import INLINE_LIMIT, has_partial_outputs, join_gradients
+from .monitoring import Callback, OpHook
+from .program import Program, Value
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
-MOST_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
+MAX_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
 
 
 class CachedOp:
@@ -132,15 +131,15 @@ class CachedOp:
             device = torch_device(default_ctx or Context.default_ctx)
             ctx = stored_context(default_ctx)
         program = self._program(device, feed, integers)
-        made = program.run(feed) if self._hook is None else program.run(feed, self._hook)
+        heads = program.run(feed) if self._hook is None else program.run(feed, self._hook)
         if session is not None and self._joins_gradients:
-            made = join_gradients(made)
+            heads = join_gradients(heads)
         cls = type(args[0]) if args else NDArray
-        outputs = [wrap(cls, t, ctx) if isinstance(t, Tensor) else t._as(cls) for t in made]
+        outputs = [wrap(cls, t, ctx) if isinstance(t, Tensor) else t._as(cls) for t in heads]
         if session is not None:
             record_step(outputs, self._run, args)
             if program.hides_inputs is None:
-                program.hides_inputs = _hides_inputs(made, feed)
+                program.hides_inputs = _hides_inputs(heads, feed)
             if program.hides_inputs:
                 session.hides = True
         for head, variable in self._passed:  # an input that is an output stays itself
@@ -170,7 +169,7 @@ class CachedOp:
                 program = self._programs.get(key)
                 if program is None:
                     program = self._prepare(device, feed, integers)
-                    if len(self._programs) >= MOST_PROGRAMS:
+                    if len(self._programs) >= MAX_PROGRAMS:
                         del self._programs[next(iter(self._programs))]
                     self._programs[key] = program
         return program
@@ -252,17 +251,17 @@ class Prepared(Program):
         return heads
 
 
-def _hides_inputs(made: Sequence[Any], feed: Sequence[Any]) -> bool | None:
+def _hides_inputs(outputs: Sequence[Any], feed: Sequence[Any]) -> bool | None:
     """Return whether torch's graph of the outputs lacks some inputs; None if there is none."""
-    heads = {t.grad_fn for t in made if type(t) is Tensor and t.requires_grad}
+    heads = {t.grad_fn for t in outputs if type(t) is Tensor and t.requires_grad}
     if not heads:
         return None
-    wanted = [get_gradient_edge(t).node for t in feed if type(t) is Tensor and t.requires_grad]
-    return not reachable(heads).issuperset(wanted)
+    leaves = [get_gradient_edge(t).node for t in feed if type(t) is Tensor and t.requires_grad]
+    return not reachable(heads).issuperset(leaves)
 
 
 def _member(array: NDArray) -> Tensor | NDArray:
-    """Return what stands for an array while recording: a tensor, or an integer array itself."""
+    """Return what represents an array while recording: a tensor, or an integer array itself."""
     try:
         return operand_in(state.session, array)
     except IntegerInGraph:

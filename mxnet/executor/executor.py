@@ -22,21 +22,19 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..numpy import ndarray
+from .array_kernels import member_of_graph, tensor_of
 from .backends import Backend, BackendProgram, chosen_backend
-from .bound_arrays import BoundArrays
+from .bound_arrays import BoundArrays, reshape_arrays
 from .compiled import Compiled
 from .differentiation import (
     draws_random_numbers,
     head_gradients,
-    listed_out_grads,
+    list_out_grads,
     random_state,
     random_stream,
 )
-from .integers import tensor_of
-from .monitoring.watcher import Watcher
+from .monitoring import Watcher
 from .program import Program
-from .reshaping import reshaped
-from .sparse.calls import member_of_graph
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -190,25 +188,27 @@ class Executor:
         is_train
             Whether to run in training mode.
         """
-        wanted = self._bound.wanted
-        if not wanted:
+        differentiated = self._bound.differentiated
+        if not differentiated:
             return
-        given = listed_out_grads(out_grads, self._graph)
+        head_grads = list_out_grads(out_grads, self._graph)
         heads = self._heads if is_train else None
         unseen = self._monitor is not None and self._watcher is None
         if heads is None or unseen:
             heads = self._replay(is_train)
         members = [member_of_graph(h) for h in heads]
         arguments = self._graph.arguments
-        starts = head_gradients(self._graph, members, given, {arguments[i] for i in wanted})
+        starts = head_gradients(
+            self._graph, members, head_grads, {arguments[i] for i in differentiated}
+        )
         self._heads = None  # what follows uses the graph up
         try:
-            found = self._differentiate(members, starts, wanted)
+            gradients = self._differentiate(members, starts, differentiated)
         except MXNetError:
             raise
         except RuntimeError as error:
             raise explain(error) from error
-        self._bound.receive(found)
+        self._bound.receive(gradients)
 
     def _replay(self, is_train: bool) -> list[Tensor | NDArray]:
         """Run the last forward again, for its graph alone.
@@ -230,14 +230,17 @@ class Executor:
             return self._run(program, feed, True)
 
     def _differentiate(
-        self, heads: Sequence[Tensor | None], starts: Mapping[int, Tensor], wanted: Sequence[int]
+        self,
+        heads: Sequence[Tensor | None],
+        starts: Mapping[int, Tensor],
+        differentiated: Sequence[int],
     ) -> Sequence[Tensor | None]:
         if not starts:
-            return [None] * len(wanted)
-        leaves = tuple(self._bound.leaves[i] for i in wanted)
+            return [None] * len(differentiated)
+        leaves = tuple(self._bound.leaves[i] for i in differentiated)
         watcher = self._watcher
         views = () if watcher is None else watcher.views
-        found = run_engine(
+        gradients = run_engine(
             tuple(heads[number] for number in starts),
             tuple(starts.values()),
             False,
@@ -247,10 +250,10 @@ class Executor:
             accumulate_grad=False,
         )
         if watcher is not None and views:
-            variables = [self._graph.arguments[i] for i in wanted]
-            watcher.show_gradients(self._graph, variables, starts, found[len(leaves) :])
+            variables = [self._graph.arguments[i] for i in differentiated]
+            watcher.show_gradients(self._graph, variables, starts, gradients[len(leaves) :])
         self._watcher = None
-        return found[: len(leaves)]
+        return gradients[: len(leaves)]
 
     def _feed(self, name: str, value: Any) -> None:
         target = self.arg_dict.get(name)
@@ -293,8 +296,8 @@ class Executor:
     def _run_by(self, backend: Backend, own: Program) -> BackendProgram:
         """Return what runs a program's graph by an engine."""
         names = self._data_names
-        places = enumerate(n.name for n in own.variables)
-        data = None if names is None else [i for i, name in places if name in names]
+        variables = enumerate(n.name for n in own.variables)
+        data = None if names is None else [i for i, name in variables if name in names]
         return BackendProgram(backend, own, data)
 
     def _input_types(self) -> Inputs:
@@ -315,7 +318,7 @@ class Executor:
         return [context_of_node(e.node, self._ctx, self._group2ctx) for e in self._graph.heads]
 
     def _set_outputs(self, heads: Sequence[Tensor | BaseSparseNDArray]) -> None:
-        """Let the outputs hold new results; views that users have of them see these too."""
+        """Write new results into the outputs; views that users have of them see these too."""
         if self._outputs is None:
             self._outputs = [
                 h.detach()
@@ -395,7 +398,7 @@ class Executor:
         allow_up_sizing
             Whether arrays may become larger.
         """
-        args, grads, aux = reshaped(self, kwargs, partial_shaping, allow_up_sizing)
+        args, grads, aux = reshape_arrays(self, kwargs, partial_shaping, allow_up_sizing)
         return Executor(
             self._symbol,
             self._ctx,
@@ -440,7 +443,7 @@ class Executor:
         Training keeps results for backward, inference only until they are read for the last time.
         """
         graph = TypedGraph(self._graph.heads, TRAINING, self._input_types())
-        if self._bound.wanted:
+        if self._bound.differentiated:
             total = training_bytes(graph, env.get("MXNET_BACKWARD_DO_MIRROR"))
         else:
             total = live_bytes(graph)
@@ -464,16 +467,16 @@ def _devices(
 ) -> dict[Node, torch.device] | None:
     if not group2ctx:
         return None
-    found = {n: torch_device(context_of_node(n, ctx, group2ctx)) for n in nodes}
-    return found if len(set(found.values())) > 1 else None
+    devices = {n: torch_device(context_of_node(n, ctx, group2ctx)) for n in nodes}
+    return devices if len(set(devices.values())) > 1 else None
 
 
 def _by_name(names: Sequence[str], arrays: Sequence, what: str) -> dict:
-    found = dict(zip(names, arrays, strict=True))
-    if len(found) != len(names):
+    by_name = dict(zip(names, arrays, strict=True))
+    if len(by_name) != len(names):
         twice = sorted({n for n in names if list(names).count(n) > 1})
         raise ValueError(f"Duplicate names detected in the {what}: {', '.join(twice)}.")
-    return found
+    return by_name
 
 
 def _as_array(value: Any) -> NDArray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .graph import Graph
-from .interpret import interpret
+from .graph import Graph, interpret
 from .node import Entry, Node, variable
 
 __all__ = ["Entry", "Graph", "Node", "interpret", "variable"]

@@ -1,17 +1,19 @@
-"""A node of a graph: an operator applied to entries, or a variable."""
+"""A node of a graph: an operator applied to entries, or a variable; and how nodes are made."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..caches import store
+from ..error import MXNetError
 from ..ops.declare import Epilogue, Op
 
 if TYPE_CHECKING:
     from .graph import Graph
+
 
 # These may be written without underscores everywhere; files hold them as ``__x__``.
 HIDDEN_KEYS = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
@@ -98,10 +100,10 @@ class Node:
     @property
     def signature(self) -> Signature:
         """What the operator says under these attributes; wrong attributes are errors here."""
-        known = self._signature
-        if known is None:
-            known = self._signature = signature_of(self.operator, self.attrs)
-        return known
+        signature = self._signature
+        if signature is None:
+            signature = self._signature = signature_of(self.operator, self.attrs)
+        return signature
 
     @property
     def typed(self) -> dict[str, Any]:
@@ -155,7 +157,7 @@ class Node:
 
     def copy(self, inputs: Sequence[Entry]) -> Node:
         """Return a node like this one with other inputs."""
-        made = Node(
+        copy = Node(
             self.op,
             self.name,
             dict(self.attrs),
@@ -164,8 +166,8 @@ class Node:
             source=self.source,
             subgraphs=self.subgraphs,
         )
-        made.version, made._signature = self.version, self._signature
-        return made
+        copy.version, copy._signature = self.version, self._signature
+        return copy
 
 
 def variable(name: str, extra: dict[str, str] | None = None) -> Node:
@@ -177,15 +179,15 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     """Return the (cached) facts of an operator under attributes in text form."""
     items = tuple(attrs.items())
     key = (op, items)
-    known = _signatures.get(key)
-    if known is not None:
-        return known
+    signature = _signatures.get(key)
+    if signature is not None:
+        return signature
     typed = op.complete(op.parse(attrs))
-    known = Signature(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
+    signature = Signature(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
     # What a variadic operator without a count is depends on more than its attributes (Custom).
     if op.variadic is None or op.count is not None:
-        store(_signatures, key, known, MAX_CACHED_SIGNATURES)
-    return known
+        store(_signatures, key, signature, MAX_CACHED_SIGNATURES)
+    return signature
 
 
 def is_extra(key: str) -> bool:
@@ -223,8 +225,8 @@ def auxiliary_positions(node: Node) -> list[int]:
         return op.auxiliary_rule(node)
     if not (op.has_aux or op.mutates):
         return []
-    kept = {*op.aux_names(node.typed), *op.mutates}
-    return [i for i, name in enumerate(node.input_names) if name in kept]
+    states = {*op.aux_names(node.typed), *op.mutates}
+    return [i for i, name in enumerate(node.input_names) if name in states]
 
 
 def user_line() -> tuple[str, int] | None:
@@ -236,3 +238,99 @@ def user_line() -> tuple[str, int] | None:
             return filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def input_init(op: Op, name: str) -> str | None:
+    """Return the ``__init__`` attribute that an operator gives to one of its inputs."""
+    position = op.input_index.get(name)
+    aux = op.inputs[position].aux if position is not None else None
+    if aux is not None:
+        return f'["{aux.init}", {{}}]'
+    return op.facts.input_init.get(name)
+
+
+def create_node(
+    op: Op,
+    name: str,
+    attrs: dict[str, str],
+    extra: dict[str, str],
+    given: dict[str, Entry],
+    count: int = 0,
+) -> Node:
+    """Return the node of an operator applied to the inputs `given` by name.
+
+    `count` is how many inputs a variadic operator has. Missing inputs become variables that carry
+    the operator's attributes, as MXNet's do.
+    """
+    signature = signature_of(op, attrs)
+    names = op.names_of_inputs(signature.attrs, count)
+    if len(given) > len(names) or not given.keys() <= set(names):
+        raise _not_an_input(op, next(k for k in given if k not in names), names)
+    source = user_line()
+    inputs = []
+    for key in names:
+        entry = given.get(key)
+        if entry is None:
+            if not op.auto_inputs:
+                raise MXNetError(
+                    f"Not enough argument to call operator {op.name}: input {key!r} is missing."
+                )
+            variable = Node(
+                None, f"{name}_{key}" if name else key, extra={**attrs, **extra}, source=source
+            )
+            entry = Entry(variable)
+        inputs.append(entry)
+    if op.has_aux or op.mutates or op.facts.input_init:
+        _update_variables(op, names, inputs, signature.attrs)
+    node = Node(op, name, attrs, inputs, extra=extra, source=source)
+    node._signature = signature
+    return node
+
+
+def atomic(node: Node) -> tuple[Entry, ...]:
+    """Return the results of a node's operator with its attributes, but with no inputs or name."""
+    bare = Node(node.op, "", node.attrs, extra=node.extra, subgraphs=node.subgraphs)
+    return tuple(Entry(bare, i) for i in range(node.outputs))
+
+
+def is_atomic(heads: Sequence[Entry]) -> bool:
+    """Return whether these are results of an operator that waits for its inputs."""
+    node = heads[0].node
+    return not node.name and node.op is not None and not node.inputs
+
+
+def apply_atomic(
+    node: Node, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Entry, ...]:
+    """Return the results of an atomic node's operator, applied to symbols."""
+    op = node.operator
+    count = int(node.attrs.get(op.count, len(args))) if op.count else 0
+    names = op.names_of_inputs(signature_of(op, node.attrs).attrs, count)
+    entries = {
+        k: v._heads[0] for k, v in {**dict(zip(names, args, strict=False)), **kwargs}.items()
+    }
+    applied = create_node(op, name, node.attrs, node.extra, entries, count)
+    return tuple(Entry(applied, i) for i in range(applied.outputs))
+
+
+def _update_variables(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
+    """Give initializers to the inputs that have them, and count versions of changed ones."""
+    changed = {*op.mutates, *op.aux_names(attrs)}
+    for position, key in enumerate(names):
+        node = inputs[position].node
+        if node.op is not None:
+            continue
+        init = input_init(op, key)
+        if init is not None and "__init__" not in node.extra:
+            node.extra["__init__"] = init
+        if key in changed:
+            node.version += 1
+            inputs[position] = Entry(node, 0, node.version)
+
+
+def _not_an_input(op: Op, key: str, names: list[str]) -> MXNetError:
+    candidates = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(names))
+    return MXNetError(
+        f"Symbol.ComposeKeyword argument name {key} not found in operator {op.name}.\n"
+        f"Candidate arguments:\n{candidates}"
+    )

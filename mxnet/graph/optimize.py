@@ -8,19 +8,20 @@ import torch
 
 from .. import env
 from ..error import MXNetError, did_you_mean
-from .passes.batch_projections import batch_projections
-from .passes.block_pointwise import block_pointwise
-from .passes.channels_last import channels_last
-from .passes.drop_finite_checks import drop_finite_checks
-from .passes.fuse_attention import fuse_attention
-from .passes.fuse_convolutions import fold_batch_norm, fuse_pointwise, pack_convolutions
-from .passes.fuse_likelihood import fuse_likelihood
-from .passes.fuse_quantized import fuse_quantized
-from .passes.fuse_recurrent import fuse_recurrent
-from .passes.open_layers import open_layers
+from ..quantization.fused_layers import open_layers
+from ..quantization.lowering import fuse_quantized
+from .passes.composites import fuse_attention, fuse_likelihood
+from .passes.convolutions import (
+    channels_last,
+    drop_finite_checks,
+    fold_batch_norm,
+    fuse_pointwise,
+    pack_convolutions,
+)
 from .passes.recompute import recompute, recompute_marked
-from .passes.remove_identities import remove_identities
-from .passes.unpack_rnn import unpack_rnn
+from .passes.recurrent import batch_projections, fuse_recurrent, unpack_rnn
+from .passes.segments import block_pointwise
+from .passes.simplify import remove_identities
 from .typed import Mode, TypedGraph
 
 Pass = Callable[[TypedGraph], TypedGraph]

@@ -14,10 +14,10 @@ from typing import Any
 from ..error import FormatError, MXNetError, did_you_mean
 from ..ops import registry
 from ..ops.declare import Op
+from ..ops.tensor.math.reduce import argmax, argmin
 from .graph import Graph, topological
-from .node import HIDDEN_KEYS, Entry, Node, is_extra, signature_of, stored_key
+from .node import HIDDEN_KEYS, Entry, Node, input_init, is_extra, signature_of, stored_key
 from .passes.infer import variable_shape, variable_type
-from .upgrade import OLDEST, upgrade
 
 VERSION = 10901
 MAX_TEXT = 1 << 28
@@ -50,7 +50,7 @@ def _graph_text(heads: Sequence[Entry], indent: str, attrs: dict[str, str] | Non
     row_ptr, total = [0], 0
     variables, texts = [], []
     inner = indent + "      "
-    known: dict[tuple, str] = {}  # many nodes have the same attributes
+    cached_texts: dict[tuple, str] = {}  # many nodes have the same attributes
     for i, node in enumerate(nodes):
         if node.op is None:
             variables.append(i)
@@ -58,7 +58,7 @@ def _graph_text(heads: Sequence[Entry], indent: str, attrs: dict[str, str] | Non
         else:
             total += node.signature.total
         row_ptr.append(total)
-        texts.append(_node_text(node, position, inner, known))
+        texts.append(_node_text(node, position, inner, cached_texts))
     body = f", \n{indent}    ".join(texts)
     fields = [
         f'"nodes": [\n{indent}    {body}\n{indent}  ]' if texts else '"nodes": []',
@@ -72,19 +72,21 @@ def _graph_text(heads: Sequence[Entry], indent: str, attrs: dict[str, str] | Non
     return f"{{\n{indent}  {space.join(fields)}\n{indent}}}"
 
 
-def _node_text(node: Node, position: dict[Node, int], indent: str, known: dict[tuple, str]) -> str:
+def _node_text(
+    node: Node, position: dict[Node, int], indent: str, cached_texts: dict[tuple, str]
+) -> str:
     attributes = ""
     if node.attrs or node.extra:
         key = (*node.attrs.items(), *node.extra.items())
-        attributes = known.get(key)
+        attributes = cached_texts.get(key)
         if attributes is None:
-            quoted = {k: _quoted(v) for k, v in sorted(dict(key).items())}
+            quoted = {k: _quote(v) for k, v in sorted(dict(key).items())}
             attributes = f'"attrs": {_object_text(quoted, indent)}, \n{indent}'
-            known[key] = attributes
+            cached_texts[key] = attributes
     inputs = _list_text(_entry_texts(node.inputs, position), indent) if node.inputs else "[]"
     text = (
         f'{{\n{indent}"op": "{node.op.name if node.op else "null"}", \n{indent}"name": '
-        f'{_quoted(node.name)}, \n{indent}{attributes}"inputs": {inputs}'
+        f'{_quote(node.name)}, \n{indent}{attributes}"inputs": {inputs}'
     )
     if node.subgraphs:
         deeper = indent + "  "
@@ -105,14 +107,14 @@ def _list_text(items: list[str], indent: str) -> str:
 
 
 def _object_text(items: dict[str, str], indent: str) -> str:
-    pairs = [f"{_quoted(k)}: {v}" for k, v in items.items()]
+    pairs = [f"{_quote(k)}: {v}" for k, v in items.items()]
     if len(pairs) == 1:
         return f"{{{pairs[0]}}}"
     space = f", \n{indent}  "
     return f"{{\n{indent}  {space.join(pairs)}\n{indent}}}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # MXNet's reader knows these five escapes and no \u: everything else stays as it is.
     if _SPECIAL.search(text):
         text = _SPECIAL.sub(lambda found: _ESCAPES[found.group()], text)
@@ -141,13 +143,13 @@ def _refuse_constant(word: str) -> None:
 
 
 def _version(data: Any) -> int:
-    attrs = _typed(data, dict, "the symbol JSON").get("attrs", {})
-    given = _typed(attrs, dict, "attrs").get("mxnet_version")
-    if given is None:
+    attrs = _check_type(data, dict, "the symbol JSON").get("attrs", {})
+    version = _check_type(attrs, dict, "attrs").get("mxnet_version")
+    if version is None:
         return OLDEST
-    number = given[1] if isinstance(given, list) and len(given) == 2 else given
+    number = version[1] if isinstance(version, list) and len(version) == 2 else version
     if not isinstance(number, int) or isinstance(number, bool):
-        raise FormatError(f"attrs.mxnet_version is {str(given)[:80]}, not a number.")
+        raise FormatError(f"attrs.mxnet_version is {str(version)[:80]}, not a number.")
     if number >= 20000:
         warnings.warn(
             f"The symbol was saved by MXNet version {number}, newer than {VERSION}: it may mean "
@@ -157,7 +159,7 @@ def _version(data: Any) -> int:
     return number
 
 
-def _typed(value: Any, kind: type, where: str) -> Any:
+def _check_type(value: Any, kind: type, where: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise FormatError(
             f"In the symbol JSON {where} must be a {kind.__name__}, not {type(value).__name__}."
@@ -175,25 +177,25 @@ class _Reader:
     def graph(self, data: dict, depth: int) -> list[Entry]:
         if depth > MAX_DEPTH:
             raise FormatError(f"Subgraphs are nested more than {MAX_DEPTH} deep.")
-        for field in _typed(data, dict, "a graph"):
+        for field in _check_type(data, dict, "a graph"):
             if field not in _GRAPH_FIELDS:
                 raise FormatError(
                     f"Unknown field {field[:80]!r} in the symbol JSON. "
                     f"{did_you_mean(field[:80], _GRAPH_FIELDS)}".rstrip()
                 )
-        rows = _typed(_required(data, "nodes", "the symbol JSON"), list, "nodes")
+        rows = _check_type(_require(data, "nodes", "the symbol JSON"), list, "nodes")
         self.count += len(rows)
         if self.count > MAX_NODES:
             raise FormatError(f"The symbol JSON has more than {MAX_NODES} nodes.")
         nodes: list[Node] = []
         for row in rows:
             nodes.append(self.node(row, nodes, depth))
-        self.check_variables(_required(data, "arg_nodes", "the symbol JSON"), nodes)
-        heads = _typed(_required(data, "heads", "the symbol JSON"), list, "heads")
+        self.check_variables(_require(data, "arg_nodes", "the symbol JSON"), nodes)
+        heads = _check_type(_require(data, "heads", "the symbol JSON"), list, "heads")
         return [self.entry(h, nodes, "heads") for h in heads]
 
-    def check_variables(self, given: Any, nodes: list[Node]) -> None:
-        for i in _typed(given, list, "arg_nodes"):
+    def check_variables(self, positions: Any, nodes: list[Node]) -> None:
+        for i in _check_type(positions, list, "arg_nodes"):
             if type(i) is not int or not 0 <= i < len(nodes) or nodes[i].op is not None:
                 raise FormatError(f"arg_nodes names {str(i)[:80]}, which is not a variable.")
 
@@ -202,21 +204,21 @@ class _Reader:
             raise _bad_row(row, len(before))
         op_name: Any = row.get("op")
         name: Any = row.get("name")
-        given: Any = row.get("inputs")
-        if not (type(op_name) is type(name) is str and type(given) is list):
+        rows: Any = row.get("inputs")
+        if not (type(op_name) is type(name) is str and type(rows) is list):
             raise _bad_row(row, len(before))
-        inputs = [self.entry(e, before, name) for e in given]
+        inputs = [self.entry(e, before, name) for e in rows]
         attributes = _attributes(row, name)
         if op_name != "null":
             return self.operation(op_name, name, attributes, inputs, row, depth)
         if inputs:
             raise FormatError(f"{name[:80]!r} is a variable, yet it has inputs.")
-        made = Node(None, name, extra=_stored(attributes))
-        if "__shape__" in made.extra:
-            variable_shape(made)
-        if "__dtype__" in made.extra:
-            variable_type(made)
-        return made
+        variable = Node(None, name, extra=_store_attributes(attributes))
+        if "__shape__" in variable.extra:
+            variable_shape(variable)
+        if "__dtype__" in variable.extra:
+            variable_type(variable)
+        return variable
 
     def operation(
         self, op_name: str, name: str, attributes: dict, inputs: list, row: dict, depth: int
@@ -231,23 +233,23 @@ class _Reader:
         attrs, extra = _split_attributes(op, attributes, lenient="param" in row)
         graphs = ()
         if "subgraphs" in row:
-            given = _typed(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
-            graphs = tuple(Graph(self.graph(g, depth + 1)) for g in given)
-        made = Node(op, name, attrs, inputs, extra=extra, subgraphs=graphs)
+            bodies = _check_type(row["subgraphs"], list, f"subgraphs of {name[:80]!r}")
+            graphs = tuple(Graph(self.graph(g, depth + 1)) for g in bodies)
+        node = Node(op, name, attrs, inputs, extra=extra, subgraphs=graphs)
         try:
-            made._signature = signature_of(op, attrs)
-            _check_inputs(made)
+            node._signature = signature_of(op, attrs)
+            _check_inputs(node)
         except FormatError:
             raise
         except (MXNetError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise FormatError(f"Failed loading Op {name[:80]} of type {op.name}: {error}") from None
-        return made
+        return node
 
-    def entry(self, given: Any, nodes: list[Node], where: str) -> Entry:
-        if type(given) is not list or not 2 <= len(given) <= 3:
+    def entry(self, triple: Any, nodes: list[Node], where: str) -> Entry:
+        if type(triple) is not list or not 2 <= len(triple) <= 3:
             raise FormatError(f"{where[:80]!r}: an input must be [node, output, version].")
-        number, index = given[0], given[1]
-        version = given[2] if len(given) == 3 else 0
+        number, index = triple[0], triple[1]
+        version = triple[2] if len(triple) == 3 else 0
         if not (type(number) is type(index) is type(version) is int):
             raise FormatError(f"{where[:80]!r}: an input must be three integers.")
         if not 0 <= number < len(nodes):
@@ -283,7 +285,7 @@ def _bad_row(row: Any, number: int) -> FormatError:
     return FormatError(f"{where} cannot be understood.")
 
 
-def _required(row: dict, field: str, where: str) -> Any:
+def _require(row: dict, field: str, where: str) -> Any:
     if field not in row:
         raise FormatError(f'Missing field "{field}" in {where}.')
     return row[field]
@@ -292,22 +294,22 @@ def _required(row: dict, field: str, where: str) -> Any:
 def _attributes(row: dict, name: str) -> dict[str, str]:
     merged: dict[str, str] = {}
     for field in ("param", "attr", "attrs"):
-        given = row.get(field)
-        if given is None:
+        items = row.get(field)
+        if items is None:
             continue
-        if type(given) is not dict:
+        if type(items) is not dict:
             raise FormatError(f'"{field}" of {name[:80]!r} must be an object.')
-        for key, value in given.items():
+        for key, value in items.items():
             if type(value) is not str or len(value) > MAX_ATTRIBUTE:
                 raise FormatError(
                     f"{name[:80]!r}: attribute {key[:80]!r} must be text of at most "
                     f"{MAX_ATTRIBUTE} characters."
                 )
-        merged = {**merged, **given} if merged else given
+        merged = {**merged, **items} if merged else items
     return merged
 
 
-def _stored(attributes: dict[str, str]) -> dict[str, str]:
+def _store_attributes(attributes: dict[str, str]) -> dict[str, str]:
     if HIDDEN_KEYS.isdisjoint(attributes):
         return attributes
     stored = {k: v for k, v in attributes.items() if k not in HIDDEN_KEYS}
@@ -339,3 +341,51 @@ def _check_inputs(node: Node) -> None:
             f"{node.operator.name} needs {len(names)} inputs ({', '.join(names[:20])}), but "
             f"the file gives {len(node.inputs)} to {node.name[:80]!r}."
         )
+
+
+# -- files before 1.0 --------------------------------------------------------------------------
+
+
+OLDEST = 800  # files without a version are taken as 0.8.0
+AXIS_MEANT_ALL = 905  # before 0.9.5 argmax and argmin wrote "all axes" as -1
+
+
+def upgrade(
+    op: Op, name: str, attributes: dict[str, str], inputs: list[Entry], version: int
+) -> None:
+    """Bring the attributes and inputs of an old node up to date, in place."""
+    if version < AXIS_MEANT_ALL and op in (argmax, argmin) and attributes.get("axis") == "-1":
+        del attributes["axis"]
+    for key in [k for k in attributes if k.endswith(_ENDINGS)]:
+        _move_to_input(op, key, attributes, inputs)
+    if op.has_aux and len(inputs) < len(op.inputs):
+        _add_auxiliary(op, name, attributes, inputs)
+
+
+_ENDINGS = tuple(f"_{key}" for key in HIDDEN_KEYS)
+
+
+def _move_to_input(op: Op, key: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
+    """``weight_lr_mult`` of an operator belongs to its weight."""
+    for position, parameter in enumerate(op.inputs):
+        hidden = key[len(parameter.name) + 1 :]
+        if (
+            key.startswith(f"{parameter.name}_")
+            and hidden in HIDDEN_KEYS
+            and position < len(inputs)
+        ):
+            node = inputs[position].node
+            if node.op is None:
+                node.extra[f"__{hidden}__"] = attributes.pop(key)
+            return
+
+
+def _add_auxiliary(op: Op, name: str, attributes: dict[str, str], inputs: list[Entry]) -> None:
+    """Before 0.9 auxiliary states were not inputs."""
+    states = [i for i in op.inputs if i.aux and not i.optional]
+    if not states or len(inputs) != len(op.inputs) - len(states):
+        return
+    shared = {stored_key(key): value for key, value in attributes.items()}
+    for state in states:
+        extra = {**shared, "__init__": input_init(op, state.name)}
+        inputs.append(Entry(Node(None, f"{name}_{state.name}", extra=extra)))

@@ -125,16 +125,16 @@ class TypedGraph(Graph):
 
         The order of random draws, of changes to states and of variables thus stays as written.
         """
-        found = topological(self.heads)
+        nodes = topological(self.heads)
         if self._parent is None:
-            return found
+            return nodes
         position, anchors = self._parent.position, {**self._replaced, **self._anchors}
-        places: dict[Node, int] = {}
-        for node in found:
+        positions: dict[Node, int] = {}
+        for node in nodes:
             # Something new runs as soon as its inputs are there, and nothing runs before that.
-            place = position.get(anchors.get(node, node), -1)
-            places[node] = max([place, *[places[e[0]] for e in node.inputs]])
-        return sorted(found, key=places.__getitem__)
+            own_position = position.get(anchors.get(node, node), -1)
+            positions[node] = max([own_position, *[positions[e[0]] for e in node.inputs]])
+        return sorted(nodes, key=positions.__getitem__)
 
     def origin(self, node: Node) -> Node:
         """Return the node of the graph as it was written whose outputs this node computes."""
@@ -147,13 +147,13 @@ class TypedGraph(Graph):
     @cached_property
     def uses(self) -> Counter[tuple[Node, int]]:
         """How often each entry is read, by nodes or as a head."""
-        found: Counter[tuple[Node, int]] = Counter()
+        uses: Counter[tuple[Node, int]] = Counter()
         for node in self.nodes:
             for entry in node.inputs:
-                found[entry[0], entry[1]] += 1
+                uses[entry[0], entry[1]] += 1
         for head in self.heads:
-            found[head.node, head.index] += 1
-        return found
+            uses[head.node, head.index] += 1
+        return uses
 
     @cached_property
     def shown(self) -> frozenset[tuple[Node, int]]:
@@ -176,28 +176,28 @@ class TypedGraph(Graph):
         """The types of all nodes' outputs."""
         if self._parent is None:
             return self._infer()
-        known = self._parent.types
-        found: dict[Node, tuple[TensorType, ...]] = {}
+        before = self._parent.types
+        types: dict[Node, tuple[TensorType, ...]] = {}
         for node in self.nodes:
-            old = self._given_types.get(node) or known.get(self._replaced.get(node, node))
+            old = self._given_types.get(node) or before.get(self._replaced.get(node, node))
             if old is None:
-                old = _infer_node(node, [found[e.node][e.index] for e in node.inputs])
-            found[node] = old
-        return _with_layouts(self.nodes, found)
+                old = _infer_node(node, [types[e.node][e.index] for e in node.inputs])
+            types[node] = old
+        return _fill_layouts(self.nodes, types)
 
     def infer_shapes(self) -> Inferred:
         """Infer shapes from those of the inputs; what conflicts is an error."""
         return infer_shapes(self, self.inputs.shapes, zero_is_unknown=not is_np_shape())
 
     def _infer(self) -> dict[Node, tuple[TensorType, ...]]:
-        shapes = _attempt(lambda: self.infer_shapes().values)
-        dtypes = _attempt(lambda: infer_types(self, self.inputs.dtypes).values)
+        shapes = _infer_leniently(lambda: self.infer_shapes().values)
+        dtypes = _infer_leniently(lambda: infer_types(self, self.inputs.dtypes).values)
         device_of, storage = self.inputs.device_of, self.inputs.storage
-        found = {}
+        types = {}
         for node in self.nodes:
             count = node.outputs
             unknown = [None] * count
-            found[node] = tuple(
+            types[node] = tuple(
                 TensorType(shape, dtype, DEFAULT, stype, device_of(node))
                 for shape, dtype, stype in zip(
                     shapes.get(node, unknown),
@@ -206,7 +206,7 @@ class TypedGraph(Graph):
                     strict=True,
                 )
             )
-        return _with_layouts(self.nodes, found)
+        return _fill_layouts(self.nodes, types)
 
     # -- totals -------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ def _is_rearranged(graph: Graph) -> bool:
     return False
 
 
-def _attempt(infer: Callable[[], dict]) -> dict:
+def _infer_leniently(infer: Callable[[], dict]) -> dict:
     """Return what inference finds; a graph whose types conflict fails when it runs, not here."""
     try:
         return infer()
@@ -258,7 +258,7 @@ def _infer_node(node: Node, ins: Sequence[TensorType]) -> tuple[TensorType, ...]
     )
 
 
-def _with_layouts(
+def _fill_layouts(
     nodes: Sequence[Node], types: dict[Node, tuple[TensorType, ...]]
 ) -> dict[Node, tuple[TensorType, ...]]:
     """Fill in layouts: operators that choose one set it, pointwise operators pass it on."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..context import Context, current_context
 from ..error import MXNetError
+from ..quantization.fused_layers import fuse_layers
 
 if TYPE_CHECKING:
     from ..executor import Executor
@@ -201,6 +202,4 @@ class Binding:
         symbol = _symbol(self)
         if backend == "default":
             return symbol
-        from ..executor.layer_fusion import fuse_layers
-
         return type(symbol)(fuse_layers(symbol._graph))

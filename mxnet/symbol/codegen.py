@@ -10,8 +10,7 @@ from ..attribute import AttrScope
 from ..base import _Null
 from ..error import InvalidType, MXNetError
 from ..graph import Entry
-from ..graph.create import create_node
-from ..graph.node import HIDDEN_KEYS, is_extra, stored_key
+from ..graph.node import HIDDEN_KEYS, create_node, is_extra, stored_key
 from ..name import NameManager
 from ..ops import interpreters, registry
 from ..ops.attributes import to_string

@@ -9,7 +9,7 @@ from typing import Any
 from ..attribute import AttrScope
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Entry, Node
-from ..graph.subgraph import MARK, Subgraph, extract_subgraph
+from ..graph.graph import MARK, Subgraph, extract_subgraph
 from ..name import NameManager
 from ..ops import registry
 from .codegen import make_node_symbol

@@ -14,11 +14,9 @@ from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import local_path
 from ..graph import Entry, Graph
-from ..graph.compose import compose
-from ..graph.create import apply_atomic, atomic, is_atomic
-from ..graph.describe import describe
-from ..graph.node import both_spellings
-from ..graph.passes.amp import without_casts
+from ..graph.graph import compose, describe
+from ..graph.node import apply_atomic, atomic, both_spellings, is_atomic
+from ..graph.passes.simplify import without_casts
 from ..graph.symbol_json import dumps, loads
 from ..shape_mode import is_np_shape
 from . import inference

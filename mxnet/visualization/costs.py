@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..error import MXNetError, ShapeError
-from ..graph.interpret import interpret
+from ..graph.graph import interpret
 from ..graph.node import Node, auxiliary_positions
 from ..graph.passes.infer import Inferred, infer_shapes, infer_types
 from ..ops.shapes import is_known, run_on_meta

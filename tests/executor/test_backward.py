@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import mxnet as mx
-from mxnet import nd
+from mxnet import autograd, gluon, nd, sym
+from mxnet.gluon import nn
 
-sym = mx.sym
 ONES = [[1.0, 1.0]]
 
 
@@ -353,3 +354,227 @@ def test_integers_that_an_operator_reads_beside_a_cast():
     exe.backward(nd.ones(2))
     assert exe.grad_dict["x"].asnumpy().tolist() == [5, 6]
     assert exe.grad_dict["y"].asnumpy().tolist() == [1, 2]
+
+
+class Forked(gluon.HybridBlock):
+    """Two outputs, each of a parameter of its own; `depth` operators follow each."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.depth = depth
+        self.left, self.right = nn.Dense(2, in_units=3), nn.Dense(2, in_units=3)
+
+    def hybrid_forward(self, F, x):
+        left, right = self.left(x), self.right(x)
+        for _ in range(self.depth):
+            left, right = F.sigmoid(left), F.sigmoid(right)
+        return left, right
+
+
+def forked(depth=1, **hints):
+    net = Forked(depth)
+    net.initialize(mx.init.One())
+    net.hybridize(**hints)
+    return net
+
+
+def run_left(net, x=None):
+    """Run backward from the left output alone; say whether the right parameter heard of it."""
+    weight = net.right.weight
+    weight.grad()[:] = 7
+    weight.data()._fresh_grad = False
+    with autograd.record():
+        left, _ = net(nd.ones((1, 3)) if x is None else x)
+    left.backward()
+    assert net.left.weight.data()._fresh_grad
+    return weight.data()._fresh_grad
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_parameters_of_an_unused_output_get_zeros(times):
+    net = forked()
+    for _ in range(times):
+        assert run_left(net)
+    np.testing.assert_array_equal(net.right.weight.grad().asnumpy(), np.zeros((2, 3)))
+    assert np.all(net.left.weight.grad().asnumpy() != 0)
+
+
+def test_a_trainer_does_not_call_them_stale():
+    net = forked()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    run_left(net)
+    trainer.step(1)
+    np.testing.assert_array_equal(net.right.weight.data().asnumpy(), np.ones((2, 3)))
+
+
+def test_without_a_graph_they_are_stale():
+    net = forked()
+    net.hybridize(active=False)
+    trainer = gluon.Trainer(net.collect_params(), "sgd")
+    assert not run_left(net)
+    assert np.all(net.right.weight.grad().asnumpy() == 7)
+    with pytest.raises(UserWarning, match="ignore_stale_grad"):
+        trainer.step(1)
+
+
+def test_graphs_of_two_operators_are_recorded_one_by_one():
+    assert not run_left(forked(depth=0))
+    assert run_left(forked(depth=0, inline_limit=0))
+    assert not run_left(forked(depth=1, inline_limit=4))
+
+
+def test_added_gradients_stay():
+    net = forked()
+    net.collect_params().setattr("grad_req", "add")
+    assert run_left(net)
+    assert np.all(net.right.weight.grad().asnumpy() == 7)
+
+
+def test_it_goes_on_before_the_graph():
+    class Twins(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, y):
+            return F.exp(x * 2), F.exp(y * 2)
+
+    net, x, y = Twins(), nd.ones(2), nd.ones(2)
+    net.hybridize()
+    x.attach_grad()
+    y.attach_grad()
+    y.grad[:] = 7
+    with autograd.record():
+        out = net(x, y * 5)
+    out[0].backward()
+    assert y.grad.asnumpy().tolist() == [0, 0]
+
+
+def test_outputs_without_gradients_stay_out():
+    class Counted(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.exp(x * 2), F.shape_array(x), F.BlockGrad(F.exp(x) + 1)
+
+    net, x = Counted(), nd.array([0.0, 1.0])
+    net.hybridize()
+    x.attach_grad()
+    with autograd.record():
+        out, size, _ = net(x)
+    out.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 2 * np.exp([0, 2]), rtol=1e-6)
+    assert size.asnumpy().tolist() == [2]
+
+
+def test_integers_with_gradients_stay_out_of_the_joint():
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    whole = mx.sym.cast(x, dtype="int32") * 2
+    run = nd.CachedOp(mx.sym.Group([whole + 1, mx.sym.cast(whole, dtype="float32") * y, y * 3]))
+    a, b = nd.array([1.5, 2.5]), nd.array([3.0, 4.0])
+    a.attach_grad()
+    b.attach_grad()
+    with autograd.record():
+        outputs = run(a, b)
+        outputs[1].backward()
+    np.testing.assert_array_equal(outputs[0].asnumpy(), [3, 5])
+    np.testing.assert_array_equal(a.grad.asnumpy(), [6, 8])
+    np.testing.assert_array_equal(b.grad.asnumpy(), [2, 4])
+
+
+X, LABEL = [[1, 2, 3], [3, 2, 1]], [0, 2]
+SOFTMAX = [[-0.90997, 0.24473, 0.66524], [0.66524, 0.24473, -0.90997]]  # p - one_hot(label)
+
+
+def loss(F, x, label):
+    """Return a loss as Sockeye 2 computes it: for its value only, trained by the output layer."""
+    p = F.BlockGrad(F.SoftmaxOutput(x, label))
+    return -F.sum(F.log(F.pick(p, label)))
+
+
+CASES = {
+    "block": (lambda F, x, label: F.BlockGrad(F.SoftmaxOutput(x, label)), SOFTMAX),
+    "loss": (loss, SOFTMAX),
+    "argmax": (lambda F, x, label: F.argmax(F.SoftmaxOutput(x, label), axis=1), SOFTMAX),
+    "greater": (lambda F, x, label: F.SoftmaxOutput(x, label) > 0.5, SOFTMAX),
+    "topk": (lambda F, x, label: F.topk(F.SoftmaxOutput(x, label), k=1), SOFTMAX),
+    "one_hot": (lambda F, x, label: F.one_hot(F.SoftmaxOutput(x, label), depth=2), SOFTMAX),
+    "zeros": (lambda F, x, label: F.zeros_like(F.SoftmaxOutput(x, label)), SOFTMAX),
+    "beside": (lambda F, x, label: F.BlockGrad(F.SoftmaxOutput(x, label)) + x * 0, SOFTMAX),
+    "make_loss": (lambda F, x, label: F.BlockGrad(F.MakeLoss(x * x)), [[2, 4, 6], [6, 4, 2]]),
+    "blocked": (lambda F, x, label: F.BlockGrad(x * x) + x, [[1, 1, 1], [1, 1, 1]]),
+}
+
+
+class Network(gluon.HybridBlock):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F, x, label):
+        return self.function(F, x, label)
+
+
+def executor_gradient(function):
+    gradient = nd.zeros((2, 3))
+    executor = function(sym, sym.var("x"), sym.var("label")).bind(
+        mx.cpu(), {"x": nd.array(X), "label": nd.array(LABEL)}, args_grad={"x": gradient}
+    )
+    executor.forward(is_train=True)
+    executor.backward([nd.ones(o.shape) for o in executor.outputs])
+    return gradient
+
+
+def block_gradient(function, hybridized):
+    x = nd.array(X)
+    x.attach_grad()
+    network = Network(function)
+    network.hybridize(hybridized)
+    with autograd.record():
+        y = network(x, nd.array(LABEL))
+    y.backward()
+    return x.grad
+
+
+@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")  # the label, by some
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("mode", ["eager", "hybridized", "executor"])
+def test_output_layers_train_behind_operators_without_gradients(case, mode):
+    function, wanted = CASES[case]
+    if mode == "executor":
+        gradient = executor_gradient(function)
+    else:
+        gradient = block_gradient(function, mode == "hybridized")
+    assert_allclose(gradient.asnumpy(), wanted, rtol=1e-4)
+
+
+class _Doubling(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], in_data[0] + 5)
+
+
+@mx.operator.register("doubling_loss")
+class _DoublingProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(need_top_grad=False)
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return _Doubling()
+
+
+def test_custom_losses_train_behind_operators_without_gradients():
+    x = nd.array([1, 2])
+    x.attach_grad()
+    with autograd.record():
+        y = nd.BlockGrad(nd.Custom(x, op_type="doubling_loss")) * 3
+    y.backward()
+    assert_allclose(x.grad.asnumpy(), [6, 7])
+
+
+@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")
+def test_a_hybridized_block_without_gradients_may_start_backward():
+    x = nd.array(X)
+    x.attach_grad()
+    network = Network(lambda F, x, label: F.BlockGrad(x))
+    network.hybridize()
+    with autograd.record():
+        y = network(x, nd.array(LABEL))
+    y.backward()
+    assert_allclose(x.grad.asnumpy(), 0)

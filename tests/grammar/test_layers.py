@@ -16,7 +16,7 @@ LAYERS = [
         "caches", "libinfo", "locks", "shape_mode", "companions", "absent", "tracebacks",
     },
     {"ops", "formats"},
-    {"graph", "imperative", "composites"},
+    {"graph", "quantization", "imperative", "composites"},
     {"ndarray", "autograd", "random", "symbol", "util"},
     {
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",

@@ -7,7 +7,7 @@ import sys
 
 import mxnet as mx
 from mxnet.graph import Entry, interpret
-from mxnet.graph.compose import compose
+from mxnet.graph.graph import compose
 
 s = mx.sym
 

@@ -15,13 +15,14 @@ from ... import optimizer as opt
 from ...gluon.trainer import Trainer
 from ...ops import registry
 from ...ops.declare import Op
+from .casts import WIDEST, MixedPrecision
 from .convert import (
     convert_bucketing_module,
     convert_hybrid_block,
     convert_model,
     convert_symbol,
 )
-from .listing import (
+from .lists import (
     list_conditional_fp32_ops,
     list_fp32_ops,
     list_loss_output_functions,
@@ -32,7 +33,6 @@ from .listing import (
 )
 from .lists.precision import EXCLUDED_PREFIXES
 from .loss_scaler import LossScaler
-from .mixed_precision import WIDEST, MixedPrecision
 
 __all__ = [
     "convert_bucketing_module",
@@ -88,13 +88,13 @@ def init(
     _amp_initialized = True
     logging.getLogger().info("Using AMP")
     types = {"half": target, "full": "float32", "widest": WIDEST}
-    wanted = {op: types.get(op.facts.precision_for(target)) for op in _legacy_operators()}
-    wanted |= {registry.get(name): "float32" for name in fp32_ops or ()}
-    wanted |= {registry.get(name): target for name in target_precision_ops or ()}
+    kinds = {op: types.get(op.facts.precision_for(target)) for op in _legacy_operators()}
+    kinds |= {registry.get(name): "float32" for name in fp32_ops or ()}
+    kinds |= {registry.get(name): target for name in target_precision_ops or ()}
     conditional: dict[Op, list] = {}
     for name, key, values in (*list_conditional_fp32_ops(target), *(conditional_fp32_ops or ())):
         conditional.setdefault(registry.get(name), []).append((key, tuple(values)))
-    precisions = {op: kind for op, kind in wanted.items() if kind is not None}
+    precisions = {op: kind for op, kind in kinds.items() if kind is not None}
     MixedPrecision(target, precisions, conditional, _current_scale).__enter__()
 
 
@@ -119,7 +119,7 @@ def _check_trainer(optimizer_or_trainer: Any) -> Trainer:
 
 
 def init_trainer(optimizer_or_trainer: Trainer) -> None:
-    """Let a Trainer skip steps whose gradients overflow, and adapt the scale of the loss.
+    """Make a Trainer skip steps whose gradients overflow, and adapt the scale of the loss.
 
     Parameters
     ----------
@@ -131,22 +131,22 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
     global _loss_scaler
     if not _amp_initialized:
         raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
-    made = _check_trainer(optimizer_or_trainer)
+    trainer: Any = _check_trainer(optimizer_or_trainer)
     scaler = _loss_scaler = LossScaler()
-    made._amp_loss_scaler = scaler
-    made._amp_original_scale = made._scale
-    update = made._update
+    trainer._amp_loss_scaler = scaler
+    trainer._amp_original_scale = trainer._scale
+    update = trainer._update
 
     def careful_update(ignore_stale_grad: bool = False) -> None:
-        if made._kvstore is not None and made._update_on_kvstore:
+        if trainer._kvstore is not None and trainer._update_on_kvstore:
             raise ValueError(
                 "AMP looks at the gradients before it updates weights, but here the kvstore "
                 "updates them: make the Trainer with update_on_kvstore=False."
             )
-        if not scaler.has_overflow(made._params):
+        if not scaler.has_overflow(trainer._params):
             update(ignore_stale_grad)
 
-    made._update = careful_update
+    trainer._update = careful_update
 
 
 @contextlib.contextmanager
@@ -165,13 +165,13 @@ def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
     >>> with mx.contrib.amp.scale_loss(loss, trainer) as scaled:  # doctest: +SKIP
     ...     scaled.backward()
     """
-    made = _check_trainer(optimizer_or_trainer)
-    if not hasattr(made, "_amp_loss_scaler"):
+    trainer: Any = _check_trainer(optimizer_or_trainer)
+    if not hasattr(trainer, "_amp_loss_scaler"):
         raise AssertionError(
             "Loss scaler is not initialized, did you forget to call amp.init_trainer()?"
         )
-    scale = made._amp_loss_scaler.loss_scale
-    made._scale = made._amp_original_scale / scale
+    scale = trainer._amp_loss_scaler.loss_scale
+    trainer._scale = trainer._amp_original_scale / scale
     yield [each * scale for each in loss] if isinstance(loss, list | tuple) else loss * scale
 
 
@@ -185,9 +185,9 @@ def unscale(optimizer_or_trainer: Trainer) -> None:
 
     >>> mx.contrib.amp.unscale(trainer)  # doctest: +SKIP
     """
-    made = _check_trainer(optimizer_or_trainer)
-    for param in made._params:
+    trainer: Any = _check_trainer(optimizer_or_trainer)
+    for param in trainer._params:
         if param.grad_req != "null":
             for grad in param.list_grad():
-                grad[:] = grad * made._scale
-    made._scale = getattr(made, "_amp_original_scale", made._scale)
+                grad[:] = grad * trainer._scale
+    trainer._scale = getattr(trainer, "_amp_original_scale", trainer._scale)

@@ -11,14 +11,14 @@ from ...gluon import HybridBlock, SymbolBlock
 from ...module import BucketingModule
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from .listing import (
+from .casts import MixedGraph, Precision, castable
+from .lists import (
     list_conditional_fp32_ops,
     list_fp32_ops,
     list_lp16_fp32_ops,
     list_lp16_ops,
     list_widest_type_cast,
 )
-from .mixed_graph import MixedPrecision, Precision, castable
 
 Arrays = dict[str, NDArray]
 Conditional = Sequence[tuple[str, str, Sequence[str]]]
@@ -71,7 +71,7 @@ def convert_symbol(
         low = castable(graph, precision) if cast_optional_params else set()
         names = [name for name in sym.list_inputs() if name not in data_names]
         types = {name: target if name in low else "float32" for name in names}
-    return type(sym)(MixedPrecision(precision, types).convert(graph))
+    return type(sym)(MixedGraph(precision, types).convert(graph))
 
 
 def _target(dtype: Any) -> str:
@@ -90,15 +90,15 @@ def _precision(
 ) -> Precision:
     _check_names(target_dtype_ops=target_ops, fp32_ops=full_ops, excluded_sym_names=excluded)
     rows = list_conditional_fp32_ops(target) if conditional is None else list(conditional)
-    given = {
+    chosen_ops = {
         "target_dtype_ops": set(target_ops or ()),
         "fp32_ops": set(full_ops or ()),
         "conditional_fp32_ops": {row[0] for row in conditional or ()},
     }
-    _check_known(target, set().union(*given.values()))
-    _check_apart(given)
-    chosen = given["target_dtype_ops"] | given["conditional_fp32_ops"]
-    lower = given["fp32_ops"] | given["conditional_fp32_ops"]
+    _check_known(target, set().union(*chosen_ops.values()))
+    _check_apart(chosen_ops)
+    chosen = chosen_ops["target_dtype_ops"] | chosen_ops["conditional_fp32_ops"]
+    lower = chosen_ops["fp32_ops"] | chosen_ops["conditional_fp32_ops"]
     low = set(list_lp16_ops(target)) - lower if target_ops is None else set(target_ops)
     full = set(list_fp32_ops(target)) - chosen if full_ops is None else set(full_ops)
     widest = set(list_widest_type_cast(target)) - low - full
@@ -205,9 +205,9 @@ def _low_names(sym: Symbol, dtype: str) -> set[str]:
 
 
 def _cast_some(arrays: Mapping[str, NDArray], names: Iterable[str], dtype: str) -> Arrays:
-    wanted = set(names)
+    chosen = set(names)
     return {
-        name: ndarray.amp_cast(array, dtype=dtype) if name in wanted else array
+        name: ndarray.amp_cast(array, dtype=dtype) if name in chosen else array
         for name, array in arrays.items()
     }
 
@@ -275,12 +275,12 @@ def convert_hybrid_block(
         excluded_sym_names,
         cast_optional_params,
     )
-    made = SymbolBlock(converted, list(inputs))
-    for name, param in made.collect_params().items():
+    result = SymbolBlock(converted, list(inputs))
+    for name, param in result.collect_params().items():
         array = args[name] if name in args else aux[name]
         param.cast(array.dtype)
         param._load_init(array, ctx)
-    return made
+    return result
 
 
 def convert_bucketing_module(
@@ -307,7 +307,7 @@ def convert_bucketing_module(
     def converted(key: Any) -> tuple:
         sym, data_names, label_names = generate(key)
         inputs = [*(data_names or ()), *(label_names or ())]
-        made = convert_symbol(
+        mixed = convert_symbol(
             sym,
             target_dtype,
             target_dtype_ops,
@@ -317,7 +317,7 @@ def convert_bucketing_module(
             inputs,
             cast_optional_params,
         )
-        return made, data_names, label_names
+        return mixed, data_names, label_names
 
     return BucketingModule(
         converted,

@@ -1,6 +1,6 @@
 """Quantize networks to 8-bit integers: ``mx.contrib.quantization``, also ``mx.contrib.quant``."""
 
-from .calibration import (
+from ...quantization.calibration import (
     LayerHistogramCollector,
     LayerOutputCollector,
     LayerOutputMinMaxCollector,

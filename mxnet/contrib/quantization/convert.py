@@ -11,18 +11,27 @@ import numpy as np
 from ... import dtypes, ndarray
 from ...context import Context, cpu
 from ...gluon import HybridBlock, SymbolBlock
+from ...imperative.handle import plain, wrap_plain
+from ...ndarray import NDArray
+from ...quantization.rewriting import QUANTIZE, Quantization, Storage, fold_parameters, set_ranges
 from ...symbol import Symbol
-from .collection import MODES, Arrays, calibrate, check_option, collect, make_collector, structures
-from .folding import fold_batch_norm
-from .graph import QUANTIZE, Quantization
-from .storage import Storage
+from .steps import (
+    DTYPES,
+    EXTENTS,
+    MODES,
+    Arrays,
+    check_option,
+    collect,
+    is_channel_wise,
+    make_collector,
+    store_named,
+    structures,
+)
 
 Names = Sequence[str] | None
-DTYPES, EXTENTS = ("int8", "uint8", "auto"), ("full", "smart")
 CPU = cpu()
 ENDS = (f"{QUANTIZE}_min", f"{QUANTIZE}_max")
 STORED = (QUANTIZE, *ENDS)
-GRANULARITIES = ("tensor-wise", "channel-wise")
 
 
 def quantize_graph(
@@ -138,7 +147,7 @@ def calib_graph(
         return qsym, arg_params, aux_params
     finish = getattr(collector, "post_collect", None)
     ranges = finish() if finish is not None else collector.min_max_dict
-    return calibrate(qsym, ranges), arg_params, aux_params
+    return type(qsym)(set_ranges(qsym._graph, ranges)), arg_params, aux_params
 
 
 def quantize_model(
@@ -225,8 +234,7 @@ def quantize_model_mkldnn(
     >>> symbol, arg_params, aux_params = mx.contrib.quantization.quantize_model_mkldnn(
     ...     net, params, {}, label_names=None, calib_mode="none")
     """
-    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arg_params, aux_params)
-    return quantize_model(type(sym)(heads), arguments, auxiliary, *args, **kwargs)
+    return quantize_model(*_fold(sym, arg_params, aux_params), *args, **kwargs)
 
 
 def quantize_folded(
@@ -252,9 +260,8 @@ def quantize_folded(
     `quantize_net_v2` does this for a block; its parameters mean the same here.
     """
     check_option("calibration mode", calib_mode, MODES)
-    heads, arguments, auxiliary = fold_batch_norm(sym._graph, arguments, auxiliary)
-    folded = type(sym)(heads)
-    wanted = Quantization(
+    folded, arguments, auxiliary = _fold(sym, arguments, auxiliary)
+    conversion = Quantization(
         parameters=arguments,
         out_type=check_option("quantized_dtype", quantized_dtype, DTYPES),
         full=check_option("quantize_mode", quantize_mode, EXTENTS) == "full",
@@ -263,7 +270,7 @@ def quantize_folded(
         excluded_ops=exclude_operators or (),
     )
     storage = Storage(True, is_channel_wise(quantize_granularity), wide_bias=True, exact=True)
-    quantized, args = _quantize(folded, arguments, wanted, storage)
+    quantized, args = _quantize(folded, arguments, conversion, storage)
     collector = make_collector(quantized, calib_mode, quantized_dtype, LayerOutputCollector, logger)
     if collector is None:
         return quantized, args, auxiliary
@@ -336,7 +343,7 @@ def quantize_net_v2(
     """
     inputs, sym, arguments, auxiliary = _trace(network, calib_data, data_shapes, ctx)
     quantized, args, states = quantize_folded(
-        sym, arguments, auxiliary, [v.name for v in inputs], quantized_dtype, quantize_mode,
+        sym, arguments, auxiliary, [str(v.name) for v in inputs], quantized_dtype, quantize_mode,
         quantize_granularity, exclude_layers, exclude_layers_match, exclude_operators, calib_data,
         calib_mode, num_calib_examples, ctx, LayerOutputCollector, logger,
     )  # fmt: skip
@@ -403,32 +410,41 @@ def quantize_net(
 # -- steps ------------------------------------------------------------------------------------
 
 
-def is_channel_wise(granularity: str) -> bool:
-    """Return whether each filter has a range of its own."""
-    return check_option("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
-
-
-def _check_names(what: str, given: Names) -> None:
-    if given is not None and not isinstance(given, list | tuple | set | frozenset):
+def _check_names(what: str, names: Names) -> None:
+    if names is not None and not isinstance(names, list | tuple | set | frozenset):
         raise ValueError(
             f"{what} must be a list of strings, the names that will not be quantized, while "
-            f"received type {type(given)}"
+            f"received type {type(names)}"
         )
 
 
+def _fold(sym: Symbol, arguments: Arrays, auxiliary: Arrays) -> tuple[Symbol, Arrays, Arrays]:
+    """Return a model without the normalizations that follow convolutions."""
+    params = {n: plain(a) for n, a in {**arguments, **auxiliary}.items() if a.stype == "default"}
+    heads, changed = fold_parameters(sym._graph, params)
+    folded = type(sym)(heads)
+    names = set(folded.list_inputs())
+    arrays = {**arguments, **{n: wrap_plain(NDArray, tensor) for n, tensor in changed.items()}}
+    return (
+        folded,
+        {n: a for n, a in arrays.items() if n in names},
+        {n: a for n, a in auxiliary.items() if n in names},
+    )
+
+
 def _quantize(
-    sym: Symbol, arguments: Arrays, wanted: Quantization, storage: Storage
+    sym: Symbol, arguments: Arrays, conversion: Quantization, storage: Storage
 ) -> tuple[Symbol, Arrays]:
-    made = type(sym)(wanted.convert(sym._graph))
-    used = set(made.list_inputs())
+    quantized = type(sym)(conversion.convert(sym._graph))
+    used = set(quantized.list_inputs())
     arrays: Arrays = {}
     for name, array in arguments.items():
-        if name in wanted.quantized:
-            arrays.update(storage.store_named(f"{name}{QUANTIZE}", array))
+        if name in conversion.quantized:
+            arrays.update(store_named(storage, f"{name}{QUANTIZE}", array))
         if name in used:
             arrays[name] = array
-    _describe(made, arrays)
-    return made, arrays
+    _describe(quantized, arrays)
+    return quantized, arrays
 
 
 def _describe(sym: Symbol, arrays: Arrays) -> None:
@@ -489,10 +505,10 @@ def _matching(sym: Symbol, patterns: Iterable[str]) -> set[str]:
 
 
 def _block(sym: Symbol, inputs: list[Symbol], arrays: Arrays, ctx: Context) -> SymbolBlock:
-    made = SymbolBlock(sym, list(inputs))
-    for name, param in made.collect_params().items():
+    block = SymbolBlock(sym, list(inputs))
+    for name, param in block.collect_params().items():
         param.grad_req = "null"
         param.cast(arrays[name].dtype)
         param._load_init(arrays[name], ctx)
-    made.hybridize(static_alloc=True, static_shape=True)
-    return made
+    block.hybridize(static_alloc=True, static_shape=True)
+    return block

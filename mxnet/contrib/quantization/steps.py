@@ -1,25 +1,145 @@
-"""The steps of `quantize_model` under the names that MXNet gives them, for programs that call them.
+"""The steps of `quantize_model`, some under the names that MXNet gives them.
 
-`_quantize_symbol` rewrites a graph, `_quantize_params` stores its parameters as integers, and
-`_calibrate_quantized_sym` writes ranges into it.
+`_quantize_symbol` rewrites a graph, `_quantize_params` stores its parameters as integers, `collect`
+shows collectors the outputs of the float model, and `_calibrate_quantized_sym` writes ranges into
+the quantized one.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ... import ndarray, symbol
+from ... import autograd, ndarray, symbol
 from ...context import Context
+from ...error import MXNetError
+from ...executor.cached_op import CachedOp
+from ...gluon.nesting import leaves
+from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
+from ...quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector
+from ...quantization.calibration import LayerOutputCollector as Collector
+from ...quantization.rewriting import (
+    QUANTIZE,
+    Quantization,
+    Storage,
+    calibrated_outputs,
+    set_ranges,
+)
 from ...symbol import Symbol
-from .collection import calibrate, check_option
-from .convert import DTYPES, EXTENTS, is_channel_wise
-from .graph import QUANTIZE, Quantization, calibrated_outputs
-from .storage import Storage
+
+Arrays = dict[str, NDArray]
+MODES = ("none", "naive", "entropy")
+DTYPES, EXTENTS = ("int8", "uint8", "auto"), ("full", "smart")
+GRANULARITIES = ("tensor-wise", "channel-wise")
+
+
+def check_option(what: str, value: str, options: Sequence[str]) -> str:
+    """Return an option, or raise an error that lists the known ones."""
+    if value not in options:
+        *front, last = (f"`{name}`" for name in options)
+        expected = f"{', '.join(front)} or {last}"
+        raise ValueError(f"unknown {what} {value} received, expected {expected}")
+    return value
+
+
+def is_channel_wise(granularity: str) -> bool:
+    """Return whether each filter has a range of its own."""
+    return check_option("quantize_granularity", granularity, GRANULARITIES) == "channel-wise"
+
+
+def make_collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
+    """Return what collects the ranges that a quantized symbol needs; None for mode "none"."""
+    include = sorted(set(calibrated_outputs(sym._graph.nodes).values()))
+    if own is not None:
+        collector = own() if isinstance(own, type) else own
+        collector.include_layer = include
+        return collector
+    if check_option("calibration mode", mode, MODES) == "none":
+        return None
+    if mode == "naive":
+        return LayerOutputMinMaxCollector(dtype, include_layer=include, logger=logger)
+    return LayerHistogramCollector(include_layer=include, logger=logger, quantized_dtype=dtype)
+
+
+def store_named(storage: Storage, name: str, array: NDArray) -> Arrays:
+    """Return an array as integers and both ends of its range, by their names in a model."""
+    parts = [wrap_plain(NDArray, part) for part in storage.store(plain(array))]
+    return dict(zip((name, f"{name}_min", f"{name}_max"), parts, strict=True))
+
+
+def collect(
+    sym: Symbol, params: Arrays, data_names: Sequence[str], ctx: Context, collector: Collector,
+    calib_data: Any, limit: int | None,
+) -> None:  # fmt: skip
+    """Run the float model on the calibration data, and show the collector its outputs."""
+    if calib_data is None:
+        raise ValueError("calib_data must be provided when calib_mode=naive or entropy")
+    if isinstance(calib_data, np.ndarray):
+        raise ValueError(
+            "calib_data must be a DataIter, a DataLoader or batches of NDArrays, while received "
+            f"type {type(calib_data)}; give [mx.nd.array(data)]"
+        )
+    include = collector.include_layer
+    if not include:
+        return  # nothing has an 8-bit form
+    model = CachedOp(_up_to(sym, include))
+
+    def observe(name: str, op_name: str, array: NDArray) -> None:
+        if name in include:
+            _show(collector, name, op_name, array)
+
+    model._register_op_hook(observe)
+    names, seen = model._sym.list_inputs(), 0
+    params = {k: v.as_in_context(ctx) for k, v in params.items() if k in names}
+    for batch in map(leaves, structures(calib_data)):  # states may be in lists of their own
+        if limit is not None and seen >= limit:
+            break
+        feed = {
+            name: value.as_in_context(ctx) for name, value in zip(data_names, batch, strict=False)
+        }
+        for name, value in feed.items():
+            observe(name, "", value)
+        with autograd.pause(train_mode=False):
+            model.run([feed[n] if n in feed else params[n] for n in names])
+        seen += batch[0].shape[0]
+    if not seen:
+        raise MXNetError("calib_data has no batches; is it an iterator that was used up?")
+
+
+def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
+    """Return the part of a symbol that makes some outputs of its nodes, and nothing after them."""
+    internals = sym.get_internals()
+    heads = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
+    group = symbol.Group(heads)
+    used = {entry.node for node in group._graph.nodes for entry in node.inputs}
+    return symbol.Group([head for head in heads if head._heads[0].node not in used])
+
+
+def _show(collector: Any, name: str, op_name: str, array: NDArray) -> None:
+    """Give an output to a collector; those written for MXNet 2 take an operator's name as well."""
+    try:
+        inspect.signature(collector.collect).bind(name, array)
+    except TypeError:
+        collector.collect(name, op_name, array)
+    else:
+        collector.collect(name, array)
+
+
+def structures(data: Any) -> Iterator[list]:
+    """Yield each batch of a DataIter, a DataLoader or an iterable as it is given to a network."""
+    if hasattr(data, "reset"):
+        data.reset()
+    for batch in data:
+        arrays = getattr(batch, "data", None) if not isinstance(batch, NDArray) else [batch]
+        if not isinstance(arrays, list | tuple):
+            arrays = batch if isinstance(batch, list | tuple) else [batch]
+        yield list(arrays)
+
 
 Range = tuple[Any, Any]
 
@@ -36,7 +156,7 @@ def _quantize_symbol(
 ) -> tuple[Symbol, list[str]]:
     """Return a quantized symbol, and the outputs of layers whose ranges it needs."""
     is_channel_wise(quantize_granularity)
-    wanted = Quantization(
+    conversion = Quantization(
         parameters=offline_params or (),
         out_type=check_option("quantized_dtype", quantized_dtype, DTYPES),
         full=check_option("quantize_mode", quantize_mode, EXTENTS) == "full",
@@ -44,8 +164,8 @@ def _quantize_symbol(
         excluded=excluded_symbols or (),
         excluded_ops=excluded_operators or (),
     )
-    made = type(sym)(wanted.convert(sym._graph))
-    return made, list(dict.fromkeys(calibrated_outputs(made._graph.nodes).values()))
+    quantized = type(sym)(conversion.convert(sym._graph))
+    return quantized, list(dict.fromkeys(calibrated_outputs(quantized._graph.nodes).values()))
 
 
 def _quantize_params(
@@ -55,18 +175,18 @@ def _quantize_params(
 
     Auxiliary states whose names are in `th_dict` become its ranges.
     """
-    made: dict[str, NDArray] = {}
+    arrays: dict[str, NDArray] = {}
     for name in qsym.list_arguments():
         origin = name.removesuffix(QUANTIZE)
         if name.endswith(QUANTIZE) and origin in params:
-            made.update(Storage().store_named(name, params[origin]))
+            arrays.update(store_named(Storage(), name, params[origin]))
         elif name in params:
-            made[name] = params[name]
+            arrays[name] = params[name]
         elif name.endswith(("_min", "_max")):
-            found = (th_dict or {}).get(name[:-4])
-            if found is not None:
-                made[name] = ndarray.array(np.reshape(found[name.endswith("_max")], 1))
-    return made
+            ends = (th_dict or {}).get(name[:-4])
+            if ends is not None:
+                arrays[name] = ndarray.array(np.reshape(ends[name.endswith("_max")], 1))
+    return arrays
 
 
 def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) -> Symbol:
@@ -74,7 +194,7 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) 
     if not th_dict:
         return qsym
     ranges = {n: (float(np.min(low)), float(np.max(high))) for n, (low, high) in th_dict.items()}
-    return calibrate(qsym, ranges)
+    return type(qsym)(set_ranges(qsym._graph, ranges))
 
 
 def _load_sym(sym: Symbol | str | os.PathLike[str], logger: Any = None) -> Symbol:
@@ -89,7 +209,7 @@ def _load_sym(sym: Symbol | str | os.PathLike[str], logger: Any = None) -> Symbo
 def _load_params(params: Any, logger: Any = None) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     """Return arguments and auxiliary states, from a file or from a pair of dicts."""
     if isinstance(params, str | os.PathLike):
-        loaded = ndarray.load(str(params)) or {}
+        loaded: Any = ndarray.load(str(params)) or {}
         return tuple(  # type: ignore[return-value]
             {n.removeprefix(kind): a for n, a in loaded.items() if n.startswith(kind)}
             for kind in ("arg:", "aux:")

@@ -116,7 +116,7 @@ class SoftmaxCrossEntropyLoss(Loss):
     def _is_one_kernel(self, pred: Any, label: Any) -> bool:
         """Return whether one kernel computes the loss of these arrays, one label for each row.
 
-        In graphs it is the rewriting that finds it (`graph/passes/fuse_likelihood.py`).
+        In graphs it is the rewriting that finds it (`graph/passes/composites.py`).
         """
         if type(pred) is not NDArray or type(label) is not NDArray:
             return False

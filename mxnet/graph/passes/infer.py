@@ -18,7 +18,107 @@ from ...ops.shapes import UNKNOWN, Shape, unify
 from ...shape_mode import is_np_shape
 from ..graph import Graph
 from ..node import Entry, Node
-from .infer_subgraphs import SHAPE_AXIS, TYPE_AXIS, Axis, infer_subgraphs
+
+Solve = Callable[[Graph, dict[Node, Any]], tuple[list, list]]
+Merge = Callable[[Any, Any], Any]
+
+
+class Axis(NamedTuple):
+    """How one slice and the stack of all slices are related, for shapes or for types."""
+
+    first: Callable[[Any], int]
+    slice: Callable[[Any], Any]
+    stack: Callable[[Any, int], Any]
+    is_of_types: bool = False
+
+
+SHAPE_AXIS = Axis(
+    lambda shape: shape[0] if shape else -1,
+    lambda shape: (shape[1:] or (1,)) if shape else None,  # a slice of a vector has one element
+    lambda shape, length: None if shape is None else (length, *shape),
+)
+TYPE_AXIS = Axis(lambda dtype: -1, lambda dtype: dtype, lambda dtype, length: dtype, True)
+
+
+def infer_subgraphs(
+    node: Node, ins: tuple, outs: tuple, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Complete what is known of a loop's or branch's inputs and outputs.
+
+    `solve` takes a graph and what is known of its variables, and returns what it finds of its
+    variables and heads.
+    """
+    rule = node.operator.subgraph_rule
+    if rule is None:
+        return ins, outs
+    return rule(node, list(ins), solve, merge, axis)
+
+
+def _run(
+    graph: Graph, positions: Sequence[int], ins: list, solve: Solve, merge: Merge
+) -> tuple[list, list]:
+    """Solve one body whose variables are at `positions` among the inputs."""
+    variables = graph.variables
+    values = {v: ins[p] for v, p in zip(variables, positions, strict=True) if ins[p] is not None}
+    solved, heads = solve(graph, values)
+    for value, position in zip(solved, positions, strict=True):
+        ins[position] = merge(value, ins[position])
+    return ins, heads
+
+
+def infer_foreach(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Solve the body for one slice; a state keeps its type over the steps."""
+    attrs, (body,) = node.typed, node.subgraphs
+    n_data, n_out = len(attrs["in_data_locs"]), attrs["num_out_data"]
+    order = [*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"]]
+    positions = [order.index(i) for i in range(len(order))]
+    length = _one_length([axis.first(s) for s in ins[:n_data]])
+    inner = [axis.slice(s) if i < n_data else s for i, s in enumerate(ins)]
+    inner, heads = _run(body, positions, inner, solve, merge)
+    for i, state in enumerate(heads[n_out:], n_data):  # a state keeps its shape over the steps
+        inner[i] = merge(state, inner[i])
+    outer = list(inner)
+    for i, data in enumerate(ins[:n_data]):
+        outer[i] = data if inner[i] == axis.slice(data) else axis.stack(inner[i], length)
+    stacked = [axis.stack(s, length) for s in heads[:n_out]]
+    return tuple(outer), (*stacked, *inner[n_data : n_data + len(heads) - n_out])
+
+
+def _one_length(lengths: list[int]) -> int:
+    """Return how many slices the data has; all arrays must agree where they are known."""
+    known = [n for n in lengths if n > 0]
+    if known and min(known) != max(known):
+        raise ShapeError(
+            f"foreach: the data must be equally long along axis 0, but the lengths are {lengths}."
+        )
+    return max(lengths, default=-1)
+
+
+def infer_while_loop(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Solve the condition and the body; outputs are stacked to the largest number of steps."""
+    attrs, (test, body) = node.typed, node.subgraphs
+    ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
+    ins, heads = _run(body, attrs["func_input_locs"], ins, solve, merge)
+    n_out = attrs["num_out_data"]
+    steps = attrs["max_iterations"] if attrs["pad_outputs"] else -1
+    stacked = [axis.stack(s, steps) for s in heads[:n_out]]
+    return tuple(ins), (*stacked, *heads[n_out:])
+
+
+def infer_cond(
+    node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
+) -> tuple[tuple, tuple]:
+    """Solve the condition and both branches, whose outputs have one type."""
+    attrs, (test, then, other) = node.typed, node.subgraphs
+    ins, _ = _run(test, attrs["cond_input_locs"], ins, solve, merge)
+    ins, first = _run(then, attrs["then_input_locs"], ins, solve, merge)
+    ins, second = _run(other, attrs["else_input_locs"], ins, solve, merge)
+    return tuple(ins), tuple(merge(b, a) for a, b in zip(first, second, strict=True))
+
 
 MAX_CACHED = 20_000
 MAX_SIZE = 2**63 - 1
@@ -84,10 +184,10 @@ def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> 
 
     With a `default`, variables whose type cannot be inferred get it, as when MXNet binds.
     """
-    found = _solve(graph, known, _TYPES)
-    if default is None or found.complete:
-        return found
-    open_ones = {n.name: default for n in graph.variables if found.values[n][0] is None}
+    inferred = _solve(graph, known, _TYPES)
+    if default is None or inferred.complete:
+        return inferred
+    open_ones = {n.name: default for n in graph.variables if inferred.values[n][0] is None}
     return _solve(graph, {**open_ones, **known}, _TYPES)
 
 
@@ -134,9 +234,9 @@ def _sweep_once(graph: Graph, values: dict[Node, list], kind: _Kind) -> bool:
         ins = tuple([values[e[0]][e[1]] for e in entries])
         slots = values[node]
         outs = tuple(slots)
-        found = cache.get((node.op, node.signature.key, ins, outs, mode))
+        cached = cache.get((node.op, node.signature.key, ins, outs, mode))
         try:
-            new_ins, new_outs = found or kind.step(node, ins, outs)
+            new_ins, new_outs = cached or kind.step(node, ins, outs)
         except (MXNetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             return False  # the full search explains it
         slots[:] = new_outs
@@ -178,69 +278,75 @@ def _complete(node: Node, values: dict[Node, list], kind: _Kind) -> list[Node]:
     changed: list[Node] = []
     try:
         if node.subgraphs:
-            new_ins, new_outs = _through(node, ins, outs, kind)
+            new_ins, new_outs = _solve_subgraphs(node, ins, outs, kind)
         else:
             new_ins, new_outs = kind.step(node, ins, outs)
         if new_outs != outs:
-            places = [(node, i) for i in range(len(outs))]
-            changed += _merge(values, places, new_outs, outs, kind)
+            entries = [(node, i) for i in range(len(outs))]
+            changed += _merge(values, entries, new_outs, outs, kind)
         if new_ins != ins:
             changed += _merge(values, node.inputs, new_ins, ins, kind)
     except MXNetError as error:
-        raise _explained(node, ins, outs, kind, error) from None
+        raise _explain(node, ins, outs, kind, error) from None
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise _explained(node, ins, outs, kind, error) from error
+        raise _explain(node, ins, outs, kind, error) from error
     return changed
 
 
 def _merge(
-    values: dict[Node, list], places: Sequence[tuple], found: tuple, before: tuple, kind: _Kind
+    values: dict[Node, list],
+    entries: Sequence[tuple],
+    new_values: tuple,
+    before: tuple,
+    kind: _Kind,
 ) -> list[Node]:
     """Merge what a rule found into the values; return the nodes of which more is known now."""
     changed = []
-    for place, new, old in zip(places, found, before, strict=True):
+    for entry, new, old in zip(entries, new_values, before, strict=True):
         if new is None or new == old:
             continue
-        slots, index = values[place[0]], place[1]
-        known = slots[index]
-        merged = new if known is None else kind.merge(new, known)
-        if merged != known:
+        slots, index = values[entry[0]], entry[1]
+        current = slots[index]
+        merged = new if current is None else kind.merge(new, current)
+        if merged != current:
             slots[index] = merged
-            changed.append(place[0])
+            changed.append(entry[0])
     return changed
 
 
 def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
-    given = known.get(node)
-    if given is not None and kind.known(given):
-        return given
+    value = known.get(node)
+    if value is not None and kind.known(value):
+        return value
     declared = kind.of_variable(node)
-    if declared is None or given is None:
-        return given if declared is None else declared
+    if declared is None or value is None:
+        return value if declared is None else declared
     try:
-        return kind.merge(given, declared)
+        return kind.merge(value, declared)
     except MXNetError:
         return declared  # as in MXNet, the variable's own shape wins over a part given here
 
 
-def _explained(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
+def _explain(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception) -> MXNetError:
     """Return the complaint with the node, its operator, its inputs and the user's line."""
     text = str(error)
     if isinstance(error, ShapeError) and "differ: expected" in text:
         text = f"Shape inconsistent, {text}"
     elif not isinstance(error, MXNetError):
         text = f"{type(error).__name__} in the rule of {node.operator.name}: {text}"
-    given = ", ".join(
+    inputs = ", ".join(
         f"{name}={e.node.output_names()[e.index]}:{kind.show(value)}"
         for name, e, value in zip(_names(node), node.inputs, ins, strict=True)
     )
-    wanted = "".join(f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None)
-    made = (type(error) if isinstance(error, MXNetError) else kind.error)(
-        f"Error in operator {node.name}: {text} "
-        f"[{node.operator.name}({given}){wanted}{_made_at(node)}]"
+    outputs = "".join(
+        f", output {i} is {kind.show(v)}" for i, v in enumerate(outs) if v is not None
     )
-    made.node = node.name
-    return made
+    explained = (type(error) if isinstance(error, MXNetError) else kind.error)(
+        f"Error in operator {node.name}: {text} "
+        f"[{node.operator.name}({inputs}){outputs}{_made_at(node)}]"
+    )
+    explained.node = node.name
+    return explained
 
 
 def _names(node: Node) -> list[str]:
@@ -252,32 +358,32 @@ def _made_at(node: Node) -> str:
     return f", made at {node.source[0]}:{node.source[1]}" if node.source else ""
 
 
-def _through(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[tuple, tuple]:
+def _solve_subgraphs(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[tuple, tuple]:
     """Complete a node that holds graphs."""
 
     def solve(graph: Graph, known: dict[Node, Any]) -> tuple[list, list]:
-        found = _solve_from(graph, known, kind)
-        return [found.values[n][0] for n in graph.variables], found.heads
+        inferred = _solve_from(graph, known, kind)
+        return [inferred.values[n][0] for n in graph.variables], inferred.heads
 
     return infer_subgraphs(node, ins, outs, solve, kind.merge, kind.axis)
 
 
-def _cached(
+def _apply_rule(
     cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
 ) -> tuple[tuple, tuple]:
     signature = node.signature
     key = (node.op, signature.key, ins, outs, is_np_shape())  # rules ask for the mode
-    found = cache.get(key)
-    if found is None:
+    cached = cache.get(key)
+    if cached is None:
         new_ins, new_outs = rule(list(ins), list(outs), signature.attrs)
-        found = tuple(new_ins), tuple(new_outs)
+        cached = tuple(new_ins), tuple(new_outs)
         if not node.operator.free_attributes:  # rules of custom operators may change
-            store(cache, key, found, MAX_CACHED)
-    return found
+            store(cache, key, cached, MAX_CACHED)
+    return cached
 
 
 def _shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _cached(_shape_cache, node, ins, outs, node.operator.infer_shapes)
+    return _apply_rule(_shape_cache, node, ins, outs, node.operator.infer_shapes)
 
 
 def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
@@ -288,11 +394,11 @@ def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tupl
         return (), tuple(
             merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)
         )
-    return _cached(_shape_cache, node, ins, outs, node.operator.infer_shapes)
+    return _apply_rule(_shape_cache, node, ins, outs, node.operator.infer_shapes)
 
 
 def _type_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _cached(_type_cache, node, ins, outs, node.operator.infer_types)
+    return _apply_rule(_type_cache, node, ins, outs, node.operator.infer_types)
 
 
 def unknown_for_zero(shape: Shape | None) -> Shape | None:

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
-from ...ops.fused.recompute import recompute as recompute_op
+from ...ops.fused.holds_graphs import recompute as recompute_op
 from ..node import Node
-from ..segments import Segment, find_runs, wrap_segments
 from ..typed import TypedGraph
+from .segments import Segment, find_runs, wrap_segments
 
 MARK, STAGE = "__force_mirroring__", "__mirror_stage__"
 TRIALS, SHRINKING = 40, 1.15  # of the most bytes that may be needed at once
@@ -77,7 +77,7 @@ def _kept_sizes(graph: TypedGraph) -> dict[Node, int]:
 
 def marked_segments(graph: TypedGraph) -> list[Segment]:
     """Return the runs of nodes that users marked, divided where the stage changes."""
-    runs = find_runs(graph, lambda n: is_marked(n) and _may_recompute(n))
+    runs = find_runs(graph, lambda n: is_marked(n) and _can_recompute(n))
     stages = (list(stage) for run in runs for _, stage in groupby(run, _stage_of))
     return [stage for stage in stages if len(stage) > 1]
 
@@ -119,7 +119,7 @@ def plan_segments(graph: TypedGraph, limit: int | None = None) -> Plan:
     if limit is not None and best.total <= limit:
         return best
     crossing = _crossing_bytes(graph)
-    runs = list(find_runs(graph, _may_recompute))
+    runs = list(find_runs(graph, _can_recompute))
     everything = sum(sizes.values())
     for trial in range(1, TRIALS + 1):
         bound = everything * SHRINKING**-trial
@@ -142,11 +142,11 @@ def _cut(
     cheapest way to cut before some i that keeps to the bound; a queue has the candidates i by
     their costs.
     """
-    made = [0, *accumulate(sizes[n] for n in run)]
+    sums = [0, *accumulate(sizes[n] for n in run)]
     cost, came_from = [0] * (len(run) + 1), [0] * (len(run) + 1)
     candidates: deque[int] = deque([0])
     for j in range(1, len(run) + 1):
-        while len(candidates) > 1 and cost[(i := candidates[0])] + made[j] - made[i] > bound:
+        while len(candidates) > 1 and cost[(i := candidates[0])] + sums[j] - sums[i] > bound:
             candidates.popleft()
         came_from[j] = candidates[0]
         cost[j] = cost[candidates[0]] + (crossing[run[j - 1]] if j < len(run) else 0)
@@ -170,7 +170,7 @@ def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Nod
     recomputes, and gradients of its results and of what they were made of.
     """
     segment_of = {node: segment for segment in segments for node in segment}
-    kept: set[tuple[Node, int]] = set()
+    read: set[tuple[Node, int]] = set()
     before = peak = 0
     for node in graph.nodes:
         segment = segment_of.get(node)
@@ -178,12 +178,12 @@ def _total_bytes(graph: TypedGraph, segments: Sequence[Segment], sizes: dict[Nod
             before += sizes[node]
             continue
         for e in node.inputs:
-            if segment_of.get(e[0], segment) is not segment and (e[0], e[1]) not in kept:
-                kept.add((e[0], e[1]))
+            if segment_of.get(e[0], segment) is not segment and (e[0], e[1]) not in read:
+                read.add((e[0], e[1]))
                 before += graph.types[e[0]][e[1]].nbytes or 0
         if node is segment[-1]:
-            made = sum(sizes[n] for n in segment)
-            peak = max(peak, before + made + 2 * _result_bytes(graph, node))
+            recomputed = sum(sizes[n] for n in segment)
+            peak = max(peak, before + recomputed + 2 * _result_bytes(graph, node))
     return max(peak, before)
 
 
@@ -194,17 +194,17 @@ def _crossing_bytes(graph: TypedGraph) -> dict[Node, int]:
         for entry in node.inputs:
             last[entry.node] = position
     leaving: list[int] = [0] * len(graph.nodes)
-    live, found = 0, {}
+    live, crossing = 0, {}
     for position, node in enumerate(graph.nodes):
         if node.op is not None and node in last:
             size = _result_bytes(graph, node)
             live += size
             leaving[last[node]] += size
         live -= leaving[position]
-        found[node] = live
-    return found
+        crossing[node] = live
+    return crossing
 
 
-def _may_recompute(node: Node) -> bool:
+def _can_recompute(node: Node) -> bool:
     op = node.operator
     return not (op.has_memory or node.subgraphs or op.mutates or op.value_dependent)

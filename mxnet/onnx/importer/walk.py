@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import ndarray, symbol
 from ...error import FormatError, MXNetError
-from ...graph.subgraph import MARK
+from ...graph.graph import MARK
 from ...ndarray import NDArray
 from ...shape_mode import is_np_shape
 from ...symbol import Symbol

@@ -1,18 +1,74 @@
-"""Operators whose nodes hold graphs: their kernels are made by the layers that run graphs."""
+"""Operators whose nodes hold graphs; the executor sets how these run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from ..declare import Op
+from torch import Tensor
+
+from ...error import MXNetError
+from ..declare import Op, OpContext, op
+
+
+class Body(Protocol):
+    """A graph that is made ready to run."""
+
+    def run(self, feed: Sequence[Tensor], context: OpContext) -> list[Tensor]:
+        """Return the heads' values for one tensor per variable."""
+        ...
 
 
 class HoldsGraphs(Op):
-    """An operator whose kernel is made from the graphs of its node by `runner`."""
+    """An operator whose kernel is made from the graphs of its node by `runner`.
 
+    `prepare` makes a graph ready to run; the executor sets it.
+    """
+
+    prepare: ClassVar[Callable[[Any], Body]]
     runner: Callable[[Sequence[Any], dict], Callable]
 
     def instantiate(self, attrs: dict, subgraphs: Sequence = ()) -> Callable:
         """Return the kernel of one node."""
         return self.runner(subgraphs, attrs)
+
+
+@op("_pointwise_blocks", count="num_args", outputs=lambda a: a["num_outputs"], cls=HoldsGraphs)
+def pointwise_blocks(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[Tensor, ...]:
+    """Run the pointwise operators of the node's graph on blocks that fit into the cache.
+
+    >>> x = mx.sym.Variable("x")
+    >>> exe = mx.sym.exp(mx.sym.tanh(x * 2)).simple_bind(mx.cpu(), x=(1024, 1024))
+    >>> exe.forward()[0].shape, exe.compiled.rules
+    ((1024, 1024), {'block_pointwise': 1})
+    """
+    raise MXNetError(
+        "_pointwise_blocks runs inside graphs only: it is what chains of pointwise operators on "
+        "large arrays become in inference."
+    )
+
+
+@op(
+    "_recompute",
+    count="num_args",
+    outputs=lambda a: a["num_outputs"],
+    cls=HoldsGraphs,
+    random=True,
+)
+def recompute(*data: Tensor, num_outputs: int, run: OpContext) -> tuple[Tensor, ...]:
+    """Run the graph of the node; for backward, run it again with the same random draws.
+
+    The graph's inputs are kept, nothing else. Auxiliary states change in the first run only.
+
+    >>> with mx.AttrScope(force_mirroring="True"):
+    ...     y = mx.sym.exp(mx.sym.sin(mx.sym.Variable("x")))
+    >>> exe = y.simple_bind(mx.cpu(), x=(2,))
+    >>> exe.forward(is_train=True)[0].asnumpy()
+    array([1., 1.], dtype=float32)
+    >>> exe.compiled.rules
+    {'recompute': 1}
+    """
+    raise MXNetError(
+        "_recompute runs inside graphs only: it is what MXNET_BACKWARD_DO_MIRROR=1 and "
+        "net.hybridize(recompute=...) make of parts of a graph in training."
+    )

@@ -156,16 +156,16 @@ def rnn_steps_inputs(
 ) -> dict[str, Shape]:
     """Weights of all gates, and states, by the size of a step."""
     rows = GATES[mode] * state_size
-    found: dict[str, Shape] = {
+    shapes: dict[str, Shape] = {
         "i2h_bias": (rows,),
         "h2h_weight": (rows, state_size),
         "h2h_bias": (rows,),
     }
     if data is not None and len(data) > 1:
         _steps, batch, width = _step_sizes(data, axis)
-        found["i2h_weight"] = (rows, width)
-        found["state"] = found["state_cell"] = (batch, state_size)
-    return found
+        shapes["i2h_weight"] = (rows, width)
+        shapes["state"] = shapes["state_cell"] = (batch, state_size)
+    return shapes
 
 
 @rnn_steps.work

@@ -1,7 +1,8 @@
-"""Whether values made from tensors, such as packed weights, may be used again."""
+"""When values prepared from tensors, such as packed weights, and special kernels may be used."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,8 +10,6 @@ import torch
 from torch import Tensor
 
 from ...memory import is_exposed_storage
-
-__all__ = ["Unchanged"]
 
 
 class Unchanged:
@@ -43,15 +42,15 @@ class Unchanged:
     @classmethod
     def of(cls, tensors: Sequence[Tensor | None]) -> Unchanged | None:
         """Return the state of tensors, or None if nothing made of them can be used again."""
-        made = cls(tensors)
-        return made if made.holds_for(tensors) else None
+        state = cls(tensors)
+        return state if state.holds_for(tensors) else None
 
     def holds_for(self, tensors: Sequence[Tensor | None]) -> bool:
         """Return whether these are the same tensors, and nobody can have written into them."""
         if len(tensors) != len(self._sources):
             return False
-        for tensor, (known, version, storage) in zip(tensors, self._sources):  # noqa: B905
-            if tensor is not known:
+        for tensor, (before, version, storage) in zip(tensors, self._sources):  # noqa: B905
+            if tensor is not before:
                 return False
             if tensor is not None and (
                 storage is None or tensor._version != version or is_exposed_storage(storage)
@@ -75,3 +74,16 @@ class _Source(NamedTuple):
             return cls(tensor, tensor._version, tensor.untyped_storage())
         except NotImplementedError:  # sparse, or in oneDNN's own order
             return cls(tensor)
+
+
+class Fallback(Exception):
+    """A specialized kernel met values for which it differs from its operator.
+
+    Whoever runs the graph runs it again from the start with plain kernels.
+    """
+
+
+def require_finite(tensor: Tensor) -> None:
+    """Raise `Fallback` if an element is NaN or infinite."""
+    if not math.isfinite(tensor.sum()):
+        raise Fallback

@@ -1,13 +1,16 @@
-"""Operators on 8-bit integers: conversions and layers; `ops/fused` has their fast kernels."""
+"""Operators on 8-bit integers: conversions, arrays, layers. `mxnet/quantization` rewrites graphs.
 
-from . import calibration, conversions, elementwise, joining, layers, normalization, recurrent
+MXNet's own take and return arrays with ranges; those of `int8.py` have constant ranges.
+"""
+
+from . import arrays, calibration, conversions, held_layers, int8, layers, recurrent
 
 __all__ = [
+    "arrays",
     "calibration",
     "conversions",
-    "elementwise",
-    "joining",
+    "held_layers",
+    "int8",
     "layers",
-    "normalization",
     "recurrent",
 ]

@@ -10,9 +10,9 @@ from ...error import ShapeError
 from ..declare import op
 from .conversions import _check_dtype
 
-SMALLEST = 1e-4  # what an empty bin gets, so that divergences stay finite
-EXACT = 2**24  # float32 counts one by one up to here
-TOGETHER = 32  # thresholds that are tried at once
+MIN_COUNT = 1e-4  # what an empty bin gets, so that divergences stay finite
+MAX_EXACT = 2**24  # float32 counts one by one up to here
+BATCH = 32  # thresholds that are tried at once
 
 
 def least_divergence(
@@ -27,13 +27,13 @@ def least_divergence(
     divergences = _Divergences(hist.astype(np.float32), quantized_bins)
     zero = len(hist) // 2
     best, threshold = np.inf, float(edges[-1])
-    for first in range(quantized_bins // 2, zero + 1, TOGETHER):
-        reaches = np.arange(first, min(first + TOGETHER, zero + 1))
+    for first in range(quantized_bins // 2, zero + 1, BATCH):
+        reaches = np.arange(first, min(first + BATCH, zero + 1))
         stops = np.minimum(zero + reaches + 1, len(hist))
-        found = divergences.within(zero - reaches, stops)
-        place = int(np.argmin(found))
-        if found[place] < best:
-            best, threshold = found[place], float(edges[stops[place]])
+        values = divergences.within(zero - reaches, stops)
+        index = int(np.argmin(values))
+        if values[index] < best:
+            best, threshold = values[index], float(edges[stops[index]])
     return threshold, float(best)
 
 
@@ -73,27 +73,27 @@ class _Divergences:
     def _clipped(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Return the bins with the counts outside of them in the first and the last."""
         base = starts[-1]
-        made = np.repeat(self.hist[base : stops[-1], None], len(starts), axis=1)
+        columns = np.repeat(self.hist[base : stops[-1], None], len(starts), axis=1)
         for column, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             right = np.float32(self.counts[-1] - self.counts[stop])
-            if right > EXACT:
+            if right > MAX_EXACT:
                 right = np.add.accumulate(self.hist[stop:])[-1]
-            made[start - base, column] += self.left[start - 1] if start else 0
-            made[stop - 1 - base, column] += right
-        return made
+            columns[start - base, column] += self.left[start - 1] if start else 0
+            columns[stop - 1 - base, column] += right
+        return columns
 
     def _quantized(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Return the bins merged, each with its share of the counts."""
         base = starts[-1]
-        made = np.ones((len(starts), stops[-1] - base), np.float32)
+        rows = np.ones((len(starts), stops[-1] - base), np.float32)
         for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             ends = np.append(start + self.numbers * ((stop - start) // len(self.numbers)), stop)
             counts, filled = np.diff(self.counts[ends]), np.diff(self.filled[ends])
             counts[0] -= self.hist[start]
             filled[0] -= self.hist[start] != 0
             shares = counts.astype(np.float32) / np.maximum(filled, 1).astype(np.float32)
-            made[row, start - base : stop - base] = np.repeat(shares, np.diff(ends))
-        return np.ascontiguousarray(made.T)
+            rows[row, start - base : stop - base] = np.repeat(shares, np.diff(ends))
+        return np.ascontiguousarray(rows.T)
 
 
 def _into_logarithms(ratios: np.ndarray, empty: np.ndarray) -> None:
@@ -113,7 +113,7 @@ def _clear(columns: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
 
 
 def _smooth(
-    counts: np.ndarray, empty: np.ndarray, sizes: int | np.ndarray, eps: float = SMALLEST
+    counts: np.ndarray, empty: np.ndarray, sizes: int | np.ndarray, eps: float = MIN_COUNT
 ) -> np.ndarray:
     """Give empty bins a little of the others, in place; return where there is enough to take."""
     n_empty = np.count_nonzero(empty, axis=0)
@@ -124,14 +124,14 @@ def _smooth(
     return (n_filled > 0) & (taken < 1)
 
 
-def smooth_distribution(counts: np.ndarray, eps: float = SMALLEST) -> np.ndarray | None:
+def smooth_distribution(counts: np.ndarray, eps: float = MIN_COUNT) -> np.ndarray | None:
     """Give empty bins a little of the others; None if there is nothing to take.
 
     >>> smooth_distribution(np.array([0, 2, 3], "float32"))
     array([1.00000e-04, 1.99995e+00, 2.99995e+00], dtype=float32)
     """
-    made = counts.copy()
-    return made if _smooth(made, made == 0, len(made), eps) else None
+    smoothed = counts.copy()
+    return smoothed if _smooth(smoothed, smoothed == 0, len(smoothed), eps) else None
 
 
 @op(
@@ -161,15 +161,15 @@ def calibrate_entropy(
     True
     """
     name = "_contrib_calibrate_entropy"
-    for given in (hist, hist_edges):
-        _check_dtype(name, given, torch.float32)
+    for array in (hist, hist_edges):
+        _check_dtype(name, array, torch.float32)
     if hist.ndim != 1 or hist_edges.shape != (len(hist) + 1,):
         raise ShapeError(
             f"{name}: a histogram of n bins has n + 1 edges, got {tuple(hist.shape)} and "
             f"{tuple(hist_edges.shape)}."
         )
-    found = least_divergence(
+    numbers = least_divergence(
         hist.detach().cpu().numpy(), hist_edges.detach().cpu().numpy(), num_quantized_bins
     )
-    threshold, left = (hist.new_tensor([value]) for value in found)
+    threshold, left = (hist.new_tensor([value]) for value in numbers)
     return threshold, left

@@ -35,18 +35,18 @@ def _ranged(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 def _check_ranges(name: str, *ranges: Tensor, channels: int = 1) -> None:
-    for given in ranges:
-        if given.shape not in ((1,), (channels,)):
-            wanted = "(1,)" if channels == 1 else f"(1,) or ({channels},)"
+    for ends in ranges:
+        if ends.shape not in ((1,), (channels,)):
+            expected = "(1,)" if channels == 1 else f"(1,) or ({channels},)"
             raise ShapeError(
-                f"{name}: Shape inconsistent, the range must have shape {wanted}, "
-                f"got {tuple(given.shape)}."
+                f"{name}: Shape inconsistent, the range must have shape {expected}, "
+                f"got {tuple(ends.shape)}."
             )
 
 
-def _check_dtype(name: str, data: Tensor, *wanted: torch.dtype) -> None:
-    if data.dtype not in wanted:
-        names = " or ".join(str(d).removeprefix("torch.") for d in wanted)
+def _check_dtype(name: str, data: Tensor, *dtypes: torch.dtype) -> None:
+    if data.dtype not in dtypes:
+        names = " or ".join(str(d).removeprefix("torch.") for d in dtypes)
         raise DTypeError(
             f"{name}: the input data type must be {names}, "
             f"got {str(data.dtype).removeprefix('torch.')}."
@@ -58,7 +58,7 @@ def _larger_end(low: Tensor, high: Tensor) -> Tensor:
 
 
 def range_step(data: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Return the real number that one step of an integer array stands for."""
+    """Return the real number that one step of an integer array represents."""
     _check_dtype("quantized layer", data, *LAYER_STEPS)
     return _larger_end(low, high) / LAYER_STEPS[data.dtype]
 
@@ -68,7 +68,7 @@ def _scale(steps: float, end: Tensor) -> Tensor:
     return torch.where(end > 0, steps / end, 0.0)
 
 
-def _rounded(scaled: Tensor, kind: EightBit) -> Tensor:
+def _round(scaled: Tensor, kind: EightBit) -> Tensor:
     return scaled.round_().clamp_(*LIMITS[kind]).to(DTYPES[kind])
 
 
@@ -94,8 +94,12 @@ def quantize(
     _check_dtype("_contrib_quantize", data, torch.float32)
     _check_ranges("_contrib_quantize", min_range, max_range)
     end = _larger_end(min_range, max_range)
-    made = _rounded(data * _scale(STEPS[out_type], end), out_type)
-    return (made, -end, end) if out_type == "int8" else (made, min_range.clone(), max_range.clone())
+    integers = _round(data * _scale(STEPS[out_type], end), out_type)
+    return (
+        (integers, -end, end)
+        if out_type == "int8"
+        else (integers, min_range.clone(), max_range.clone())
+    )
 
 
 def chosen_type(out_type: EightBitOrAuto, low: float | None) -> EightBit:
@@ -142,8 +146,8 @@ def quantize_v2(
     else:
         low, high = data.new_tensor([min_calib_range]), data.new_tensor([max_calib_range])
     end = _larger_end(low, high)
-    made = _rounded(data * _scale(HALF_STEPS[kind], end), kind)
-    return (made, -end, end) if kind == "int8" else (made, low, high)
+    integers = _round(data * _scale(HALF_STEPS[kind], end), kind)
+    return (integers, -end, end) if kind == "int8" else (integers, low, high)
 
 
 def _pass_on(
@@ -258,8 +262,8 @@ def requantize(
     scale = step * _scale(STEPS[kind], end)
     if len(scale) > 1:
         scale = scale.reshape(-1, *(1,) * (data.ndim - 2))
-    made = _rounded(data.to(torch.float32) * scale, kind)
-    return made, (-end if kind == "int8" else torch.zeros_like(end)), end
+    integers = _round(data.to(torch.float32) * scale, kind)
+    return integers, (-end if kind == "int8" else torch.zeros_like(end)), end
 
 
 requantize.type_pattern = _EightBitTypes("int32 float32 -> @out_type float32")

@@ -2,7 +2,7 @@
 
 Data may be int8 or uint8, weights are int8, a bias is int8 or int32. Weights have one range, or one
 for each filter; then the 32-bit results have one for each channel. Torch's float kernels compute
-the sums of 8-bit products, in a type in which these are exact. `ops/fused/int8` has fast kernels.
+the sums of 8-bit products, in a type in which these are exact. `mxnet/quantization` has fast ones.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def bias_steps(bias: Tensor, low: Tensor, high: Tensor, step: Tensor, data: torc
 def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict, layer: Op) -> tuple[Shapes, Shapes]:
     assert layer.shape_rule is not None
     arrays = 2 if attrs["no_bias"] else 3
-    found, out = layer.shape_rule(ins[:arrays], outs[:1], attrs)
+    shapes, out = layer.shape_rule(ins[:arrays], outs[:1], attrs)
     ranges = [r or (1,) for r in ins[arrays:]]
-    return [*found, *ranges], [out[0], ranges[2], ranges[3]]
+    return [*shapes, *ranges], [out[0], ranges[2], ranges[3]]
 
 
 def _range_shapes(shapes: Sequence[Shape | None]) -> dict[str, Shape]:
@@ -74,7 +74,7 @@ def _finish(sums: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _layer_step(name: str, data: Tensor, weight: Tensor, *ranges: Tensor | None) -> Tensor:
-    """Check the inputs; return the real number that one step of the sums stands for."""
+    """Check the inputs; return the real number that one step of the sums represents."""
     _check_dtype(name, data, torch.int8, torch.uint8)
     _check_dtype(name, weight, torch.int8)
     low, high, low_weight, high_weight, *_ = ranges
@@ -163,10 +163,10 @@ def quantized_conv_inputs(
     **_: object,
 ) -> dict[str, Shape]:
     """Infer weight and bias from the channels of data."""
-    found = convolution_inputs(
+    shapes = convolution_inputs(
         data, weight, bias, kernel=kernel, num_filter=num_filter, num_group=num_group, layout=layout
     )
-    return {**found, **_range_shapes(ranges)}
+    return {**shapes, **_range_shapes(ranges)}
 
 
 @op(
@@ -230,5 +230,5 @@ def quantized_fully_connected_inputs(
     **_: object,
 ) -> dict[str, Shape]:
     """Infer weight and bias from data."""
-    found = fully_connected_inputs(data, weight, bias, num_hidden=num_hidden, flatten=flatten)
-    return {**found, **_range_shapes(ranges)}
+    shapes = fully_connected_inputs(data, weight, bias, num_hidden=num_hidden, flatten=flatten)
+    return {**shapes, **_range_shapes(ranges)}

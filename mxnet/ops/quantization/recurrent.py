@@ -14,7 +14,7 @@ from ..shapes import Shape
 from .conversions import _check_dtype
 
 NAME = "_contrib_quantized_rnn"
-GATES, STEPS, LARGEST = 4, 127.0, 255.0
+GATES, STEPS, MAX_VALUE = 4, 127.0, 255.0
 
 
 def _output_names(attrs: dict) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def quantized_rnn(
     scale = _Scale(data_scale, data_shift)
     real, cells = scale.real(data.float()), []
     for layer in range(num_layers):
-        first, found = layer * directions, []
+        first, outs = layer * directions, []
         rows = _rounded_rows([weights[4 * k : 4 * k + 2] for k in range(first, first + directions)])
         for direction in range(directions):
             k = first + direction
@@ -83,8 +83,8 @@ def quantized_rnn(
             bias = weights[4 * k + 2] + weights[4 * k + 3]
             out, c = _layer(x, rows[direction], bias, state[k], state_cell[k], scale)
             cells.append((out[-1], c))
-            found.append(out.flip(0) if direction else out)
-        real = torch.cat(found, -1)
+            outs.append(out.flip(0) if direction else out)
+        real = torch.cat(outs, -1)
     if not attrs["state_outputs"]:
         return real
     last, cell = zip(*cells, strict=True)
@@ -101,7 +101,7 @@ class _Scale:
         return (steps - self._shift) / self._scale
 
     def rounded(self, real: Tensor) -> Tensor:
-        steps = (real * self._scale + self._shift).round_().clamp_(0, LARGEST)
+        steps = (real * self._scale + self._shift).round_().clamp_(0, MAX_VALUE)
         return self.real(steps)
 
 
@@ -148,9 +148,9 @@ def _check(data: Tensor, attrs: dict[str, Any]) -> None:
 @quantized_rnn.infer_inputs
 def quantized_rnn_inputs(*shapes: Shape | None, **attrs: object) -> dict[str, Shape]:
     """All parameters in one vector; states, and two numbers of the scale."""
-    found = rnn_inputs(*shapes, **attrs)
-    found.pop("sequence_length", None)
-    return {**found, "data_scale": (1,), "data_shift": (1,)}
+    inferred = rnn_inputs(*shapes, **attrs)
+    inferred.pop("sequence_length", None)
+    return {**inferred, "data_scale": (1,), "data_shift": (1,)}
 
 
 @quantized_rnn.infer_outputs

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import mxnet as mx  # noqa: F401 (registers the operators)
-from mxnet.ops.fused import channels_last
-from mxnet.ops.fused.channels_last import convolution_channels_last
+from mxnet.ops.fused import convolution as channels_last
+from mxnet.ops.fused.convolution import convolution_channels_last
 
 PLACES = [
     {"kernel": (3, 3), "pad": (1, 1)},
@@ -28,7 +28,7 @@ def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
     data = torch.randn(2, 6, 7, 5).contiguous(memory_format=torch.channels_last)
     weight, bias = torch.randn(4, 6, *attrs["kernel"]), torch.randn(4)
     convolved = run(data, weight, bias, attrs)
-    monkeypatch.setattr(channels_last, "LEAST_MATRIX", 1)
+    monkeypatch.setattr(channels_last, "MIN_MATRIX", 1)
     place = tuple(attrs.get(k, (d, d)) for k, d in (("stride", 1), ("pad", 0), ("dilate", 1)))
     assert channels_last._is_small_product(data, weight, *place)
     multiplied = run(data, weight, bias, attrs)
@@ -37,7 +37,7 @@ def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
 
 
 def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
-    monkeypatch.setattr(channels_last, "LEAST_MATRIX", 1)
+    monkeypatch.setattr(channels_last, "MIN_MATRIX", 1)
     place = ((1, 1), (0, 0), (1, 1))
     data = torch.zeros(1, 2, 20, 20)
     assert not channels_last._is_small_product(data, torch.zeros(4, 2, 3, 3), *place)

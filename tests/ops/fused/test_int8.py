@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mxnet as mx
-from mxnet.ops.fused.int8 import arrays, layers, weights
+from mxnet.ops.quantization import int8
 
 RNG = np.random.RandomState
 ENDS = [torch.tensor([v]) for v in (-1.0, 1.0)]
@@ -46,7 +46,7 @@ def test_convolutions(zero, out_zero, pad, largest):
     attrs = {"kernel": (3, 3), "pad": pad, "num_filter": 6, "num_group": 2, "data_step": 0.01}
     attrs.update(data_zero=zero, out_step=0.2, out_zero=out_zero)
     inputs = convolution_inputs(rng, largest, (6, 4, 3, 3))
-    fast, plain = run_both(layers.int8_convolution, attrs, random_bytes(rng, 2, 8, 6, 6), *inputs)
+    fast, plain = run_both(int8.int8_convolution, attrs, random_bytes(rng, 2, 8, 6, 6), *inputs)
     assert abs(fast - plain).max() <= 1  # halves may round apart
     assert plain.std() > 10
 
@@ -59,7 +59,7 @@ def test_convolutions_add_other_arrays(other_zero, relu, largest):
     attrs = {"kernel": (1, 1), "num_filter": 5, "data_step": 0.02, "adds": True, "relu": relu}
     attrs.update(other_step=0.5, other_zero=other_zero, out_step=0.5, out_zero=128)
     inputs = convolution_inputs(rng, largest, (5, 8, 1, 1), random_bytes(rng, 2, 5, 4, 4))
-    fast, plain = run_both(layers.int8_convolution, attrs, random_bytes(rng, 2, 8, 4, 4), *inputs)
+    fast, plain = run_both(int8.int8_convolution, attrs, random_bytes(rng, 2, 8, 4, 4), *inputs)
     assert abs(fast - plain).max() <= 1
     assert (plain.min() >= 128) == relu
 
@@ -68,10 +68,10 @@ def test_convolutions_add_other_arrays(other_zero, relu, largest):
 def test_an_added_array_is_kept_unless_it_is_owned(owns):
     rng = RNG(1)
     attrs = {"kernel": (1, 1), "num_filter": 8, "data_step": 0.02, "adds": True}
-    attrs = layers.int8_convolution.complete({**attrs, "out_step": 0.5, "owns_other": owns})
+    attrs = int8.int8_convolution.complete({**attrs, "out_step": 0.5, "owns_other": owns})
     other = random_bytes(rng, 1, 8, 4, 4).contiguous(memory_format=torch.channels_last)
     before = other.clone()
-    kernel = layers.int8_convolution.find_variant("node", attrs, False)
+    kernel = int8.int8_convolution.find_variant("node", attrs, False)
     inputs = convolution_inputs(rng, 63, (8, 8, 1, 1), other)
     kernel(random_bytes(rng, 1, 8, 4, 4), *inputs)
     assert owns or torch.equal(other, before)
@@ -85,7 +85,7 @@ def test_dense_layers(out_type, zero, largest):
     attrs = {"num_hidden": 6, "data_step": 0.01, "data_zero": zero, "out_type": out_type}
     attrs.update(out_step=1.0 if out_type == "float32" else 0.2, relu=True)
     inputs = convolution_inputs(rng, largest, (6, 12))[:6]
-    fast, plain = run_both(layers.int8_dense, attrs, random_bytes(rng, 3, 3, 2, 2), *inputs)
+    fast, plain = run_both(int8.int8_dense, attrs, random_bytes(rng, 3, 3, 2, 2), *inputs)
     limit = 1e-4 * plain.max() if out_type == "float32" else 1
     assert abs(fast - plain).max() <= limit
     assert plain.max() > 1
@@ -101,7 +101,7 @@ def test_float_weights_are_normalized_and_quantized_by_filter():
     attrs = {"kernel": (3, 3), "num_filter": 4, "no_bias": True, "stored": False}
     attrs.update(normalized=True, fix_gamma=False, data_step=0.01, out_type="float32")
     inputs = (weight, *[None] * 5, gamma, beta, mean, var, None)
-    fast, plain = run_both(layers.int8_convolution, attrs, data, *inputs)
+    fast, plain = run_both(int8.int8_convolution, attrs, data, *inputs)
     real = torch.nn.functional.conv2d(data.float() * 0.01, weight)
     wanted = torch.batch_norm(real, gamma, beta, mean, var, False, 0.0, 1e-3, False).numpy()
     np.testing.assert_allclose(fast, plain, atol=1e-4)
@@ -111,7 +111,7 @@ def test_float_weights_are_normalized_and_quantized_by_filter():
 def test_changed_weights_are_packed_again():
     rng = RNG(4)
     attrs = {"num_hidden": 2, "data_step": 1.0, "out_type": "float32", "no_bias": True}
-    kernel = layers.int8_dense.find_variant("node", layers.int8_dense.complete(attrs), False)
+    kernel = int8.int8_dense.find_variant("node", int8.int8_dense.complete(attrs), False)
     data, weight = random_bytes(rng, 1, 4), torch.ones(2, 4, dtype=torch.int8)
     first = kernel(data, weight, None, *ENDS, None, None)
     weight.mul_(3)
@@ -119,8 +119,8 @@ def test_changed_weights_are_packed_again():
 
 
 def test_weights_that_could_overflow_are_recognized():
-    stored = weights.stored_weights(torch.full((1, 2), 100, dtype=torch.int8), None, *ENDS)
-    assert stored.are_exact == weights.HAS_VNNI
+    stored = int8.stored_weights(torch.full((1, 2), 100, dtype=torch.int8), None, *ENDS)
+    assert stored.are_exact == int8.HAS_VNNI
 
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
@@ -129,7 +129,7 @@ def test_pooling_is_that_of_the_real_numbers(kind, convention):
     data = random_bytes(RNG(5), 1, 3, 7, 7)
     attrs = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "pool_type": kind}
     attrs["pooling_convention"] = convention
-    made = arrays.int8_pooling(data, zero=128, **attrs)
+    made = int8.int8_pooling(data, zero=128, **attrs)
     real = mx.nd.array(data.numpy().astype("float32") - 128)
     wanted = mx.nd.Pooling(real, **attrs).asnumpy()
     np.testing.assert_allclose(made.numpy() - 128.0, wanted, atol=0.5)
@@ -138,15 +138,15 @@ def test_pooling_is_that_of_the_real_numbers(kind, convention):
 def test_sums_and_joins_have_their_own_steps():
     lhs, rhs = torch.tensor([[138, 118]]).to(torch.uint8), torch.tensor([[4, 6]]).to(torch.uint8)
     steps = {"lhs_step": 0.1, "lhs_zero": 128, "rhs_step": 0.5, "rhs_zero": 0}
-    total = arrays.int8_add(lhs, rhs, **steps, step=0.1, zero=128)
+    total = int8.int8_add(lhs, rhs, **steps, step=0.1, zero=128)
     assert total.tolist() == [[158, 148]]
-    joined = arrays.int8_concat(lhs, rhs, dim=1, steps=(0.1, 0.5), zeros=(128, 0), step=0.5, zero=0)
+    joined = int8.int8_concat(lhs, rhs, dim=1, steps=(0.1, 0.5), zeros=(128, 0), step=0.5, zero=0)
     assert joined.tolist() == [[2, 0, 4, 6]]
 
 
 @pytest.mark.parametrize("zero", [0, 128])
 def test_mxnets_operators_get_integers_with_their_range(zero):
     data = torch.tensor([1, 128, 255], dtype=torch.uint8)
-    integers, low, high = arrays.int8_with_range(data, end=2.0, zero=zero)
+    integers, low, high = int8.int8_with_range(data, end=2.0, zero=zero)
     assert integers.tolist() == [v - zero for v in (1, 128, 255)]
     assert (low.item(), high.item()) == ((-2.0, 2.0) if zero else (0.0, 2.0))

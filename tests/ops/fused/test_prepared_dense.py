@@ -8,14 +8,14 @@ import pytest
 import mxnet as mx
 from mxnet import autograd, nd
 from mxnet.gluon import nn
-from mxnet.ops.fused import prepared_dense
+from mxnet.ops.fused import dense as prepared_dense
 
 
 @pytest.fixture(autouse=True)
 def small_weights(monkeypatch):
     if not prepared_dense.CAN_PACK:
         pytest.skip("needs oneDNN")
-    monkeypatch.setattr(prepared_dense, "LEAST_WEIGHT", 1)
+    monkeypatch.setattr(prepared_dense, "MIN_WEIGHT", 1)
 
 
 def layer(**options):

@@ -13,9 +13,9 @@ from mxnet import nd
 from mxnet.executor import backends
 from mxnet.gluon import nn
 from mxnet.memory import expose, is_exposed
-from mxnet.ops.fused import prepared_dense
-from mxnet.ops.fused.int8.layers import int8_dense
+from mxnet.ops.fused import dense as prepared_dense
 from mxnet.ops.fused.unchanged import Unchanged
+from mxnet.ops.quantization.int8 import int8_dense
 
 
 def make():
@@ -179,7 +179,7 @@ def test_asking_takes_less_than_half_a_microsecond():
 
 
 def dense(monkeypatch):
-    monkeypatch.setattr(prepared_dense, "LEAST_WEIGHT", 1)
+    monkeypatch.setattr(prepared_dense, "MIN_WEIGHT", 1)
     return nn.Dense(7, in_units=12), nd.random.normal(shape=(5, 12)), lambda net: [net.weight]
 
 

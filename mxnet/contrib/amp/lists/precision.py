@@ -49,5 +49,5 @@ def loss_outputs() -> list[str]:
 
 def full_precision_parameters(names: Iterable[str]) -> dict[str, list[str]]:
     """Return, for 16-bit operators, the inputs that stay float32; the data itself is ``""``."""
-    found = {name: registry.get(name).facts.full_precision_inputs for name in names}
-    return {name: ["", *inputs] for name, inputs in found.items() if inputs}
+    parameters = {name: registry.get(name).facts.full_precision_inputs for name in names}
+    return {name: ["", *inputs] for name, inputs in parameters.items() if inputs}

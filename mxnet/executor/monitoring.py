@@ -1,0 +1,261 @@
+"""What monitors and hooks see: every result (perhaps every input), and the gradients of backward.
+
+Rows come in MXNet's order and under its names. For gradients each node gets inputs of its own,
+views of what it reads, so that torch shows what flows into each of them and not only their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..graph.graph import Graph
+from ..graph.node import Entry, Node, auxiliary_positions
+from ..imperative.handle import wrap_plain
+from ..ndarray import NDArray
+from ..ops.declare import Op
+from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
+from ..ops.tensor.math.arithmetic import add_n
+from ..ops.tensor.math.operations import BY_NAME
+from .differentiation import needs_head_gradient
+
+# Its gradient is that of its output: MXNet shows none.
+_PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise
+
+
+def input_rows(node: Node) -> list[str]:
+    """Return the names of a node's inputs, such as ``fc1_data``."""
+    names = node.input_names
+    if names == ["data"] and not _op(node).facts.names_single_input:
+        names = ["input0"]
+    return [f"{node.name}_{n}" for n in names]
+
+
+def hidden_rows(node: Node) -> tuple[str | None, list[str]]:
+    """Return the names of a node's hidden outputs, and the attribute that shows them, if any."""
+    switch, names = _op(node).facts.hidden_outputs or (None, ())
+    if switch is not None and node.typed[switch]:
+        return None, []
+    return switch, [f"{node.name}_{n}" for n in names]
+
+
+def gradient_rows(node: Node) -> list[str | None]:
+    """Return the names of the gradients of a node's inputs; None where MXNet shows none."""
+    op = _op(node)
+    if op is _PASSES_GRADIENTS_ON:
+        return [None] * len(node.inputs)
+    if op is add_n:
+        return ["output"] * len(node.inputs)
+    states = set(auxiliary_positions(node)) if op.has_aux else set()
+    positions = [i for i in range(len(node.inputs)) if i not in states]
+    rows: list[str | None] = [None] * len(node.inputs)
+    for position, name in zip(positions, _gradient_names(node, op, positions), strict=False):
+        rows[position] = name and f"{node.name}_backward_{name}"
+    return rows
+
+
+def has_joint_gradient(node: Node) -> bool:
+    """Return whether MXNet computes the gradients of all inputs in one operator."""
+    op = _op(node)
+    names = op.facts.gradient_names
+    return op is not add_n and (names is None or None in names)
+
+
+def _gradient_names(node: Node, op: Op, positions: list[int]) -> list[str | None]:
+    if op.facts.gradient_names is not None:
+        return list(op.facts.gradient_names)
+    if op.facts.gradients_by_input:
+        return [node.input_names[i] for i in positions]
+    return ["output"] if len(positions) == 1 else [f"output{i}" for i in range(len(positions))]
+
+
+def _op(node: Node) -> Op:
+    assert node.op is not None
+    return node.op
+
+
+Callback = Callable[[str, str, NDArray], None]
+
+
+class OpHook(Interpreter):
+    """Calls ``callback(name, operator, array)`` for every result, perhaps every input too."""
+
+    def __init__(self, callback: Callback, inputs_too: bool) -> None:
+        self._callback, self._inputs_too = callback, inputs_too
+
+    def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
+        """Run a node and show what goes in and comes out."""
+        if self._inputs_too:
+            present = [t for t in tensors if t is not None]
+            for label, value in zip(node.input_names, present, strict=True):
+                self._show(f"{node.name}_{label}", node, value)
+        output = proceed(tensors, attrs)
+        results = output if isinstance(output, tuple) else (output,)
+        for label, value in zip(node.output_names(), results, strict=False):
+            self._show(label, node, value)
+        return output
+
+    def _show(self, name: str, node: Node, value: Tensor | NDArray) -> None:
+        shown = value.detach()
+        array = shown if isinstance(shown, NDArray) else wrap_plain(NDArray, shown)
+        self._callback(name, node.operator.name, array)
+
+
+Show = Callable[[str, Tensor], None]
+
+
+class Watcher(Interpreter):
+    """Shows one run of a program, and remembers what backward needs to show itself."""
+
+    def __init__(self, show: Show, inputs_too: bool, silent: bool = False) -> None:
+        self._show, self._inputs_too, self._silent = show, inputs_too, silent
+        self._views: dict[tuple[Node, int], Tensor] = {}
+        self._unwanted: dict[Node, list[tuple[int, Tensor]]] = {}
+
+    def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
+        """Run a node with its hidden outputs switched on, and show what goes in and comes out."""
+        if self._inputs_too and not self._silent:
+            self._show_inputs(node, [t for t in tensors if t is not None])
+        switch, hidden = hidden_rows(node)
+        if hidden and switch is None:
+            kernel = node.operator.variants["hidden_outputs"](attrs)
+            output = kernel(*self._split(node, tensors))
+        else:
+            shown = attrs if switch is None else {**attrs, switch: True}
+            output = proceed(self._split(node, tensors), shown)
+        results = output if isinstance(output, tuple) else (output,)
+        if not self._silent:
+            for name, value in zip([*node.output_names(), *hidden], results, strict=False):
+                self._show(name, value)
+        return results[: node.outputs]
+
+    def _show_inputs(self, node: Node, present: Sequence[Tensor]) -> None:
+        for entry, name, value in zip(node.inputs, input_rows(node), present, strict=False):
+            if entry.node.op is None:
+                self._show(entry.node.name, value)
+            self._show(name, value)
+
+    def _split(self, node: Node, tensors: Tensors) -> Tensors:
+        """Give a node its own view of each input whose gradient is asked for."""
+        if not torch.is_grad_enabled():
+            return tensors
+        views, position, unwanted = list(tensors), 0, []
+        for i, tensor in enumerate(tensors):
+            if tensor is None:
+                continue
+            if isinstance(tensor, Tensor) and tensor.requires_grad:
+                views[i] = self._views[node, position] = tensor.view_as(tensor)
+            elif isinstance(tensor, Tensor):
+                unwanted.append((position, tensor))
+            position += 1
+        self._unwanted[node] = unwanted
+        return views
+
+    @property
+    def views(self) -> tuple[Tensor, ...]:
+        """The tensors whose gradients `show_gradients` takes."""
+        return tuple(self._views.values())
+
+    def show_gradients(
+        self,
+        graph: Graph,
+        starts: Sequence[Node],
+        head_grads: Mapping[int, Tensor],
+        gradients: Sequence[Tensor | None],
+    ) -> None:
+        """Show the gradients that backward found for `views`.
+
+        `starts` are the variables whose gradients were asked for, `head_grads` what was given for
+        outputs, by their number.
+        """
+        grads = dict(zip(self._views, gradients, strict=True))
+        reached = {node for (node, _), g in grads.items() if g is not None}
+        for (node, i), grad in grads.items():
+            if grad is None and node in reached:  # such as a label's
+                grads[node, i] = torch.zeros_like(self._views[node, i])
+        # MXNet also shows the memory of gradients that an operator was not asked for.
+        unwanted = {
+            (node, i): torch.zeros_like(tensor)
+            for node in reached
+            if has_joint_gradient(node)
+            for i, tensor in self._unwanted[node]
+        }
+        for name, value in _Backward(graph, grads, head_grads, unwanted).rows(starts):
+            self._show(name, value)
+
+
+class _Backward:
+    """The order in which MXNet computes gradients: a depth-first walk back from the arguments."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        grads: Mapping[tuple[Node, int], Tensor | None],
+        head_grads: Mapping[int, Tensor],
+        unwanted: Mapping[tuple[Node, int], Tensor],
+    ) -> None:
+        self._grads, self._head_grads = {**grads, **unwanted}, head_grads
+        self._sources: dict[tuple[Node, int], list[tuple]] = {}
+        self._shown: dict[Node, list[int]] = {}
+        for number in head_grads:
+            head = graph.heads[number]
+            self._sources.setdefault((head.node, head.index), []).append(("head", number))
+        reached = {node for (node, _), g in grads.items() if g is not None}
+        for node in reversed(graph.nodes):
+            if node in reached:
+                for i, entry in enumerate(node.inputs):
+                    if (node, i) in grads:
+                        self._shown.setdefault(node, []).append(i)
+                        self._sources.setdefault(_key(entry), []).append(("node", node, i))
+                    elif (node, i) in unwanted:
+                        self._shown.setdefault(node, []).append(i)
+
+    def rows(self, starts: Sequence[Node]) -> Iterator[tuple[str, Tensor]]:
+        """Return names and values."""
+        done: set[tuple] = set()
+        # Sparse inputs have no views: what only they lead to comes at the end.
+        first = [("sum", start, 0) for start in starts]
+        for begin in (*first, *(("node", n) for n in self._shown)):
+            stack = [(begin, False)]
+            while stack:  # no recursion: chains may be longer than Python's stack
+                task, finished = stack.pop()
+                if finished:
+                    yield from self._rows_of(task)
+                elif task not in done:
+                    done.add(task)
+                    stack.append((task, True))
+                    stack.extend((t, False) for t in reversed(self._needs(task)))
+
+    def _needs(self, task: tuple) -> list[tuple]:
+        kind, what, *index = task
+        if kind == "sum":
+            sources = self._sources.get((what, *index), ())
+            return [("node", s[1]) if s[0] == "node" else s for s in sources]
+        if kind == "node" and needs_head_gradient(what):
+            return [("sum", what, i) for i in range(what.outputs) if (what, i) in self._sources]
+        return []
+
+    def _rows_of(self, task: tuple) -> Iterator[tuple[str, Tensor]]:
+        kind, what, *index = task
+        if kind == "head":
+            yield f"_head_grad_{what}_id_output", self._head_grads[what]
+        elif kind == "node":
+            names = gradient_rows(what)
+            for i in self._shown.get(what, ()):
+                name = names[i]
+                if name is not None:
+                    yield name, self._grads[what, i]
+        else:
+            parts = [self._value(s) for s in self._sources.get((what, *index), ())]
+            if len(parts) > 1:
+                yield "sum_grad_output", sum(parts[1:], parts[0])
+
+    def _value(self, source: tuple) -> Tensor:
+        return self._head_grads[source[1]] if source[0] == "head" else self._grads[source[1:]]
+
+
+def _key(entry: Entry) -> tuple[Node, int]:
+    return entry.node, entry.index

@@ -1,1 +1,0 @@
-"""Sparse arrays in graphs: which values are sparse, and the calls that take them."""

@@ -1,0 +1,106 @@
+"""Passes on single nodes.
+
+    x -> Dropout -> f            =>   x -> f                       (`remove_identities`, inference)
+    zeros(shape=(0, 4)) + x      =>   zeros(shape=(2, 4)) + x      (`resolve_sources`, x is (2, 4))
+    x -> amp_cast -> op          =>   x -> op                      (`without_casts`)
+
+Which operators change nothing in inference is the fact `identity` of their records. Outputs of the
+graph stay: users write into them, so they must be arrays of their own. MXNet's classic shapes have
+0 for an unknown size, those under `np_shape` have -1, and `arange` may run as far as it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...error import ShapeError
+from ...ops.shapes import is_known
+from ...ops.tensor.passing import amp_cast, amp_multicast
+from ...shape_mode import is_np_shape
+from ..graph import Graph, interpret
+from ..node import Entry, Node
+from ..rewrite import Match, Pattern, Rule, make_node, rewrite
+from ..typed import TypedGraph
+
+
+def _pass_value(match: Match) -> Entry | None:
+    root = match.root
+    if match.is_output or not root.operator.facts.is_identity(root.typed):
+        return None
+    return root.inputs[0]
+
+
+IDENTITIES = [Rule("remove_identity", Pattern(lambda op: bool(op.facts.identity)), _pass_value)]
+
+
+def remove_identities(graph: TypedGraph) -> TypedGraph:
+    """Make the readers of an unchanged value read the value itself."""
+    return rewrite(graph, IDENTITIES)
+
+
+def is_open(node: Node) -> bool:
+    """Return whether a node's shape is left to its readers."""
+    if node.op is None or node.inputs:
+        return False
+    typed = node.typed
+    if typed.get("infer_range"):
+        return True
+    shape = typed.get("shape", (1,))
+    if is_np_shape():
+        return bool(shape) and min(shape) < 0
+    return not shape or 0 in shape
+
+
+def open_sources(graph: Graph) -> list[Node]:
+    """Return the nodes whose shape is left to their readers."""
+    return [node for node in graph.nodes if is_open(node)]
+
+
+def _resolve(match: Match) -> Node:
+    node = match.root
+    shape = match.graph.types[node][0].shape
+    if not is_known(shape):
+        match.graph.infer_shapes()  # what conflicts says so itself
+        raise ShapeError(
+            f"The shape of {node.name!r} ({node.operator.name}) cannot be inferred from the inputs "
+            f"{dict(match.graph.inputs.shapes)}: give all its sizes."
+        )
+    attrs = node.typed
+    if "shape" in attrs:
+        resolved = {"shape": shape}
+    else:  # an arange
+        steps = shape[0] / attrs["repeat"]
+        resolved = {"stop": attrs["start"] + steps * attrs["step"], "infer_range": False}
+    return make_node(node.operator, node.name, {}, {**attrs, **resolved})
+
+
+SOURCES = [
+    Rule("resolve_source", Pattern(lambda op: not op.inputs, when=is_open), _resolve),
+]
+
+
+def resolve_sources(graph: TypedGraph) -> TypedGraph:
+    """Replace open shapes by those that inference finds."""
+    return rewrite(graph, SOURCES)
+
+
+_CASTS = (amp_cast, amp_multicast)
+
+
+def without_casts(graph: Graph) -> Sequence[Entry]:
+    """``x -> amp_cast -> op``  =>  ``x -> op``; a cast that is itself a head stays."""
+    if not any(n.op in _CASTS for n in graph.nodes):
+        return graph.heads
+
+    def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
+        if node.op in _CASTS:
+            return inputs
+        pairs = list(zip(inputs, node.inputs, strict=True))
+        entries = [old if new[:2] == old[:2] else new for new, old in pairs]
+        copy = node if entries == list(node.inputs) else node.copy(entries)
+        return [Entry(copy, i) for i in range(node.outputs)]
+
+    heads = interpret(graph, Entry, apply)
+    return [
+        old if old.node.op in _CASTS else new for old, new in zip(graph.heads, heads, strict=True)
+    ]

@@ -1,0 +1,282 @@
+"""Rewriting graphs by tables of rules: a pattern, and what replaces it.
+
+A pattern names an operator (or a fact about operators) and patterns of its inputs::
+
+    Rule("fold", Pattern(batch_norm, data=Pattern(convolution, "conv", alone=True)), fold)
+
+`fold` gets the `Match` and returns the node that computes the same outputs, or None where the
+rule does not apply after all. `rewrite` applies a table of rules; `Rebuild` is the walk under it,
+for passes that are not tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..ops.attributes import to_string
+from ..ops.declare import Op
+from .node import Entry, Node
+from .typed import TensorType, TypedGraph
+
+Uses = Counter[tuple[Node, int]]
+
+
+class Pattern:
+    """A node to look for.
+
+    A pattern that occurs twice within another one, or a name that does, matches one and the same
+    entry.
+
+    Parameters
+    ----------
+    what : the operator, several of them, or a question about an operator.
+    name : how the match gives the node to the replacement.
+    of : patterns of all inputs in order; a text is the name of an entry of any kind.
+    output : which output of the node is read.
+    alone : whether nothing but the pattern may read the node's result.
+    when : a question about the node, such as one about its attributes.
+    inputs : patterns of inputs by their names; inputs that are not named may be anything.
+    """
+
+    def __init__(
+        self,
+        what: Op | Sequence[Op] | Callable[[Op], bool],
+        name: str = "",
+        *,
+        of: Sequence[Pattern | str] | None = None,
+        output: int = 0,
+        alone: bool = False,
+        when: Callable[[Node], bool] | None = None,
+        **inputs: Pattern,
+    ) -> None:
+        if isinstance(what, Op):
+            what = (what,)
+        self.accepts = what if callable(what) else frozenset(what).__contains__
+        self.name, self.of, self.output = name, of, output
+        self.alone, self.when, self.inputs = alone, when, inputs
+
+    def find(self, node: Node, uses: Uses) -> dict[Pattern | str, Entry] | None:
+        """Return what the patterns and names in this one match at a node; None if it differs."""
+        bound: dict[Pattern | str, Entry] = {}
+        return bound if self._matches(Entry(node, self.output), uses, bound) else None
+
+    def _matches(self, entry: Entry, uses: Uses, bound: dict[Pattern | str, Entry]) -> bool:
+        node, index, _ = entry
+        if self in bound:
+            return bound[self][:2] == (node, index)
+        if node.op is None or index != self.output or not self.accepts(node.op):
+            return False
+        if self.alone and uses[node, index] != 1:
+            return False
+        if self.when is not None and not self.when(node):
+            return False
+        bound[self] = entry
+        if self.name:
+            bound[self.name] = entry
+        pairs = self._pair_inputs(node)
+        return pairs is not None and all(_matches(p, e, uses, bound) for p, e in pairs)
+
+    def _pair_inputs(self, node: Node) -> Iterable[tuple[Pattern | str, Entry]] | None:
+        """Return patterns and the entries that they must match; None if the inputs differ."""
+        if self.of is not None:
+            fits = len(self.of) == len(node.inputs)
+            return zip(self.of, node.inputs, strict=True) if fits else None
+        if not self.inputs:
+            return ()
+        entries = named_inputs(node)
+        if not self.inputs.keys() <= entries.keys():
+            return None
+        return [(pattern, entries[name]) for name, pattern in self.inputs.items()]
+
+
+def _matches(
+    pattern: Pattern | str, entry: Entry, uses: Uses, bound: dict[Pattern | str, Entry]
+) -> bool:
+    if isinstance(pattern, str):
+        return bound.setdefault(pattern, entry)[:2] == entry[:2]
+    return pattern._matches(entry, uses, bound)
+
+
+class Match(NamedTuple):
+    """Where a pattern was found: its last node (`root`), what its names match, and the graph."""
+
+    root: Node
+    entries: Mapping[Pattern | str, Entry]
+    graph: TypedGraph
+    origin: Callable[[Node], Node]
+
+    def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride] (nobody counts fields)
+        self, name: str
+    ) -> Node:
+        return self.entries[name].node
+
+    @property
+    def is_output(self) -> bool:
+        """Whether users see the result of the root."""
+        node = self.origin(self.root)
+        return any((node, i) in self.graph.shown for i in range(node.outputs))
+
+    def shape_of(self, entry: Entry) -> tuple[int, ...] | None:
+        """Return the shape of an entry that the pattern reads, if it is known."""
+        types = self.graph.types.get(self.origin(entry.node))
+        return None if types is None else types[entry.index].shape
+
+
+Replace = Callable[[Match], Node | Entry | None]
+
+
+class Rule(NamedTuple):
+    """A pattern and its replacement; reports count rules by name."""
+
+    name: str
+    pattern: Pattern
+    replace: Replace
+
+
+def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str, Any]) -> Node:
+    """Return a node from typed attributes; those that are defaults are left out."""
+    texts = {
+        key: to_string(value)
+        for key, value in attrs.items()
+        if key in op.attributes and not (key in op.defaults and op.defaults[key] == value)
+    }
+    node = Node(op, name, texts)
+    node.inputs = [inputs[key] for key in op.names_of_inputs(node.typed)]
+    return node
+
+
+def named_inputs(node: Node) -> dict[str, Entry]:
+    """Return the inputs of a node that are present, by the operator's names for them."""
+    return dict(zip(node.input_names, node.inputs, strict=True))
+
+
+class Rebuild:
+    """What the entries of a graph become in the next one.
+
+    A subclass visits the nodes, inputs first, keeps or replaces each, and counts in `applied`
+    what it did. A node in `anchors` is new and runs in the place of the node it maps to; the
+    types of new nodes go to `types` where they are known.
+    """
+
+    def __init__(self, graph: TypedGraph) -> None:
+        self.graph = graph
+        self.entries: dict[tuple[Node, int], Entry] = {}  # only those that have changed
+        self.replaced: dict[Node, Node] = {}  # new nodes, and the old ones they represent
+        self.anchors: dict[Node, Node] = {}
+        self.types: dict[Node, tuple[TensorType, ...]] = {}
+        self.applied: Counter[str] = Counter()
+
+    def mapped(self, entry: Entry) -> Entry:
+        """Return what an entry of the old graph has become."""
+        return self.entries.get((entry[0], entry[1]), entry)
+
+    def updated(self, node: Node) -> Node:
+        """Return a copy that reads what the inputs have become; the node itself if none has."""
+        inputs = [self.mapped(e) for e in node.inputs]
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return node
+        return node.copy(inputs)
+
+    def replace(self, old: Node, new: Node) -> None:
+        """Replace an old node by a new one, output by output."""
+        self.replaced[new] = old
+        for i in range(old.outputs):
+            self.entries[old, i] = Entry(new, i)
+
+    def keep(self, node: Node) -> None:
+        """Keep a node, as a copy where its inputs have changed."""
+        copy = self.updated(node)
+        if copy is not node:
+            self.replace(node, copy)
+
+    def result(self) -> TypedGraph:
+        """Return the new graph."""
+        return TypedGraph(
+            [self.mapped(e) for e in self.graph.heads],
+            self.graph.mode,
+            self.graph.inputs,
+            parent=self.graph,
+            replaced=self.replaced,
+            anchors=self.anchors,
+            types=self.types,
+            history=Counter(self.graph.history) + self.applied,
+        )
+
+
+def rewrite(graph: TypedGraph, rules: Sequence[Rule]) -> TypedGraph:
+    """Apply rules wherever they fit, inputs first, until none fits; return the new graph.
+
+    A replacement is offered to the rules again, so that chains collapse in one walk. A graph in
+    which nothing fits is returned as it is.
+    """
+    present = {node.op for node in graph.nodes if node.op is not None}
+    candidates = {op: [r for r in rules if r.pattern.accepts(op)] for op in present}
+    if not any(candidates.values()):
+        return graph
+    return _Rewriting(graph, rules, candidates).run()
+
+
+class _Rewriting(Rebuild):
+    """One walk that applies rules."""
+
+    def __init__(
+        self, graph: TypedGraph, rules: Sequence[Rule], candidates: dict[Op, list[Rule]]
+    ) -> None:
+        super().__init__(graph)
+        self.rules, self.candidates = rules, candidates
+        self.uses: Uses = graph.uses.copy()
+
+    def run(self) -> TypedGraph:
+        for node in self.graph.nodes:
+            if node.op is not None:
+                self.visit(node)
+        return self.result() if self.applied else self.graph
+
+    def visit(self, old: Node) -> None:
+        node = self.updated(old) if self.entries else old
+        if node is not old:
+            self.replace_by_node(old, node, old)
+        rules = self.candidates.get(node.operator, ())
+        while rules:
+            new = self.apply(node, rules)
+            if new is None:
+                break
+            if isinstance(new, Entry):
+                self.replace_by_entry(old, node, new)
+                return
+            self.replace_by_node(old, new, node)
+            node = new
+            op = node.operator
+            if op not in self.candidates:
+                self.candidates[op] = [r for r in self.rules if r.pattern.accepts(op)]
+            rules = self.candidates[op]
+
+    def apply(self, node: Node, rules: Sequence[Rule]) -> Node | Entry | None:
+        for rule in rules:
+            entries = rule.pattern.find(node, self.uses)
+            if entries is not None:
+                new = rule.replace(Match(node, entries, self.graph, self.origin))
+                if new is not None:
+                    self.applied[rule.name] += 1
+                    return new
+        return None
+
+    def origin(self, node: Node) -> Node:
+        return self.replaced.get(node, node)
+
+    def replace_by_node(self, old: Node, new: Node, current: Node) -> None:
+        """Replace an old node, which `current` has represented until now, by a new one."""
+        if new.source is None:
+            new.source = old.source
+        if not new.extra:
+            new.extra = old.extra
+        self.replace(old, new)
+        for i in range(old.outputs):
+            self.uses[new, i] = self.uses[current, i]
+
+    def replace_by_entry(self, old: Node, node: Node, entry: Entry) -> None:
+        """Replace an old node's only output by an entry that exists already."""
+        self.entries[old, 0] = entry
+        self.uses[entry.node, entry.index] += self.uses[node, 0] - 1

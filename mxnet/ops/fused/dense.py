@@ -1,0 +1,147 @@
+"""Fully connected layers of compiled graphs: on packed weights, and on all steps of a sequence.
+
+Packing a weight for oneDNN costs as much as some calls, and a copy of the weight. It is profitable
+for large weights and more than one row of data: 0.55 to 0.9 of the time for up to 32 rows, about
+0.95 for more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..attributes import Positive
+from ..declare import op
+from ..nn.dense import fully_connected
+from ..shapes import UNKNOWN, KnownShapes, Shape
+from .unchanged import Unchanged
+
+MIN_WEIGHT = 250_000  # elements
+MAX_ROW_COUNTS = 2  # packed weights depend on the number of rows
+MAX_CHANGES = 16  # weights that changed so often in a row are not worth packing
+
+try:
+    _transform = torch.ops.mkldnn._linear_pointwise.default
+    _pack = torch.ops.mkldnn._reorder_linear_weight.default
+    CAN_PACK = torch.backends.mkldnn.is_available()
+except (AttributeError, RuntimeError):  # a torch without oneDNN
+    CAN_PACK = False
+
+
+class PreparedDense:
+    """The specialized kernel of `FullyConnected` at one node."""
+
+    def __init__(self, attrs: dict[str, Any]) -> None:
+        self._attrs = attrs
+        self._hidden, self._flattens = attrs["num_hidden"], attrs["flatten"]
+        self._source: Unchanged | None = None  # of the packed weights
+        self._packed: dict[int, Tensor] = {}
+        self._changes = 0  # of the weight, without a call that could use it again
+
+    def __call__(self, data: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return the result of the layer."""
+        if weight.numel() < MIN_WEIGHT or self._changes > MAX_CHANGES:
+            return fully_connected.function(data, weight, bias, **self._attrs)
+        packed = self._find(data, weight, bias)
+        if packed is None:
+            return fully_connected.function(data, weight, bias, **self._attrs)
+        if self._flattens and data.ndim > 2:
+            data = data.flatten(1)
+        return _transform(data, packed, bias, "none", [], "")
+
+    def _find(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+        """Return the weight packed for so many rows, None where it is not to be used."""
+        if self._source is not None and self._source.holds_for((weight,)):
+            self._changes = 0
+        else:
+            self._packed = {}  # a new one: another thread may be about to write into the old one
+            self._source = Unchanged.of((weight,))
+            if self._source is None:
+                return None
+            self._changes += 1
+        if data.dtype is not torch.float32 or not data.is_cpu or data.ndim < 2:
+            return None
+        rows = len(data) if self._flattens else math.prod(data.shape[:-1])
+        by_rows = self._packed
+        packed = by_rows.get(rows)
+        if packed is None and rows > 1 and len(by_rows) < MAX_ROW_COUNTS:
+            if not self._fits(data, weight, bias):
+                return None
+            packed = by_rows[rows] = _pack(weight, rows)
+        return packed
+
+    def _fits(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+        """Return whether shapes and types are as they should be; else the operator complains."""
+        width = math.prod(data.shape[1:]) if self._flattens else data.shape[-1]
+        if weight.shape != (self._hidden, width) or weight.dtype is not torch.float32:
+            return False
+        if bias is None:
+            return True
+        return bias.shape == (self._hidden,) and bias.dtype is torch.float32
+
+
+@fully_connected.variant("node")
+def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
+    """Return a kernel that packs the weight, in prediction."""
+    return PreparedDense(attrs) if CAN_PACK and not differentiable else None
+
+
+@op("_project_steps", optional={"bias": lambda a: not a["no_bias"]})
+def project_steps(
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    num_hidden: Positive,
+    no_bias: bool = False,
+    axis: int = 1,
+) -> Tensor:
+    """Apply `FullyConnected` to each slice of data along an axis; the results lie along axis 0.
+
+    >>> x, w = mx.nd.array([[[1, 2], [3, 4], [5, 6]]]), mx.nd.array([[1, 1]])
+    >>> mx.nd._internal._project_steps(x, w, num_hidden=1, no_bias=True).asnumpy()
+    array([[[ 3.]],
+           [[ 7.]],
+           [[11.]]], dtype=float32)
+    """
+    steps = data.movedim(axis, 0)
+    count, batch = steps.shape[:2]
+    # One product of two matrices; with the steps first, the slices of the result are contiguous.
+    rows = steps.reshape(count * batch, -1) if steps.numel() else steps.flatten(0, 1)
+    out = fully_connected.function(
+        rows, weight, bias, num_hidden=num_hidden, no_bias=no_bias, flatten=True
+    )
+    return out.view(count, batch, num_hidden)
+
+
+@project_steps.infer_outputs
+def project_steps_shape(
+    data: Shape | None, *_: Shape | None, num_hidden: int, axis: int, **__: object
+) -> Shape | None:
+    """The number of steps, the slices' first size, the hidden size."""
+    if data is None or len(data) < 2:
+        return None
+    rest = [n for i, n in enumerate(data) if i != axis % len(data)]
+    return (data[axis], rest[0], num_hidden)
+
+
+@project_steps.infer_inputs
+def project_steps_inputs(
+    data: Shape | None, *_: Shape | None, num_hidden: int, axis: int, **__: object
+) -> dict[str, Shape]:
+    """Infer weight and bias from the size of a slice."""
+    width = UNKNOWN
+    if data is not None:
+        rest = [n for i, n in enumerate(data) if i != axis % len(data)][1:]
+        width = UNKNOWN if UNKNOWN in rest else math.prod(rest)
+    return {"weight": (num_hidden, width), "bias": (num_hidden,)}
+
+
+@project_steps.work
+def project_steps_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
+    """Every output element takes one multiply-add for each column of the weight."""
+    return math.prod(outs[0]) * ins[1][1]
