@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import collectives, environment, group, heartbeat, rendezvous
+from . import collectives, group, heartbeat, rendezvous
 from .collectives import (
+    DistributedOptimizer,
     allgather,
     allgather_object,
     allreduce,
@@ -51,7 +52,6 @@ from .collectives import (
 )
 from .group import Disagreement
 from .heartbeat import WorkerFailed
-from .optimizer import DistributedOptimizer
 
 
 def __getattr__(name: str) -> Any:

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 import mxnet as mx
-from mxnet.launch import main
-from mxnet.launch.options import parse_assignments
-from mxnet.launch.remote import read_hosts
+from mxnet.launch import main, parse_assignments
+from mxnet.launch.workers import read_hosts
 from tests.distributed import stories
 from tests.distributed.forked import run_forked
 

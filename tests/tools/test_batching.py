@@ -7,8 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from mxnet.tools.serving.batching import Batcher, QueueFull, Stopping, WorkerDied
-from mxnet.tools.serving.metrics import Counter, Histogram, Metrics
+from mxnext_cli.serve.batching import (
+    Batcher,
+    Counter,
+    Histogram,
+    Metrics,
+    QueueFull,
+    Stopping,
+    WorkerDied,
+)
 
 LIMIT = 20  # seconds for any future
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mxnet.tools.check import look_up
 from mxnext_cli import main
+from mxnext_cli.check import look_up
 from tests.tools.old_programs import PROGRAMS, PYTHON_2
 
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mxnext_cli import describe_error, main, output
-from mxnext_cli.errors import CommandError
+from mxnext_cli import CommandError, describe_error, main, output
+from mxnext_cli.commands import COMMANDS
 from mxnext_cli.output import format_bytes, print_json, print_table
-from mxnext_cli.parser import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -93,7 +92,7 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mxnet.tools.doctor.gather", lambda: interrupted(None))
+    monkeypatch.setattr("mxnext_cli.doctor.gather", lambda: interrupted(None))
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == ""
 
@@ -102,7 +101,7 @@ def test_unexpected_errors_are_short_unless_asked(monkeypatch, capsys):
     def broken():
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr("mxnet.tools.doctor.gather", broken)
+    monkeypatch.setattr("mxnext_cli.doctor.gather", broken)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().err
     assert said == "mx doctor: ZeroDivisionError: no\n(mx --traceback ... shows where)\n"

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 import mxnet as mx
-from mxnet.tools import convert
-from mxnext_cli import main
+from mxnext_cli import convert, main
 from tests.tools.test_info import OLD_JSON
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -10,8 +10,7 @@ import shutil
 import pytest
 import torch
 
-from mxnet.tools import doctor
-from mxnext_cli import main
+from mxnext_cli import doctor, main
 
 Usage = collections.namedtuple("Usage", "total used free")
 

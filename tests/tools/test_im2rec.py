@@ -132,7 +132,7 @@ def test_an_interrupted_run_keeps_older_records(packed, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(im2rec.Packing, "packed", interrupt)
+    monkeypatch.setattr(im2rec.Packing, "pack", interrupt)
     with pytest.raises(KeyboardInterrupt):
         im2rec.main(["p", "root"])
     assert unchanged(packed)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.loading.input_files import IMAGENET, Preparation
 from mxnext_cli import main
+from mxnext_cli.predict import IMAGENET, Preparation
 
 cv2 = pytest.importorskip("cv2")
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 import mxnet as mx
-from mxnet.tools.cli import main
+from mxnext_cli import main
 
 pytest.importorskip("cv2")
 RECORDS = pathlib.Path(__file__).parents[1] / "golden" / "records"

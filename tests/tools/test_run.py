@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mxnext_cli import main
-from mxnext_cli.run import replacements
+from mxnext_cli.run import removed as replacements
 from tests.tools.old_programs import GONE_IN_312, PROGRAMS, PYTHON_2
 
 NEEDED = {"thumbnails": ["PIL"], "pictures": ["scipy", "PIL"], "splitting": ["sklearn"]}

@@ -17,16 +17,15 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.loading.input_files import Preparation
-from mxnet.tools.loading.models import load_model
-from mxnet.tools.loading.predictor import Predictor
-from mxnet.tools.serving.bodies import NPY, NPZ, Decoder
 from mxnext_cli import main
+from mxnext_cli.models import Predictor, load_model
+from mxnext_cli.predict import Preparation
+from mxnext_cli.serve.service import NPY, NPZ, Decoder
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
-server_app = pytest.importorskip("mxnet.tools.serving.app")
+server_app = pytest.importorskip("mxnext_cli.serve.service")
 
 ROOT = Path(__file__).parents[2]
 DENSE = str(ROOT / "tests/golden/gluon/dense")

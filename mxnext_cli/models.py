@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from mxnext_cli.errors import CommandError, UsageError
+import numpy as np
 
-from ... import ndarray as nd
-from ... import symbol as sym
-from ...error import FormatError
-from ...graph.passes.infer import infer_shapes
-from ...ndarray import NDArray
-from ...ops.shapes import is_known
-from ...symbol import Symbol
+from mxnet import dtypes
+from mxnet import ndarray as nd
+from mxnet import symbol as sym
+from mxnet.error import FormatError, MXNetError
+from mxnet.executor import CachedOp
+from mxnet.graph.passes.infer import infer_shapes, infer_types
+from mxnet.ndarray import NDArray
+from mxnet.ops.shapes import is_known
+from mxnet.symbol import Symbol
+
+from . import CommandError, UsageError
 
 SYMBOL_SUFFIX = "-symbol.json"
 PARAMS_NAME = re.compile(r"(?P<prefix>.+)-(?P<epoch>\d{4,})\.params")
@@ -59,20 +65,20 @@ class Model:
         """All arrays that the files hold."""
         return {**self.arguments, **self.auxiliary}
 
-    def known_shapes(self, given: Mapping[str, Shape]) -> Shapes:
+    def known_shapes(self, shapes: Mapping[str, Shape]) -> Shapes:
         """Return the given shapes of inputs, with those of the parameters."""
-        for name in given:
+        for name in shapes:
             if name not in self.inputs and name not in self.labels:
-                known = ", ".join([*self.inputs, *self.labels]) or "none"
-                raise UsageError(f"--shape: the model has no input {name!r}; its inputs: {known}")
+                names = ", ".join([*self.inputs, *self.labels]) or "none"
+                raise UsageError(f"--shape: the model has no input {name!r}; its inputs: {names}")
         stored = {n: s for n, s in self.stored_shapes.items() if n in self.inputs}
-        return {**{n: a.shape for n, a in self.parameters.items()}, **stored, **given}
+        return {**{n: a.shape for n, a in self.parameters.items()}, **stored, **shapes}
 
-    def complete_shapes(self, given: Mapping[str, Shape]) -> Shapes:
+    def complete_shapes(self, known: Mapping[str, Shape]) -> Shapes:
         """Return the shape of every variable; ask for what does not follow from the given ones."""
         graph = self.symbol._graph
-        found = infer_shapes(graph, self.known_shapes(given))
-        shapes = {node.name: found.values[node][0] for node in graph.variables}
+        inferred = infer_shapes(graph, self.known_shapes(known))
+        shapes = {node.name: inferred.values[node][0] for node in graph.variables}
         missing = [name for name in self.inputs if not is_known(shapes.get(name))]
         if missing:
             example = " ".join(f"--shape {n}={_example(shapes.get(n))}" for n in missing)
@@ -80,7 +86,7 @@ class Model:
         unknown = [name for name, shape in shapes.items() if not is_known(shape)]
         if unknown:
             raise CommandError(
-                f"the shapes of {', '.join(unknown[:5])} do not follow from {dict(given)}"
+                f"the shapes of {', '.join(unknown[:5])} do not follow from {dict(known)}"
             )
         return shapes
 
@@ -145,26 +151,31 @@ def _find_files(path: Path, epoch: int | None, params: str | None) -> tuple[Path
     return symbol_path, _choose_params(prefix, epoch)
 
 
-def _choose_params(prefix: Path, epoch: int | None) -> Path | None:
-    found = {
+def params_by_epoch(folder: Path, prefix: str) -> dict[int, Path]:
+    """Return the parameter files of a prefix in a folder, ``PREFIX-NNNN.params``."""
+    return {
         int(match["epoch"]): path
-        for path in prefix.parent.glob("*.params")
-        if (match := PARAMS_NAME.fullmatch(path.name)) and match["prefix"] == prefix.name
+        for path in folder.glob("*.params")
+        if (match := PARAMS_NAME.fullmatch(path.name)) and match["prefix"] == prefix
     }
+
+
+def _choose_params(prefix: Path, epoch: int | None) -> Path | None:
+    files = params_by_epoch(prefix.parent, prefix.name)
     if epoch is None:
         plain = prefix.with_name(prefix.name + ".params")
-        return found[max(found)] if found else (plain if plain.is_file() else None)
-    if epoch not in found:
-        known = ", ".join(map(str, sorted(found))) or "none"
-        raise CommandError(f"{prefix}: there is no epoch {epoch}; found: {known}")
-    return found[epoch]
+        return files[max(files)] if files else (plain if plain.is_file() else None)
+    if epoch not in files:
+        epochs = ", ".join(map(str, sorted(files))) or "none"
+        raise CommandError(f"{prefix}: there is no epoch {epoch}; found: {epochs}")
+    return files[epoch]
 
 
 def _nearby(path: Path) -> str:
     if not path.parent.is_dir():
         return f", and no folder {path.parent}"
-    found = sorted(p.name for p in path.parent.glob(f"*{SYMBOL_SUFFIX}"))
-    return f"; models there: {', '.join(found[:5])}" if found else ""
+    models = sorted(p.name for p in path.parent.glob(f"*{SYMBOL_SUFFIX}"))
+    return f"; models there: {', '.join(models[:5])}" if models else ""
 
 
 def read_symbol(path: Path) -> Symbol:
@@ -184,9 +195,9 @@ def read_parameters(path: Path, symbol: Symbol) -> tuple[dict[str, NDArray], dic
         read = {}
     named = {re.sub(r"^(arg|aux):", "", name): array for name, array in read.items()}
     states = set(symbol.list_auxiliary_states())
-    wanted = set(symbol.list_arguments())
+    arguments = set(symbol.list_arguments())
     return (
-        {n: a for n, a in named.items() if n in wanted},
+        {n: a for n, a in named.items() if n in arguments},
         {n: a for n, a in named.items() if n in states},
     )
 
@@ -208,7 +219,7 @@ def _read_safetensors(path: Path) -> dict[str, NDArray]:
 def _load_onnx(path: Path) -> Model:
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
-    from ...contrib.onnx import get_model_metadata, import_model
+    from mxnet.contrib.onnx import get_model_metadata, import_model
 
     symbol, arguments, auxiliary = import_model(str(path))
     stored = {
@@ -242,3 +253,108 @@ def parse_shapes(texts: Sequence[str], inputs: Sequence[str]) -> Shapes:
             raise UsageError(f"--shape {text}: sizes are 1 or more")
         shapes[name] = shape
     return shapes
+
+
+Arrays = dict[str, np.ndarray]
+
+PREPARING_RUNS = 2  # a program is fixed after its second run
+MAX_SHAPES = 1024  # of inputs, whose zeros are remembered
+
+
+class Predictor:
+    """Runs a model on NumPy arrays whose first axis is the batch.
+
+    Labels, and inputs whose shapes follow from the others such as the initial states of recurrent
+    layers, are filled with zeros.
+    """
+
+    def __init__(self, model: Model) -> None:
+        missing = set(model.symbol.list_auxiliary_states()) - set(model.auxiliary)
+        if missing:
+            raise CommandError(f"{model.name}: the parameters lack {', '.join(sorted(missing))}")
+        self.model = model
+        self.output_names = model.symbol.list_outputs()
+        graph = model.symbol._graph
+        types = {n: dtypes.to_torch(a.dtype) for n, a in model.parameters.items()}
+        inferred = infer_types(graph, types, default=dtypes.to_torch("float32"))
+        self.dtypes = {v.name: dtypes.to_numpy(inferred.values[v][0]) for v in graph.variables}
+        self._parameters = model.parameters
+        self._call = CachedOp(model.symbol)
+        self._lock = threading.Lock()
+        self._is_prepared = False
+        self._filled: dict[tuple, dict[str, NDArray]] = {}
+
+    def check_names(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse inputs that the model does not have."""
+        unknown = sorted(set(inputs) - set(self.model.inputs) - set(self.model.labels))
+        if unknown:
+            raise UsageError(
+                f"the model has no input {unknown[0]!r}; its inputs: {', '.join(self.model.inputs)}"
+            )
+
+    def __call__(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the outputs for one batch."""
+        self.check_names(inputs)
+        arrays = {name: nd.array(value, dtype=self.dtypes[name]) for name, value in inputs.items()}
+        filled = self._fill({name: array.shape for name, array in arrays.items()})
+        feed = {**self._parameters, **filled, **arrays}
+        if not self._is_prepared:
+            with self._lock:  # preparing changes what threads share
+                for _ in range(0 if self._is_prepared else PREPARING_RUNS):
+                    self._run(feed)
+                self._is_prepared = True
+        return self._run(feed)
+
+    def _fill(self, shapes: dict[str, Shape]) -> dict[str, NDArray]:
+        """Return zeros for what is not given, remembered for the next call of these shapes."""
+        key = tuple(sorted(shapes.items()))
+        filled = self._filled.get(key)
+        if filled is None:
+            with self._lock:
+                if len(self._filled) >= MAX_SHAPES:
+                    self._filled.clear()
+                filled = self._filled[key] = self._zeros(shapes)
+        return filled
+
+    def _run(self, feed: Mapping[str, NDArray]) -> list[np.ndarray]:
+        outputs = self._call(*(feed[node.name] for node in self.model.symbol._graph.variables))
+        return [out.asnumpy() for out in ([outputs] if isinstance(outputs, NDArray) else outputs)]
+
+    def _zeros(self, shapes: dict[str, Shape]) -> dict[str, NDArray]:
+        """Return zeros for the variables that are neither given nor parameters."""
+        graph = self.model.symbol._graph
+        inferred = infer_shapes(graph, self.model.known_shapes(shapes))
+        filled = {}
+        for node in graph.variables:
+            name, shape = node.name, inferred.values[node][0]
+            if name in shapes or name in self._parameters:
+                continue
+            if not is_known(shape):
+                raise UsageError(
+                    f"the model needs the input {name!r}, too; given: {sorted(shapes)}"
+                )
+            filled[name] = nd.zeros(shape, dtype=self.dtypes[name])
+        return filled
+
+    def in_batches(self, inputs: Arrays, size: int) -> list[np.ndarray]:
+        """Return the outputs for any number of samples, computed in batches."""
+        counts = {len(value) for value in inputs.values()}
+        if len(counts) != 1:
+            shown = ", ".join(f"{n} {v.shape}" for n, v in inputs.items())
+            raise UsageError(f"inputs have different numbers of samples: {shown}")
+        (count,) = counts
+        if count == 0:
+            raise UsageError("there are no samples")
+        parts = [
+            self({name: value[at : at + size] for name, value in inputs.items()})
+            for at in range(0, count, size)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        for name, first in zip(self.output_names, parts[0], strict=True):
+            if len(first.shape) == 0 or first.shape[0] != size:
+                raise MXNetError(
+                    f"the output {name} {first.shape} has no row for each of {size} samples: give "
+                    f"one batch (--batch {count})"
+                )
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnext_cli.output import format_bytes, print_facts, print_json, print_table
+from mxnet import env, libinfo, runtime
+from mxnet import ndarray as nd
 
-from .. import env, libinfo, runtime
-from .. import ndarray as nd
+from .output import format_bytes, print_facts, print_json, print_table
 
 LIBRARIES = {
     "torch": "kernels and gradients",
@@ -38,8 +37,8 @@ LIBRARIES = {
     "tensorboard": "metrics for TensorBoard",
 }
 OLD_PACKAGES = ("mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
-LEAST_FREE = 1 << 30
-LEAST_SHARED = 64 << 20
+MIN_FREE_BYTES = 1 << 30
+MIN_SHARED_BYTES = 64 << 20
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +70,7 @@ def gather() -> dict[str, Any]:
         "mxnet": libinfo.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "package": str(Path(__file__).resolve().parents[1]),
+        "package": str(Path(libinfo.__file__).resolve().parent),
         "libraries": {name: _version(name) for name in LIBRARIES},
         "devices": _devices(),
         "features": [n for n, feature in runtime.Features().items() if feature.enabled],
@@ -92,11 +91,11 @@ def _version(name: str) -> str | None:
 
 
 def _devices() -> dict[str, Any]:
-    found: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
+    devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
     for number in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(number)
-        found[f"gpu({number})"] = f"{facts.name}, {format_bytes(facts.total_memory)}"
-    return found
+        devices[f"gpu({number})"] = f"{facts.name}, {format_bytes(facts.total_memory)}"
+    return devices
 
 
 def find_problems() -> list[str]:
@@ -111,31 +110,31 @@ def find_problems() -> list[str]:
 
 
 def _package_problems() -> list[str]:
-    found = [
+    problems = [
         f"the package {name} is installed too and hides MXNext: pip uninstall {name}"
         for name in OLD_PACKAGES
         if _version(name)
     ]
     headless, full = _version("opencv-python-headless"), _version("opencv-python")
     if headless and full:
-        found.append("opencv-python and opencv-python-headless overwrite each other: keep one")
-    return found
+        problems.append("opencv-python and opencv-python-headless overwrite each other: keep one")
+    return problems
 
 
 def _setting_problems() -> list[str]:
-    found = []
+    problems = []
     for name in env.VARIABLES:
         try:
             env.get(name)
         except Exception as error:  # every setting is reported, whatever is wrong with it
-            found.append(str(error))
+            problems.append(str(error))
     cores = os.cpu_count() or 1
     if torch.get_num_threads() > cores:
-        found.append(
+        problems.append(
             f"torch uses {torch.get_num_threads()} threads on {cores} cores, which is slower: "
             f"set OMP_NUM_THREADS={cores}"
         )
-    return found
+    return problems
 
 
 def _device_problems() -> list[str]:
@@ -147,19 +146,19 @@ def _device_problems() -> list[str]:
 
 
 def _disk_problems() -> list[str]:
-    found = []
+    problems = []
     home = Path(env.get("MXNET_HOME")).expanduser()
-    place = next(p for p in (home, *home.parents) if p.exists())
-    if not os.access(place, os.W_OK):
-        found.append(f"{place} cannot be written: set MXNET_HOME to another folder")
-    for folder, least, what in (
-        (Path(tempfile.gettempdir()), LEAST_FREE, "temporary files"),
-        (Path("/dev/shm"), LEAST_SHARED, "loader processes (docker run --shm-size=1g)"),
+    folder = next(p for p in (home, *home.parents) if p.exists())
+    if not os.access(folder, os.W_OK):
+        problems.append(f"{folder} cannot be written: set MXNET_HOME to another folder")
+    for volume, least, what in (
+        (Path(tempfile.gettempdir()), MIN_FREE_BYTES, "temporary files"),
+        (Path("/dev/shm"), MIN_SHARED_BYTES, "loader processes (docker run --shm-size=1g)"),
     ):
-        if folder.is_dir() and shutil.disk_usage(folder).free < least:
-            free = format_bytes(shutil.disk_usage(folder).free)
-            found.append(f"{folder} has only {free} free, which {what} need")
-    return found
+        if volume.is_dir() and shutil.disk_usage(volume).free < least:
+            free = format_bytes(shutil.disk_usage(volume).free)
+            problems.append(f"{volume} has only {free} free, which {what} need")
+    return problems
 
 
 def _result_problems() -> list[str]:
@@ -170,7 +169,3 @@ def _result_problems() -> list[str]:
     if result.shape == right.shape and np.allclose(result, right):
         return []
     return [f"a small matrix product is wrong ({result.tolist()}): reinstall torch"]
-
-
-if __name__ == "__main__":
-    sys.exit(run(argparse.Namespace(json=False)))

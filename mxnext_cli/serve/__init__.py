@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnext_cli.errors import CommandError
-
-from .loading.input_files import preparation
-from .loading.models import Model, Shapes, load_model, parse_shapes
-from .loading.predictor import Predictor
+from .. import CommandError
+from ..models import Model, Predictor, Shapes, load_model, parse_shapes
+from ..predict import preparation
 
 BACKLOG = 1024  # connections that the system holds until they are accepted
 
@@ -26,8 +24,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import uvicorn
 
-        from .serving.app import Service, Settings
-        from .serving.bodies import Decoder
+        from .service import Decoder, Service, Settings
     except ImportError as error:
         raise CommandError(f"{error}; it is installed by: pip install 'mxnext[serve]'") from None
     settings = Settings(
@@ -69,15 +66,15 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
         # With its protocol named, asyncio sends small packets without delay.
-        made = socket.socket(family, kind, protocol)
+        listening = socket.socket(family, kind, protocol)
         try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(address)
-            made.listen(BACKLOG)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(BACKLOG)
         except BaseException:
-            made.close()
+            listening.close()
             raise
-        return made
+        return listening
     except (OSError, OverflowError) as error:
         raise CommandError(f"cannot listen on {host}:{port}: {error}") from None
 

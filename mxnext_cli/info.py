@@ -1,35 +1,100 @@
-"""What a file is, which MXNet wrote it, what it holds, and what is wrong with it.
-
-Each function reads one format and returns facts; no file runs code.
-"""
+"""`mx info`: what files are, which MXNet wrote them, what they hold, what is wrong with them."""
 
 from __future__ import annotations
 
+import argparse
 import collections
 import json
 import math
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from mxnet.error import MXNetError, ShapeError
+from mxnet.formats.parameters import params_file, params_reader
+from mxnet.formats.records.record_index import read_index, read_list
+from mxnet.graph.node import Node
+from mxnet.ops import registry
+from mxnet.ops.shapes import complete_inputs
+from mxnet.optimizer.states_file import read_states
 
-from mxnext_cli.errors import CommandError
+from . import CommandError, doctor
+from .models import SYMBOL_SUFFIX, Model, params_by_epoch, read_parameters, read_symbol
+from .output import format_bytes, format_count, print_facts, print_json, print_table
+from .rec import Facts, record_facts
 
-from ...error import FormatError, MXNetError, ShapeError
-from ...formats.parameters import params_file, params_reader
-from ...formats.records.record_index import read_index, read_list
-from ...formats.records.recordio_file import Damage, RecordReader
-from ...graph.node import Node
-from ...ops import registry
-from ...ops.shapes import complete_inputs
-from ...optimizer.states_file import read_states
-from ...recordio import unpack
-from ..rec import kind_of
-from .models import PARAMS_NAME, SYMBOL_SUFFIX, Model, read_parameters, read_symbol
+SHOWN = 12  # arrays and operators, without --all
+HIDDEN = frozenset({"file", "all_arrays", "nodes", "problems"})
 
-Facts = dict[str, Any]
+
+def run(args: argparse.Namespace) -> int:
+    """Print the facts about each file; return 1 if one cannot be read or has problems."""
+    if not args.files:
+        return doctor.run(args)
+    all_facts: list[Facts] = []
+    failed = False
+    for name in args.files:
+        try:
+            all_facts.append(read_facts(Path(name)))
+        except (CommandError, OSError) as error:
+            failed = True
+            all_facts.append({"file": name, "error": str(error)})
+    if args.json:
+        print_json(all_facts)
+    else:
+        for facts in all_facts:
+            _print(facts, args.all)
+    return 1 if failed or any(facts.get("problems") for facts in all_facts) else 0
+
+
+def _print(facts: Facts, everything: bool) -> None:
+    if "error" in facts:
+        sys.stderr.write(f"mx info: {facts['error']}\n")
+        return
+    shown = {k.replace("_", " "): _text(k, v) for k, v in facts.items() if k not in HIDDEN}
+    print_facts(shown, title=facts["file"])
+    arrays = facts.get("all_arrays", [])
+    if arrays:
+        rows = [(a["name"], _shape(a["shape"]), a["dtype"], a["storage"]) for a in arrays]
+        _print_rows(("array", "shape", "dtype", "storage"), rows, everything)
+    nodes = facts.get("nodes", [])
+    if nodes and everything:
+        rows = [(n["name"], n["operator"], _pairs(n["attributes"])) for n in nodes]
+        _print_rows(("layer", "operator", "attributes"), rows, everything)
+    for problem in facts["problems"]:
+        print(f"  problem: {problem}")
+
+
+def _print_rows(headings: tuple[str, ...], rows: list[tuple], everything: bool) -> None:
+    shown = rows if everything else rows[:SHOWN]
+    print_table(headings, shown)
+    if len(shown) < len(rows):
+        print(f"... {len(rows) - len(shown)} more (--all)")
+
+
+def _shape(shape: list[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in values.items())
+
+
+def _text(key: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if key == "bytes":
+        return format_bytes(value)
+    if key == "parameters":
+        return f"{value} ({format_count(value)})"
+    if isinstance(value, dict):
+        if key in ("operators", "contents", "dtypes"):
+            return ", ".join(f"{n} {name}" for name, n in list(value.items())[:SHOWN])
+        return _pairs(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
 
 OLDEST_VERSION = "0.8 or older"
 # The first number of an array record says which releases write it so.
@@ -83,8 +148,8 @@ def symbol_facts(path: Path) -> Facts:
             "problems": [f"operator {name} is not registered here" for name in unknown],
         }
     symbol = read_symbol(path)
-    beside = _params_beside(path)
-    facts: Facts = {"kind": "symbol", "written_by": version}
+    files = params_by_epoch(path.parent, path.name.removesuffix(SYMBOL_SUFFIX))
+    beside = max(files.values(), default=None)
     if beside is None:
         model = Model(path.stem, symbol, has_params=False)
         problems = []
@@ -92,9 +157,10 @@ def symbol_facts(path: Path) -> Facts:
         model = Model(path.stem, symbol, *read_parameters(beside, symbol))
         problems = _mismatches(model)
     nodes = [node for node in symbol._graph.nodes if node.op is not None]
-    operators = collections.Counter(node.op.name for node in nodes)
+    operators = collections.Counter(node.operator.name for node in nodes)
     return {
-        **facts,
+        "kind": "symbol",
+        "written_by": version,
         "inputs": model.inputs,
         "labels": model.labels,
         "outputs": symbol.list_outputs(),
@@ -103,7 +169,8 @@ def symbol_facts(path: Path) -> Facts:
         "parameters_file": str(beside) if beside else None,
         "parameters": sum(math.prod(a.shape) for a in model.parameters.values()) or None,
         "nodes": [
-            {"name": n.name, "operator": n.op.name, "attributes": dict(n.attrs)} for n in nodes
+            {"name": n.name, "operator": n.operator.name, "attributes": dict(n.attrs)}
+            for n in nodes
         ],
         "problems": problems,
     }
@@ -126,16 +193,6 @@ def _raw_graph(text: str, path: Path) -> tuple[str, list[str]]:
     return f"MXNet {number // 10000}.{number // 100 % 100}.{number % 100}", unknown
 
 
-def _params_beside(path: Path) -> Path | None:
-    prefix = path.name.removesuffix(SYMBOL_SUFFIX)
-    found = [
-        p
-        for p in sorted(path.parent.glob("*.params"))
-        if (match := PARAMS_NAME.fullmatch(p.name)) and match["prefix"] == prefix
-    ]
-    return found[-1] if found else None
-
-
 def _mismatches(model: Model) -> list[str]:
     """Return parameters whose shapes the graph contradicts, and states that are missing."""
     missing = set(model.symbol.list_auxiliary_states()) - set(model.auxiliary)
@@ -153,9 +210,9 @@ def _mismatches(model: Model) -> list[str]:
 
 def _check_parameters(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise an error if parameters contradict the attributes of a layer."""
-    known = [shapes.get(e.node.name) if e.node.is_variable else None for e in node.inputs]
+    input_shapes = [shapes.get(e.node.name) if e.node.is_variable else None for e in node.inputs]
     try:
-        complete_inputs(node.operator, known, node.typed)
+        complete_inputs(node.operator, input_shapes, node.typed)
     except ShapeError as error:
         raise ShapeError(f"Error in operator {node.name}: {error}") from None
     except (RuntimeError, TypeError, ValueError, IndexError):
@@ -283,38 +340,6 @@ def _onnx_value(value: Any) -> str:
 # -- records --------------------------------------------------------------------------------------
 
 
-def record_facts(path: Path) -> Facts:
-    """Return the facts of a record file: how many records, of which contents and sizes."""
-    sizes: list[int] = []
-    problems: list[str] = []
-    contents: collections.Counter[str] = collections.Counter()
-    labels: collections.Counter[int] = collections.Counter()
-    for _, record in RecordReader(path).whole_records():
-        if isinstance(record, Damage):
-            problems.append(f"bytes {record.start} to {record.end} are damaged: {record.error}")
-            continue
-        sizes.append(len(record))
-        try:
-            header, content = unpack(record)
-        except FormatError:
-            contents["other"] += 1
-            continue
-        contents[kind_of(content)] += 1
-        labels[len(np.atleast_1d(header.label))] += 1
-    if not sizes:
-        raise CommandError(f"{path}: there is no record in it")
-    index = path.with_suffix(".idx")
-    return {
-        "kind": "records",
-        "records": len(sizes),
-        "record_bytes": {"smallest": min(sizes), "largest": max(sizes)},
-        "contents": dict(contents.most_common()),
-        "labels_per_record": dict(labels),
-        "index": str(index) if index.exists() else None,
-        "problems": problems[:20],
-    }
-
-
 def index_facts(path: Path) -> Facts:
     """Return the facts of the index of a record file, checked against its size."""
     lines = read_index(path, key_type=str, on_error="skip")
@@ -339,12 +364,12 @@ def list_facts(path: Path) -> Facts:
     if not lines and lines.skipped:
         raise CommandError(f"{path}: none of its lines is index, labels and path")
     labels = collections.Counter(line.labels[0] for line in lines if len(line.labels) == 1)
-    said = f"{lines.skipped} lines are not index, labels and path"
+    problem = f"{lines.skipped} lines are not index, labels and path"
     return {
         "kind": "list of images",
         "images": len(lines),
         "classes": len(labels) or None,
-        "problems": [said] if lines.skipped else [],
+        "problems": [problem] if lines.skipped else [],
     }
 
 

@@ -10,23 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxnext_cli.errors import CommandError, UsageError
-from mxnext_cli.output import print_json, print_table
+from mxnet import ndarray as nd
+from mxnet import symbol as sym
+from mxnet.convert import Difference, Report
+from mxnet.convert import convert as convert_model
+from mxnet.convert.compare import compare, test_inputs
+from mxnet.convert.conversion import INT8_SUFFIX
+from mxnet.convert.source import as_model
+from mxnet.convert.to_int8 import INT8_TOLERANCE, convert_to_int8
+from mxnet.dtypes import to_torch
+from mxnet.formats.atomic import one_commit
+from mxnet.model import named_params, write_symbol
 
-from .. import ndarray as nd
-from .. import symbol as sym
-from ..convert import Difference, Report
-from ..convert import convert as convert_model
-from ..convert.compare import compare, test_inputs
-from ..convert.conversion import INT8_SUFFIX
-from ..convert.source import as_model
-from ..convert.to_int8 import INT8_TOLERANCE, convert_to_int8
-from ..dtypes import to_torch
-from ..formats.atomic import one_commit
-from ..model import named_params, write_symbol
-from .loading.input_files import Preparation, read_inputs
-from .loading.models import Model, Shapes, load_model, parse_shapes
-from .loading.predictor import Predictor
+from . import CommandError, UsageError
+from .models import Model, Predictor, Shapes, load_model, parse_shapes
+from .output import print_json, print_table
+from .predict import Preparation, read_inputs
 
 Arrays = dict[str, np.ndarray]
 
@@ -47,7 +46,7 @@ class Job(NamedTuple):
     shapes: Shapes
     dtypes: dict[str, Any]
     cases: list[Arrays]
-    places: list[Path]
+    targets: list[Path]
     tolerance: float
     calibration: str
 
@@ -55,47 +54,45 @@ class Job(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Convert and compare; an error above the tolerance is raised before anything is written."""
     model = load_model(args)
-    given = parse_shapes(args.shape, model.inputs)
-    cases = _given_cases(args.input, model)
-    if not given and cases:
-        given = {name: array.shape for name, array in cases[0].items()}
-    shapes = {n: s for n, s in model.complete_shapes(given).items() if n in model.inputs}
+    known = parse_shapes(args.shape, model.inputs)
+    cases = []
+    if args.input:
+        cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
+    if not known and cases:
+        known = {name: array.shape for name, array in cases[0].items()}
+    shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
     dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
-    places = _places(args, model)
+    targets = _choose_targets(args, model)
     if args.tolerance is None:
         args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE
-    job = Job(model, shapes, dtypes, cases, places, args.tolerance, args.calibration)
+    job = Job(model, shapes, dtypes, cases, targets, args.tolerance, args.calibration)
     report = WRITERS.get(args.to, _write_other)(job)
-    _print(args, report, model.symbol.list_outputs(), [str(place) for place in places])
+    _print(args, report, model.symbol.list_outputs(), [str(target) for target in targets])
     return 0
 
 
-def _given_cases(files: list[str], model: Model) -> list[Arrays]:
-    return [read_inputs(files, model.inputs, {}, Preparation())[0]] if files else []
-
-
-def _places(args: argparse.Namespace, model: Model) -> list[Path]:
+def _choose_targets(args: argparse.Namespace, model: Model) -> list[Path]:
     """Return the files to write, none of which is there already, unless --force."""
     name = f"{model.name}{INT8_SUFFIX}" if args.to == "int8" else model.name
     base = args.output or str(model.files[0].with_name(name))
     for suffix in SUFFIXES[args.to]:
         base = base.removesuffix(suffix)
-    places = [Path(base + suffix) for suffix in SUFFIXES[args.to]]
-    for place in places:
-        if not place.parent.is_dir():
-            raise CommandError(f"{place}: there is no folder {place.parent}")
-        if any(place.exists() and place.samefile(file) for file in model.files):
-            raise UsageError(f"{place} is the model itself; give --output another name")
-        if place.exists() and not args.force:
-            raise CommandError(f"{place} is there already; --force replaces it")
-    return places
+    targets = [Path(base + suffix) for suffix in SUFFIXES[args.to]]
+    for target in targets:
+        if not target.parent.is_dir():
+            raise CommandError(f"{target}: there is no folder {target.parent}")
+        if any(target.exists() and target.samefile(file) for file in model.files):
+            raise UsageError(f"{target} is the model itself; give --output another name")
+        if target.exists() and not args.force:
+            raise CommandError(f"{target} is there already; --force replaces it")
+    return targets
 
 
 def _write_other(job: Job) -> Report:
     params = {**job.model.arguments, **job.model.auxiliary}
     return convert_model(
         job.model.symbol,
-        job.places[0],
+        job.targets[0],
         job.shapes,
         job.tolerance,
         params,
@@ -109,7 +106,7 @@ def _write_mxnet(job: Job) -> Report:
     model = job.model
     symbol = sym.load_json(model.symbol.tojson())
     again = Model(model.name, symbol, model.arguments, model.auxiliary)
-    report = Report("mxnet", job.tolerance, str(job.places[0]))
+    report = Report("mxnet", job.tolerance, str(job.targets[0]))
     cases = test_inputs(job.shapes, {n: np.dtype(t) for n, t in job.dtypes.items()})
     cases |= {f"given {i}": case for i, case in enumerate(job.cases)}
     left, right = Predictor(model), Predictor(again)
@@ -117,8 +114,8 @@ def _write_mxnet(job: Job) -> Report:
         report.add(name, compare(right(inputs), left(inputs)))
     report.check()
     with one_commit():
-        write_symbol(str(job.places[0]), model.symbol)
-        nd.save(str(job.places[1]), named_params(model.arguments, model.auxiliary))
+        write_symbol(str(job.targets[0]), model.symbol)
+        nd.save(str(job.targets[1]), named_params(model.arguments, model.auxiliary))
     return report
 
 
@@ -127,7 +124,7 @@ def _write_int8(job: Job) -> Report:
     params = {**job.model.arguments, **job.model.auxiliary}
     types = {name: to_torch(dtype) for name, dtype in job.dtypes.items()}
     source = as_model(job.model.symbol, params, job.shapes, types)
-    prefix = Path(str(job.places[0]).removesuffix(SUFFIXES["int8"][0]))
+    prefix = Path(str(job.targets[0]).removesuffix(SUFFIXES["int8"][0]))
     if not job.cases:
         print(
             "mx convert: no --input is given, so the 8-bit ranges are those of random numbers; "

@@ -1,18 +1,127 @@
-"""Files that become inputs of a model: images, prepared as the options say, and arrays."""
+"""`mx predict`: a model on images or arrays, with the names of classes."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from mxnext_cli.errors import CommandError, UsageError
+from mxnet import image
+from mxnet.error import MXNetError
+from mxnet.formats.atomic import replacing
 
-from ... import image
-from ...error import MXNetError
-from .models import Shape
+from . import CommandError, UsageError
+from .models import Predictor, Shape, load_model, parse_shapes
+from .output import print_json, print_table
+
+FEW = 16  # values of an output that are printed as they are
+WRITTEN = (".npy", ".npz", ".csv")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the model says about each input."""
+    if args.output and Path(args.output).suffix not in WRITTEN:
+        raise UsageError(f"--output {args.output}: it ends in {', '.join(WRITTEN)}")
+    model = load_model(args)
+    labels = _read_labels(args.labels) if args.labels else None
+    shapes = parse_shapes(args.shape, model.inputs)
+    arrays, names = read_inputs(args.input, model.inputs, shapes, preparation(args))
+    predictor = Predictor(model)
+    outputs = predictor.in_batches(arrays, args.batch)
+    if args.softmax:
+        outputs = [_softmax(out) for out in outputs]
+    if args.output:
+        write_outputs(Path(args.output), dict(zip(predictor.output_names, outputs, strict=True)))
+    facts = [
+        {
+            "input": name,
+            "outputs": {
+                key: describe(_row(out, i, len(names)), labels, args.top)
+                for key, out in zip(predictor.output_names, outputs, strict=True)
+            },
+        }
+        for i, name in enumerate(names)
+    ]
+    if args.json:
+        print_json(facts)
+    else:
+        _print(facts)
+    return 0
+
+
+def _read_labels(path: str) -> list[str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path}: it is not text: {error}") from None
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    if scores.ndim == 0:
+        return scores
+    shifted = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))
+    return (shifted / shifted.sum(axis=-1, keepdims=True)).astype(scores.dtype)
+
+
+def _row(output: np.ndarray, index: int, count: int) -> np.ndarray:
+    """Return the part of an output for one sample; all of it where there is no such part."""
+    return output[index] if output.ndim and output.shape[0] == count else output
+
+
+def describe(values: np.ndarray, labels: list[str] | None, top: int) -> dict[str, Any]:
+    """Return the facts about one output of one sample: the best classes of a vector of scores."""
+    facts: dict[str, Any] = {"shape": list(values.shape)}
+    if values.ndim == 1 and values.size > 1:
+        best = np.argsort(-values, kind="stable")[:top]
+        facts["top"] = [
+            {
+                "class": int(i),
+                "label": labels[i] if labels is not None and i < len(labels) else None,
+                "score": float(values[i]),
+            }
+            for i in best
+        ]
+    elif values.size <= FEW:
+        facts["values"] = values.tolist()
+    else:
+        facts |= {n: float(getattr(values, n)()) for n in ("min", "max", "mean")}
+    return facts
+
+
+def _print(facts: list[dict[str, Any]]) -> None:
+    rows = []
+    for sample in facts:
+        for name, output in sample["outputs"].items():
+            shown = sample["input"] if len(sample["outputs"]) == 1 else f"{sample['input']} {name}"
+            if "top" in output:
+                for i, best in enumerate(output["top"]):
+                    label = best["label"] if best["label"] is not None else best["class"]
+                    rows.append((shown if i == 0 else "", label, f"{best['score']:.6g}"))
+            elif "values" in output:
+                rows.append((shown, "", output["values"]))
+            else:
+                text = ", ".join(f"{n} {output[n]:.6g}" for n in ("min", "max", "mean"))
+                rows.append((shown, "x".join(map(str, output["shape"])), text))
+    print_table(("input", "class", "score"), rows)
+
+
+def write_outputs(path: Path, outputs: dict[str, np.ndarray]) -> None:
+    """Write the outputs: all to ``.npz``, the first to ``.npy`` or ``.csv``."""
+    first = next(iter(outputs.values()))
+    if path.suffix == ".csv" and first.ndim > 2:
+        raise UsageError(f"{path}: an output of shape {first.shape} is no table; write .npy")
+    with replacing(path) as file:
+        if path.suffix == ".npz":
+            arrays: dict[str, Any] = outputs
+            np.savez(file, **arrays)
+        elif path.suffix == ".npy":
+            np.save(file, first)
+        else:
+            np.savetxt(file, np.atleast_2d(first), delimiter=",", fmt="%.9g")
+
 
 IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz", ".csv", ".txt"})
@@ -95,7 +204,7 @@ def read_inputs(
     parts: dict[str, list[np.ndarray]] = {}
     names: list[str] = []
     for text in files:
-        name, path = _named(text, inputs)
+        name, path = _split_name(text, inputs)
         for key, value in _read(path, name, shapes, how).items():
             parts.setdefault(key, []).append(value)
             if key == next(iter(parts)):
@@ -116,7 +225,7 @@ def _sample_names(path: Path, count: int) -> list[str]:
     return [path.name] if count == 1 else [f"{path.name}[{i}]" for i in range(count)]
 
 
-def _named(text: str, inputs: list[str]) -> tuple[str, Path]:
+def _split_name(text: str, inputs: list[str]) -> tuple[str, Path]:
     """Split ``name=file``; without a name it is the input ``data`` or the first one."""
     name, equals, rest = text.partition("=")
     if equals and name in inputs:
@@ -146,7 +255,7 @@ def _read(
         raise CommandError(f"{path}: it cannot be read: {error}") from None
     except Exception as error:  # zipfile's own kinds
         raise CommandError(f"{path}: it is damaged: {error}") from None
-    return {key: _batched(value, shapes.get(key), path) for key, value in read.items()}
+    return {key: _add_batch_axis(value, shapes.get(key), path) for key, value in read.items()}
 
 
 def _read_arrays(file: BinaryIO, suffix: str, name: str) -> dict[str, np.ndarray]:
@@ -158,7 +267,7 @@ def _read_arrays(file: BinaryIO, suffix: str, name: str) -> dict[str, np.ndarray
     return {name: np.loadtxt(file, delimiter=",", ndmin=2, dtype=np.float32)}
 
 
-def _batched(value: np.ndarray, shape: Shape | None, path: Path) -> np.ndarray:
+def _add_batch_axis(value: np.ndarray, shape: Shape | None, path: Path) -> np.ndarray:
     """Return an array with a batch axis, in the shape that was asked for."""
     if value.dtype.kind not in "fiub":
         raise CommandError(f"{path}: it holds {value.dtype}, not numbers")

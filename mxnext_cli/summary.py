@@ -1,18 +1,22 @@
-"""`mx summary`: the layers of a model with shapes, parameters, multiply-adds, memory and time."""
+"""`mx summary` and `mx view`: the layers of a model as a table, and as one HTML page."""
 
 from __future__ import annotations
 
 import argparse
+import webbrowser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mxnext_cli.output import format_bytes, format_count, print_json, print_table
+from mxnet import ndarray as nd
+from mxnet.dtypes import to_torch
+from mxnet.visualization.costs import LayerCost, layer_costs, layer_times
+from mxnet.visualization.page import render_html
 
-from .. import ndarray as nd
-from ..dtypes import to_torch
-from ..visualization.costs import LayerCost, layer_costs, layer_times
-from .loading.models import Model, Shapes, load_model, parse_shapes
+from . import CommandError
+from .models import Model, Shapes, load_model, parse_shapes
+from .output import format_bytes, format_count, print_json, print_table
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
 def measure(model: Model, shapes: Shapes, runs: int) -> dict[str, float]:
     """Return the seconds of each layer, on random inputs and the model's parameters."""
     random = np.random.default_rng(0)
-    known = model.parameters
+    parameters = model.parameters
     feed = {}
     for name, shape in shapes.items():
-        array = known.get(name)
+        array = parameters.get(name)
         if array is None:
             array = nd.array(random.standard_normal(shape, dtype=np.float32))
         feed[name] = array.to_torch().detach()
@@ -106,3 +110,19 @@ def _print(facts: dict[str, Any], timed: bool) -> None:
     )
     if timed:
         print(f"time: {totals['seconds'] * 1e3:.1f} ms, layer by layer")
+
+
+def view(args: argparse.Namespace) -> int:
+    """Write the page, and open it if asked."""
+    model = load_model(args, needs_params=False)
+    shapes = parse_shapes(args.shape, model.inputs)
+    all_shapes = model.complete_shapes(shapes) if shapes else {}
+    output = Path(args.output or f"{model.name}.html")
+    if not output.parent.is_dir():
+        raise CommandError(f"{output}: there is no folder {output.parent}")
+    title = " · ".join(dict.fromkeys([model.name, *(f.name for f in model.files[1:])]))
+    render_html(model.symbol, output, all_shapes, model.parameters, title)
+    print(f"{output}: {output.stat().st_size} bytes")
+    if args.open:
+        webbrowser.open(output.resolve().as_uri())
+    return 0

@@ -1,8 +1,4 @@
-"""Look into record files, take images out, check them, make their index.
-
-mx rec info train.rec      mx rec check --decode train.rec      mx rec index train.rec
-mx rec cat train.rec       mx rec extract train.rec folder/
-"""
+"""`mx rec`: looks into record files, takes images out, checks them, makes their index."""
 
 from __future__ import annotations
 
@@ -11,18 +7,21 @@ import collections
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxnext_cli.output import print_json
+from mxnet.error import FormatError, MXNetError
+from mxnet.formats import image_codec
+from mxnet.formats.atomic import replacing
+from mxnet.formats.records.record_index import read_index
+from mxnet.formats.records.recordio_file import Damage, RecordReader
+from mxnet.recordio import IRHeader, unpack
 
-from ..error import FormatError, MXNetError
-from ..formats import image_codec
-from ..formats.atomic import replacing
-from ..formats.records.record_index import read_index
-from ..formats.records.recordio_file import Damage, RecordReader
-from ..recordio import IRHeader, unpack
+from . import CommandError
+from .output import print_json
+
+Facts = dict[str, Any]
 
 KINDS = {
     b"\xff\xd8\xff": ".jpg",
@@ -44,53 +43,81 @@ def kind_of(content: bytes) -> str:
     return next((kind for start, kind in KINDS.items() if content.startswith(start)), ".bin")
 
 
-def records(path: str, problems: list[Damage] | None = None) -> Iterator[tuple[int, bytes]]:
+def records(path: str | Path, problems: list[Damage] | None = None) -> Iterator[tuple[int, bytes]]:
     """Give (offset, record); damage goes to ``problems``, or is raised."""
-    for offset, found in RecordReader(path).whole_records():
-        if not isinstance(found, Damage):
-            yield offset, found
+    for offset, record in RecordReader(path).whole_records():
+        if not isinstance(record, Damage):
+            yield offset, record
         elif problems is None:
-            raise found.error
+            raise record.error
         else:
-            problems.append(found)
+            problems.append(record)
 
 
 def _labels(header: IRHeader) -> list[float]:
     return np.atleast_1d(header.label).tolist()
 
 
-def info(args: argparse.Namespace) -> int:
-    """Print how many records there are, of which kinds and sizes."""
-    if args.json:
-        from .loading.file_facts import record_facts  # which uses this module
+class Survey(NamedTuple):
+    """What a record file holds."""
 
-        print_json({"file": args.file, **record_facts(Path(args.file))})
-        return 0
-    problems: list[Damage] = []
-    kinds: collections.Counter = collections.Counter()
-    widths: collections.Counter = collections.Counter()
-    sizes = []
-    for _, record in records(args.file, problems):
-        sizes.append(len(record))
+    sizes: list[int]
+    kinds: collections.Counter[str]  # by the extension of images; "" for other records
+    widths: collections.Counter[int]  # of labels
+    damages: list[Damage]
+
+
+def survey(path: str | Path) -> Survey:
+    """Count the records of a file by kind and by number of labels."""
+    counts = Survey([], collections.Counter(), collections.Counter(), [])
+    for _, record in records(path, counts.damages):
+        counts.sizes.append(len(record))
         try:
             header, content = unpack(record)
         except FormatError:
-            kinds["no image record"] += 1
+            counts.kinds[""] += 1
             continue
-        kinds[kind_of(content)] += 1
-        widths[len(_labels(header))] += 1
-    if problems and not sizes:
-        raise FormatError(f"{args.file}: it is not a record file: {problems[0].error}")
+        counts.kinds[kind_of(content)] += 1
+        counts.widths[len(_labels(header))] += 1
+    return counts
+
+
+def record_facts(path: Path) -> Facts:
+    """Return the facts of a record file: how many records, of which contents and sizes."""
+    sizes, kinds, widths, damages = survey(path)
+    if not sizes:
+        raise CommandError(f"{path}: there is no record in it")
+    index = path.with_suffix(".idx")
+    return {
+        "kind": "records",
+        "records": len(sizes),
+        "record_bytes": {"smallest": min(sizes), "largest": max(sizes)},
+        "contents": {kind or "other": n for kind, n in kinds.most_common()},
+        "labels_per_record": dict(widths),
+        "index": str(index) if index.exists() else None,
+        "problems": [f"bytes {d.start} to {d.end} are damaged: {d.error}" for d in damages[:20]],
+    }
+
+
+def info(args: argparse.Namespace) -> int:
+    """Print how many records there are, of which kinds and sizes."""
+    if args.json:
+        print_json({"file": args.file, **record_facts(Path(args.file))})
+        return 0
+    sizes, kinds, widths, damages = survey(args.file)
+    if damages and not sizes:
+        raise FormatError(f"{args.file}: it is not a record file: {damages[0].error}")
     print(f"{args.file}: {Path(args.file).stat().st_size} bytes, {len(sizes)} records")
     if sizes:
         print(f"record sizes: {min(sizes)} to {max(sizes)}, mean {sum(sizes) / len(sizes):.0f}")
-        print("contents: " + ", ".join(f"{n} {kind}" for kind, n in kinds.most_common()))
+        contents = (f"{n} {kind or 'no image record'}" for kind, n in kinds.most_common())
+        print(f"contents: {', '.join(contents)}")
     if widths:
         print("labels: " + ", ".join(f"{width} in {n}" for width, n in sorted(widths.items())))
     index = Path(args.file).with_suffix(".idx")
     print(f"index: {index if index.exists() else 'none'}")
-    if problems:
-        print(f"damaged parts: {len(problems)} (see: mx rec check)")
+    if damages:
+        print(f"damaged parts: {len(damages)} (see: mx rec check)")
     return 0
 
 
@@ -140,10 +167,10 @@ def extract(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     """Print all that is wrong with a file and its index; return 1 if anything is."""
     problems: list[Damage] = []
-    said = []
-    places = set()
+    messages = []
+    offsets = set()
     for offset, record in records(args.file, problems):
-        places.add(offset)
+        offsets.add(offset)
         try:
             header, content = unpack(record)
             if args.decode:
@@ -151,30 +178,30 @@ def check(args: argparse.Namespace) -> int:
                 image_codec.decode(content, -1, source=source)
         except FormatError as error:
             if args.decode:
-                said.append(str(error))
-    said += [f"{d.error} Left out: bytes {d.start} to {d.end}." for d in problems]
-    if not places and not problems:
-        said.append(f"{args.file}: the file is empty")
+                messages.append(str(error))
+    messages += [f"{d.error} Left out: bytes {d.start} to {d.end}." for d in problems]
+    if not offsets and not problems:
+        messages.append(f"{args.file}: the file is empty")
     index = Path(args.index) if args.index else Path(args.file).with_suffix(".idx")
     if args.index or index.exists():
-        said += _index_problems(index, places)
-    for line in said:
+        messages += _index_problems(index, offsets)
+    for line in messages:
         print(line)
-    print(f"{args.file}: {len(places)} whole records, {len(said)} problems")
-    return 1 if said else 0
+    print(f"{args.file}: {len(offsets)} whole records, {len(messages)} problems")
+    return 1 if messages else 0
 
 
-def _index_problems(index: Path, places: set[int]) -> list[str]:
+def _index_problems(index: Path, offsets: set[int]) -> list[str]:
     lines = read_index(index, key_type=str, on_error="skip")
-    said = [f"{index}: {lines.skipped} lines are not key and offset"] if lines.skipped else []
-    said += [f"{index}: key {k} points to byte {at}, where no record begins"
-             for k, at in lines if at not in places]  # fmt: skip
-    missing = places - {at for _, at in lines}
+    messages = [f"{index}: {lines.skipped} lines are not key and offset"] if lines.skipped else []
+    messages += [f"{index}: key {k} points to byte {at}, where no record begins"
+             for k, at in lines if at not in offsets]  # fmt: skip
+    missing = offsets - {at for _, at in lines}
     if missing:
-        said.append(f"{index}: {len(missing)} records are not in the index")
+        messages.append(f"{index}: {len(missing)} records are not in the index")
     keys = collections.Counter(key for key, _ in lines)
-    said += [f"{index}: key {key} stands there {n} times" for key, n in keys.items() if n > 1]
-    return said
+    messages += [f"{index}: key {key} stands there {n} times" for key, n in keys.items() if n > 1]
+    return messages
 
 
 def index(args: argparse.Namespace) -> int:
@@ -197,45 +224,13 @@ def index(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the commands and their options."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="command")
-
-    def command(name: str, does: Any) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=does.__doc__.partition(";")[0].rstrip("."))
-        made.add_argument("file", help="the record file")
-        made.set_defaults(does=does)
-        return made
-
-    command("info", info).add_argument("--json", action="store_true", help="print JSON")
-    made = command("cat", cat)
-    made.add_argument("number", nargs="?", type=int, help="write the bytes of this record only")
-    made.add_argument("--whole", action="store_true", help="with the header of the image record")
-    command("extract", extract).add_argument("folder")
-    made = command("check", check)
-    made.add_argument("--decode", action="store_true", help="decode every image too")
-    made.add_argument("--index", help="the index, if it is not beside the file")
-    made = command("index", index)
-    made.add_argument("--out", help="where to write it, if not beside the file")
-    made.add_argument("--count", action="store_true", help="keys are 0, 1, 2 ..., not ids")
-    made.add_argument("--force", action="store_true", help="replace an index that is there")
+ACTIONS = {"info": info, "cat": cat, "extract": extract, "check": check, "index": index}
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; return the exit code."""
     try:
-        return args.does(args)
+        return ACTIONS[args.action](args)
     except (MXNetError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the program with the given arguments, or those of the command line."""
-    parser = argparse.ArgumentParser(prog="rec", description=__doc__.partition("\n")[0])
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

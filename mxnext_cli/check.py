@@ -18,19 +18,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mxnext_cli.errors import CommandError
-from mxnext_cli.names import Use, find_uses
-from mxnext_cli.output import print_json, print_table
-from mxnext_cli.run import removed
-from mxnext_cli.run.put_back import read_row
-from mxnext_cli.run.report import python_2_lines
+from mxnet import ndarray, symbol
+from mxnet.error import did_you_mean
+from mxnet.ops.declare import Op
 
-from .. import ndarray, symbol
-from ..error import did_you_mean
-from ..ops.declare import Op
-from .loading.file_facts import READERS, read_facts
+from . import CommandError
+from .info import READERS, read_facts
+from .output import print_json, print_table
+from .run import removed
+from .run.program import Use, find_uses, python_2_lines
 
-PACKAGE = __name__.partition(".")[0]
+PACKAGE = "mxnet"
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", "build"})
 
 
@@ -65,23 +63,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _files(paths: list[str]) -> tuple[list[Path], list[Path]]:
     """Return the programs and the model files below the paths."""
-    found: list[Path] = []
+    files: list[Path] = []
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            found += [p for p in sorted(path.rglob("*")) if p.is_file() and not _skipped(p, path)]
+            files += [
+                p for p in sorted(path.rglob("*")) if p.is_file() and not _is_skipped(p, path)
+            ]
         elif path.is_file():
-            found.append(path)
+            files.append(path)
         else:
             raise CommandError(f"{path}: there is no such file or folder")
-    sources = [p for p in found if p.suffix in (".py", ".ipynb")]
-    models = [p for p in found if p.suffix in READERS and _is_model(p)]
+    sources = [p for p in files if p.suffix in (".py", ".ipynb")]
+    models = [p for p in files if p.suffix in READERS and _is_model(p)]
     if not sources and not models:
         raise CommandError(f"{', '.join(paths)}: no programs or model files there")
     return sources, models
 
 
-def _skipped(path: Path, root: Path) -> bool:
+def _is_skipped(path: Path, root: Path) -> bool:
     return any(part in SKIPPED_FOLDERS for part in path.relative_to(root).parts)
 
 
@@ -102,11 +102,11 @@ def check_source(path: Path) -> list[Name]:
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
         lines = python_2_lines(path)
-        found = [Name(str(path), f.line, f.name, "syntax", f"write {f.instead}") for f in lines]
-        return found or [Name(str(path), line, str(error), "syntax", "this is not Python 3")]
-    found = [name for use in find_uses(tree) if (name := _check_use(path, use)) is not None]
-    found += [_check_namespace_use(path, name, line) for name, line in _uses_of_namespace(tree)]
-    return sorted(set(found), key=lambda n: (n.line, n.name))
+        names = [Name(str(path), f.line, f.name, "syntax", f"write {f.instead}") for f in lines]
+        return names or [Name(str(path), line, str(error), "syntax", "this is not Python 3")]
+    names = [name for use in find_uses(tree) if (name := _check_use(path, use)) is not None]
+    names += [_check_namespace_use(path, name, line) for name, line in _uses_of_namespace(tree)]
+    return sorted(set(names), key=lambda n: (n.line, n.name))
 
 
 def _read_source(path: Path) -> bytes | str:
@@ -127,13 +127,13 @@ def _check_use(path: Path, use: Use) -> Name | None:
     if root == PACKAGE:
         if not rest:
             return None
-        found, hint = look_up(use.name)
-        status = "absent" if found is None else "covered"
-        return Name(str(path), use.line, use.name, status, hint, _is_operator(found))
+        value, hint = look_up(use.name)
+        status = "absent" if value is None else "covered"
+        return Name(str(path), use.line, use.name, status, hint, _is_operator(value))
     module, _, name = use.name.rpartition(".")
     row = removed.ATTRIBUTES.get(module, {}).get(name)
     if row is not None and _is_gone(module, name):
-        hint = f"write {read_row(row)[1]}, or use mx run"
+        hint = f"write {removed.read_row(row)[1]}, or use mx run"
         return Name(str(path), use.line, use.name, "removed", hint)
     if use.is_import and not _is_installed(root) and not (path.parent / f"{root}.py").exists():
         return Name(str(path), use.line, root, "missing package", f"pip install {root}")
@@ -147,24 +147,24 @@ def look_up(dotted: str) -> tuple[Any, str]:
     (None, "Did you mean 'zeros'?")
     """
     parts = dotted.split(".")
-    found: Any = importlib.import_module(parts[0])
+    value: Any = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 1):
         if part == "*":
-            return found, ""
-        inner = _member(found, part, ".".join(parts[: i + 1]))
+            return value, ""
+        inner = _member(value, part, ".".join(parts[: i + 1]))
         if inner is None:
-            if not isinstance(found, types.ModuleType | type):
-                return found, ""  # an attribute of an object: only running it would show
-            return None, did_you_mean(part, [n for n in dir(found) if not n.startswith("_")])
-        found = inner
-    return found, ""
+            if not isinstance(value, types.ModuleType | type):
+                return value, ""  # an attribute of an object: only running it would show
+            return None, did_you_mean(part, [n for n in dir(value) if not n.startswith("_")])
+        value = inner
+    return value, ""
 
 
 def _member(owner: Any, name: str, dotted: str) -> Any:
     missing = object()
-    found = getattr(owner, name, missing)
-    if found is not missing:
-        return found if found is not None else missing
+    value = getattr(owner, name, missing)
+    if value is not missing:
+        return value if value is not None else missing
     if isinstance(owner, types.ModuleType) and hasattr(owner, "__path__"):
         try:
             return importlib.import_module(dotted)
@@ -173,8 +173,8 @@ def _member(owner: Any, name: str, dotted: str) -> Any:
     return None
 
 
-def _is_operator(found: Any) -> bool:
-    return isinstance(found, Op) or isinstance(inspect.getattr_static(found, "op", None), Op)
+def _is_operator(value: Any) -> bool:
+    return isinstance(value, Op) or isinstance(inspect.getattr_static(value, "op", None), Op)
 
 
 def _is_gone(module: str, name: str) -> bool:
@@ -214,12 +214,12 @@ def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _check_namespace_use(path: Path, name: str, line: int) -> Name:
-    found: Any = None
+    value: Any = None
     for space in (ndarray, symbol):
-        found, hint = look_up(f"{space.__name__}.{name}")
-        if found is None:
+        value, hint = look_up(f"{space.__name__}.{name}")
+        if value is None:
             return Name(str(path), line, f"F.{name}", "absent", hint)
-    return Name(str(path), line, f"F.{name}", "covered", "", _is_operator(found))
+    return Name(str(path), line, f"F.{name}", "covered", "", _is_operator(value))
 
 
 # -- files and report ------------------------------------------------------------------------------
