@@ -1,6 +1,6 @@
 """Run functions as the workers of a job: processes forked from one that has imported mxnet.
 
-Importing takes longer than a story does, so all workers of all tests share one import. Each is a
+Importing takes longer than a test does, so all workers of all tests share one import. Each is a
 process of its own, with torch's connections over loopback, and ends as a program does.
 """
 
@@ -9,22 +9,36 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mxnet as mx
-from tests.distributed.jobs import Ended, free_port
+
+ROOT = Path(__file__).parents[2]
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["mxnet", "tests.distributed.forked"])
+_context.set_forkserver_preload(["mxnet", "tests.distributed.workers"])
 
 
-def _main(story: Callable, arguments: Sequence[Any], variables: dict[str, str], folder: str):
-    """Run a story as a program would run: output to files, hooks for errors and for the end."""
+@dataclass
+class Ended:
+    """How a process ended."""
+
+    role: str
+    status: int
+    out: str
+    err: str
+    seconds: float  # from the start of the job to the end of the process
+
+
+def _main(function: Callable, arguments: Sequence[Any], variables: dict[str, str], folder: str):
+    """Run a function as a program would: output to files, hooks for errors and for the end."""
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT), number)
     sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
@@ -32,7 +46,7 @@ def _main(story: Callable, arguments: Sequence[Any], variables: dict[str, str], 
     status = 0
     try:
         mx.kvstore.kvstore_server.serve_role()  # what `import mxnet` ends with
-        story(*arguments)
+        function(*arguments)
     except SystemExit as end:
         status = end.code or 0
     except BaseException:
@@ -45,7 +59,7 @@ def _main(story: Callable, arguments: Sequence[Any], variables: dict[str, str], 
 
 
 def run_forked(
-    story: Callable,
+    function: Callable,
     workers: int,
     *arguments: Any,
     timeout: float = 120,
@@ -53,7 +67,7 @@ def run_forked(
     not_awaited: Sequence[int] = (),
     **settings: object,
 ) -> list[Ended]:
-    """Run a story on all workers, or on some ranks of a job; return how each ended.
+    """Run a function on all workers, or on some ranks of a job; return how each ended.
 
     Ranks that are not awaited are killed when the others have ended.
     """
@@ -65,13 +79,13 @@ def run_forked(
     }
     members = range(workers) if ranks is None else ranks
     places = [(str(rank), {**job, "RANK": str(rank)}) for rank in members]
-    return _run(places, story, arguments, timeout, [str(rank) for rank in not_awaited])
+    return _run(places, function, arguments, timeout, [str(rank) for rank in not_awaited])
 
 
 def run_forked_roles(
-    story: Callable, workers: int, servers: int, *arguments: Any, timeout: float = 120
+    function: Callable, workers: int, servers: int, *arguments: Any, timeout: float = 120
 ) -> list[Ended]:
-    """Run a story in all roles of MXNet's launcher; ranks are given by arrival."""
+    """Run a function in all roles of MXNet's launcher; ranks are given by arrival."""
     job = {
         "DMLC_PS_ROOT_URI": "127.0.0.1",
         "DMLC_PS_ROOT_PORT": str(free_port()),
@@ -79,12 +93,12 @@ def run_forked_roles(
         "DMLC_NUM_SERVER": str(servers),
     }
     roles = ["scheduler"] + ["server"] * servers + ["worker"] * workers
-    return _run([(r, {**job, "DMLC_ROLE": r}) for r in roles], story, arguments, timeout)
+    return _run([(r, {**job, "DMLC_ROLE": r}) for r in roles], function, arguments, timeout)
 
 
 def _run(
     places: Sequence[tuple[str, dict[str, str]]],
-    story: Callable,
+    function: Callable,
     arguments: Sequence[Any],
     timeout: float,
     not_awaited: Sequence[str] = (),
@@ -95,7 +109,7 @@ def _run(
         for number, (name, variables) in enumerate(places):
             place = Path(folder) / str(number)
             place.mkdir()
-            target = (story, arguments, variables, str(place))
+            target = (function, arguments, variables, str(place))
             process = _context.Process(target=_main, args=target)
             process.start()
             started.append((name, process, place))
@@ -114,3 +128,24 @@ def _ended(rank: str, process: Any, place: Path, begin: float, timeout: float) -
         process.join(10)
     texts = [(place / n).read_text() if (place / n).exists() else "" for n in ("out", "err")]
     return Ended(rank, process.exitcode, *texts, seconds)
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def succeeded(ended: list[Ended]) -> list[Ended]:
+    """Return the processes of a job, after checking that all of them ended well."""
+    for process in ended:
+        assert process.status == 0, f"{process.role} ended with {process.status}: {process.err}"
+    return ended
+
+
+def launch(arguments):
+    """Run the launcher and end with its status."""
+    from mxnet.launch import main
+
+    raise SystemExit(main(arguments))
