@@ -16,8 +16,42 @@ from ..ndarray import NDArray
 from .group import Group, current_group, join_group, leave_group
 from .reduction import Reducer
 
-__all__ = ["DistributedOptimizer"]
-
+__all__ = [
+    "DistributedOptimizer",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "allreduce_",
+    "alltoall",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_object",
+    "broadcast_parameters",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rank",
+    "reduce_metric",
+    "rocm_built",
+    "shutdown",
+    "size",
+]
 
 _reducers: dict[Group, Reducer] = {}
 _counts: dict[str, int] = {}
@@ -182,14 +216,10 @@ def allreduce_(
         The array.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce_(mx.nd.array([1, 2])).asnumpy()
@@ -216,14 +246,10 @@ def allreduce(
         The array.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
@@ -249,14 +275,10 @@ def grouped_allreduce_(
         The arrays.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
@@ -284,14 +306,10 @@ def grouped_allreduce(
         The arrays.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
@@ -308,10 +326,8 @@ def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> ND
     ----------
     tensor
         The array.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather(mx.nd.array([1, 2])).shape
@@ -332,10 +348,8 @@ def broadcast_(
         The array.
     root_rank
         Number of the worker whose value all get.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -357,10 +371,8 @@ def broadcast(
         The array.
     root_rank
         Number of the worker whose value all get.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -385,10 +397,8 @@ def alltoall(
         Its rows go to the workers in order.
     splits : list of int, optional
         How many rows go to each; by default the same number.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.alltoall(mx.nd.array([1, 2])).asnumpy()

@@ -18,7 +18,7 @@ from torch import Tensor
 from .. import env
 from ..error import MXNetError
 from ..ops.nn.normalizations import over_workers
-from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure
+from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
 from .rendezvous import Job, Members, join, read_job
 
 
@@ -63,7 +63,7 @@ class Group:
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
             self._side = dist.new_group(backend="gloo")
             self.hosts = self.gather_text(socket.gethostname(), "hosts")
-        self.local_rank, self.local_size = self._local_place()
+        self.local_rank, self.local_size = self._local_rank_and_size()
 
     def _connect(self, job: Job) -> None:
         members: Members = join(job)
@@ -89,7 +89,7 @@ class Group:
         self.monitor.start()
         atexit.register(self._abandon)
 
-    def _local_place(self) -> tuple[int, int]:
+    def _local_rank_and_size(self) -> tuple[int, int]:
         """Return the number of this worker among those of its host, and how many they are."""
         host = self.hosts[self.rank]
         rank, size = self.hosts[: self.rank].count(host), self.hosts.count(host)
@@ -229,13 +229,13 @@ class Group:
         beats = {r: monitor.beat_of(r) for r in range(self.size) if r != self.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
-        where = f" (at {beat['at']})" if beat.get("at") else ""
         monitor.report_failure(
             late,
             beat["host"],
             beat["pid"],
             f"did not take part in {what} within {self.timeout:g} s: it has been in "
-            f"{beat['doing']}{where} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT sets the limit",
+            f"{beat['doing']}{describe_line(beat)} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT "
+            "sets the limit",
         )
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:

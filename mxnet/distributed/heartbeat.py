@@ -199,7 +199,7 @@ class HeartbeatMonitor:
         if silent > (3 * self.interval if is_suspected else self.heartbeat):
             why = (
                 f"was killed, crashed or is frozen: it has been silent for {silent:.1f} s, and "
-                f"was last in {beat['doing']}{_describe_line(beat)}"
+                f"was last in {beat['doing']}{describe_line(beat)}"
             )
             self.report_failure(self._next, beat["host"], beat["pid"], why)
 
@@ -222,7 +222,8 @@ class HeartbeatMonitor:
         os._exit(1)
 
 
-def _describe_line(beat: dict[str, Any]) -> str:
+def describe_line(beat: dict[str, Any]) -> str:
+    """Return the line of the program that a heartbeat names, for messages."""
     return f" (at {beat['at']})" if beat.get("at") else ""
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .. import env
 from .. import optimizer as opt
-from ..distributed.group import join_group
+from ..distributed.group import Group, join_group
 from ..distributed.reduction import OverlappedSums, Reducer, Reduction, can_send_early
 from ..distributed.sharding import ShardedReducer
 from ..imperative.handle import plain, wrap_plain
@@ -33,7 +33,23 @@ from .sharded_updater import ShardedUpdater, make_updater
 __all__ = ["BytePS", "DistSyncStore", "DistributedStore", "Horovod"]
 
 
-class DistributedStore(KVStore):
+class _Member:
+    """What a store knows of its group of workers."""
+
+    _group: Group
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker, from 0."""
+        return self._group.rank
+
+    @property
+    def num_workers(self) -> int:
+        """The number of workers."""
+        return self._group.size
+
+
+class DistributedStore(_Member, KVStore):
     """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
 
     Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`.
@@ -68,16 +84,6 @@ class DistributedStore(KVStore):
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
         """Ignore an updater, as MXNet's distributed stores do; `set_optimizer` has an effect."""
-
-    @property
-    def rank(self) -> int:
-        """The number of this worker, from 0."""
-        return self._group.rank
-
-    @property
-    def num_workers(self) -> int:
-        """The number of workers."""
-        return self._group.size
 
     @property
     def bytes_sent(self) -> int:
@@ -316,7 +322,7 @@ def _describe(optimizer: opt.Optimizer) -> str:
 
 
 @KVStoreBase.register
-class Horovod(KVStoreBase):
+class Horovod(_Member, KVStoreBase):
     """Sums over workers as Horovod does; `mx.kvstore.create('horovod')`.
 
     A program that was started without a launcher is the only worker.
@@ -357,19 +363,9 @@ class Horovod(KVStoreBase):
         return self.__class__.__name__.lower()
 
     @property
-    def rank(self) -> int:
-        """The number of this worker, from 0."""
-        return self._group.rank
-
-    @property
     def local_rank(self) -> int:
         """The number of this worker among those of its host."""
         return self._group.local_rank
-
-    @property
-    def num_workers(self) -> int:
-        """The number of workers."""
-        return self._group.size
 
 
 @KVStoreBase.register

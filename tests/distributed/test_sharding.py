@@ -87,9 +87,9 @@ def push_rounds(store, rounds, seed=0, dtype="float32"):
     return [out.asnumpy() for out in outs]
 
 
-def assert_close(found, wanted, tolerance=1e-6):
+def assert_close(actual, expected, tolerance=1e-6):
     """Compare lists of arrays."""
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 

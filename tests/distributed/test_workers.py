@@ -141,8 +141,8 @@ def half_precision_sums():
         out = nd.zeros(4)
         store.push("w", nd.array([0.5, 1, 2, 1 / 3]))
         store.pull("w", out=out)
-        wanted = np.array([0.5, 1, 2, 1 / 3]) * hvd.size()
-        np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-2)
+        expected = np.array([0.5, 1, 2, 1 / 3]) * hvd.size()
+        np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-2)
 
 
 def every_name_sums():
@@ -249,11 +249,11 @@ def trained(store, x, y, total, **settings):
 def trainers_equal_one_process():
     random = np.random.RandomState(2)
     x, y = nd.array(random.normal(size=(8, 4))), nd.array(random.normal(size=(8, 1)))
-    wanted = trained(None, x, y, 8)
+    expected = trained(None, x, y, 8)
     for name in ("dist_sync", "dist_device_sync", "horovod"):
         for on_kvstore in (None, False) if name == "horovod" else (None, True, False):
-            found = trained(name, part(x), part(y), 8, update_on_kvstore=on_kvstore)
-            for a, b in zip(found, wanted, strict=True):
+            actual = trained(name, part(x), part(y), 8, update_on_kvstore=on_kvstore)
+            for a, b in zip(actual, expected, strict=True):
                 assert_same(a, b)
 
 
@@ -273,8 +273,8 @@ def trainers_update_row_sparse_parameters():
         used.backward()
         trainer.step(1)
     uses = np.bincount([r + i for r in range(hvd.size()) for i in (0, 1)], minlength=9)
-    found = table.row_sparse_data(nd.arange(9)).asnumpy()
-    np.testing.assert_array_equal(found, 1 - 0.5 * STEPS * uses[:, None].repeat(2, 1))
+    actual = table.row_sparse_data(nd.arange(9)).asnumpy()
+    np.testing.assert_array_equal(actual, 1 - 0.5 * STEPS * uses[:, None].repeat(2, 1))
 
 
 def modules_equal_one_process():
@@ -326,12 +326,12 @@ def compressed_training_follows_mxnets_arithmetic():
     random = np.random.RandomState(6)
     x = random.normal(size=(hvd.size(), 8, 5)).astype("float32")
     settings = {"type": "2bit", "threshold": 0.5}
-    wanted, residuals = np.full((1, 5), 0.2, "float32"), np.zeros((hvd.size(), 1, 5), "float32")
+    expected, residuals = np.full((1, 5), 0.2, "float32"), np.zeros((hvd.size(), 1, 5), "float32")
     for _ in range(STEPS):
         residuals += x.sum(1, keepdims=True)  # the gradient of the sum of all outputs
         sent = np.where(residuals >= 0.5, 0.5, np.where(residuals <= -0.5, -0.5, 0))
         residuals -= sent.astype("float32")
-        wanted -= 0.1 * sent.sum(0).astype("float32")
+        expected -= 0.1 * sent.sum(0).astype("float32")
     net = gluon.nn.Dense(1, use_bias=False, in_units=5)
     net.initialize(mx.init.Constant(0.2))
     options = {"learning_rate": 0.1}
@@ -353,8 +353,8 @@ def compressed_training_follows_mxnets_arithmetic():
         trainer.step(1)
         module.forward_backward(mx.io.DataBatch([mine]))
         module.update()
-    assert_same(net.weight.data(), nd.array(wanted))
-    assert_same(module.get_params()[0]["fc_weight"], nd.array(wanted))
+    assert_same(net.weight.data(), nd.array(expected))
+    assert_same(module.get_params()[0]["fc_weight"], nd.array(expected))
 
 
 def samplers_split_the_data():
@@ -408,11 +408,11 @@ def gradients_that_leave_early_equal_one_process():
     os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of some 25 numbers
     for change in ((), (3,), (2, 4)):
         # Rank 0 sets a gradient and the others clear theirs, so the sum is known.
-        _, wanted = train(None, x, y, change)
-        trainer, found = train("dist_sync", part(x), part(y), change)
+        _, expected = train(None, x, y, change)
+        trainer, actual = train("dist_sync", part(x), part(y), change)
         assert trainer._early_failures == len(change)
         assert bool(trainer._early) is (len(change) < 2)
-        for a, b in zip(found, wanted, strict=True):
+        for a, b in zip(actual, expected, strict=True):
             assert_same(a, b, 1e-5)
     del os.environ["MXNET_KVSTORE_BUCKET_MB"]
 
@@ -452,10 +452,10 @@ def synchronized_batch_norm_equals_the_joined_batch():
             loss = (y * nd.array(take(weights))).sum()
         loss.backward()
         held.append((y, x.grad, layer.running_mean.data(), layer.running_var.data()))
-    for found, wanted in zip(held[1][:2], held[0][:2], strict=True):
-        assert_same(found, nd.array(part(wanted.asnumpy())), 1e-5)
-    for found, wanted in zip(held[1][2:], held[0][2:], strict=True):
-        assert_same(found, wanted, 1e-5)
+    for actual, expected in zip(held[1][:2], held[0][:2], strict=True):
+        assert_same(actual, nd.array(part(expected.asnumpy())), 1e-5)
+    for actual, expected in zip(held[1][2:], held[0][2:], strict=True):
+        assert_same(actual, expected, 1e-5)
 
 
 def horovod_programs_run():
@@ -530,5 +530,5 @@ def part(array):
     return array[hvd.rank() :: hvd.size()]
 
 
-def assert_same(found, wanted, tolerance=1e-6):
-    np.testing.assert_allclose(found.asnumpy(), wanted.asnumpy(), rtol=1e-5, atol=tolerance)
+def assert_same(actual, expected, tolerance=1e-6):
+    np.testing.assert_allclose(actual.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=tolerance)

@@ -78,8 +78,8 @@ def run_forked(
         **{k: str(v) for k, v in settings.items()},
     }
     members = range(workers) if ranks is None else ranks
-    places = [(str(rank), {**job, "RANK": str(rank)}) for rank in members]
-    return _run(places, function, arguments, timeout, [str(rank) for rank in not_awaited])
+    processes = [(str(rank), {**job, "RANK": str(rank)}) for rank in members]
+    return _run(processes, function, arguments, timeout, [str(rank) for rank in not_awaited])
 
 
 def run_forked_roles(
@@ -97,7 +97,7 @@ def run_forked_roles(
 
 
 def _run(
-    places: Sequence[tuple[str, dict[str, str]]],
+    processes: Sequence[tuple[str, dict[str, str]]],
     function: Callable,
     arguments: Sequence[Any],
     timeout: float,
@@ -106,13 +106,13 @@ def _run(
     with tempfile.TemporaryDirectory() as folder:
         started = []
         begin = time.monotonic()
-        for number, (name, variables) in enumerate(places):
-            place = Path(folder) / str(number)
-            place.mkdir()
-            target = (function, arguments, variables, str(place))
+        for number, (name, variables) in enumerate(processes):
+            output = Path(folder) / str(number)
+            output.mkdir()
+            target = (function, arguments, variables, str(output))
             process = _context.Process(target=_main, args=target)
             process.start()
-            started.append((name, process, place))
+            started.append((name, process, output))
         ended = {}
         for number in sorted(range(len(started)), key=lambda n: started[n][0] in not_awaited):
             limit = 0 if started[number][0] in not_awaited else timeout
@@ -120,13 +120,13 @@ def _run(
         return [ended[number] for number in range(len(started))]
 
 
-def _ended(rank: str, process: Any, place: Path, begin: float, timeout: float) -> Ended:
+def _ended(rank: str, process: Any, output: Path, begin: float, timeout: float) -> Ended:
     process.join(max(0.1, begin + timeout - time.monotonic()))
     seconds = time.monotonic() - begin
     if process.is_alive():
         process.kill()
         process.join(10)
-    texts = [(place / n).read_text() if (place / n).exists() else "" for n in ("out", "err")]
+    texts = [(output / n).read_text() if (output / n).exists() else "" for n in ("out", "err")]
     return Ended(rank, process.exitcode, *texts, seconds)
 
 

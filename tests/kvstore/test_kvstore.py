@@ -29,9 +29,9 @@ def pulled(store, key, n=2):
 
 
 def test_sequences_as_mxnet():
-    found = dict(recorder.stories(mx))
-    assert found.keys() == GOLDEN.keys()
-    for name, held in found.items():
+    results = dict(recorder.stories(mx))
+    assert results.keys() == GOLDEN.keys()
+    for name, held in results.items():
         np.testing.assert_allclose(held, GOLDEN[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 

@@ -69,23 +69,27 @@ def test_a_module_checkpoint(tmp_path, capsys):
 def test_a_symbol_of_the_year_2016(tmp_path, capsys):
     path = tmp_path / "old-symbol.json"
     path.write_text(json.dumps(OLD_JSON))
-    (found,) = facts(capsys, path)
-    assert found["written_by"] == "MXNet 0.8 or older"
-    assert found["inputs"] == ["data"]
+    (result,) = facts(capsys, path)
+    assert result["written_by"] == "MXNet 0.8 or older"
+    assert result["inputs"] == ["data"]
 
 
 def test_parameters_of_old_versions_name_their_version(tmp_path, capsys):
     head = struct.pack("<QQQ", 0x112, 0, 1)
     oldest = struct.pack("<IIiii", 1, 2, 1, 0, 0)
     (tmp_path / "v0.params").write_bytes(head + oldest + b"\0" * 8 + struct.pack("<Q", 0))
-    (found,) = facts(capsys, tmp_path / "v0.params")
-    assert found["written_by"] == "MXNet 0.8 or older"
-    assert found["kind"] == "list of arrays"
+    (result,) = facts(capsys, tmp_path / "v0.params")
+    assert result["written_by"] == "MXNet 0.8 or older"
+    assert result["kind"] == "list of arrays"
 
 
 def test_optimizer_states(capsys):
-    (found,) = facts(capsys, GOLDEN / "states/adam-optimizer.states")
-    assert (found["kind"], found["optimizer"], found["states"]) == ("optimizer states", "Adam", 3)
+    (result,) = facts(capsys, GOLDEN / "states/adam-optimizer.states")
+    assert (result["kind"], result["optimizer"], result["states"]) == (
+        "optimizer states",
+        "Adam",
+        3,
+    )
 
 
 def test_records_index_and_list(tmp_path, capsys):
@@ -103,19 +107,19 @@ def test_damage_in_records_is_a_problem(tmp_path, capsys):
     raw[1600] ^= 255
     raw[0] ^= 1
     (tmp_path / "x.rec").write_bytes(raw)
-    (found,) = facts(capsys, tmp_path / "x.rec", code=1)
-    assert "damaged" in found["problems"][0]
+    (result,) = facts(capsys, tmp_path / "x.rec", code=1)
+    assert "damaged" in result["problems"][0]
 
 
 def test_safetensors(tmp_path, capsys):
     numpy_files = pytest.importorskip("safetensors.numpy")
     path = tmp_path / "x.safetensors"
     numpy_files.save_file({"w": np.zeros((2, 3), np.float32)}, path)
-    (found,) = facts(capsys, path)
-    assert (found["arrays"], found["parameters"]) == (1, 6)
+    (result,) = facts(capsys, path)
+    assert (result["arrays"], result["parameters"]) == (1, 6)
     path.write_bytes(path.read_bytes()[:-4])
-    (found,) = facts(capsys, path, code=1)
-    assert found["problems"] == ["4 bytes are missing at its end"]
+    (result,) = facts(capsys, path, code=1)
+    assert result["problems"] == ["4 bytes are missing at its end"]
 
 
 def test_onnx(tmp_path, capsys):
@@ -129,15 +133,15 @@ def test_onnx(tmp_path, capsys):
     )
     opsets = [onnx.helper.make_opsetid("", 17)]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opsets), tmp_path / "x.onnx")
-    (found,) = facts(capsys, tmp_path / "x.onnx")
-    assert found["inputs"] == ["x(N, 3)"]
-    assert found["operators"] == {"Relu": 1}
+    (result,) = facts(capsys, tmp_path / "x.onnx")
+    assert result["inputs"] == ["x(N, 3)"]
+    assert result["operators"] == {"Relu": 1}
 
 
 def test_not_a_number_in_parameters_is_a_problem(tmp_path, capsys):
     mx.nd.save(str(tmp_path / "x.params"), {"w": mx.nd.array([1, float("nan")])})
-    (found,) = facts(capsys, tmp_path / "x.params", code=1)
-    assert found["problems"] == ["w holds NaN or infinite values"]
+    (result,) = facts(capsys, tmp_path / "x.params", code=1)
+    assert result["problems"] == ["w holds NaN or infinite values"]
 
 
 def test_parameters_that_do_not_fit_are_a_problem(tmp_path, capsys):
@@ -146,16 +150,16 @@ def test_parameters_that_do_not_fit_are_a_problem(tmp_path, capsys):
     name = next(n for n in params if n.endswith("weight"))
     params[name] = mx.nd.zeros((9, 9))
     mx.nd.save(str(tmp_path / "dense-0000.params"), params)
-    (found,) = facts(capsys, tmp_path / "dense-symbol.json", code=1)
-    assert "do not fit the graph" in found["problems"][0]
+    (result,) = facts(capsys, tmp_path / "dense-symbol.json", code=1)
+    assert "do not fit the graph" in result["problems"][0]
 
 
 def test_unknown_operators_are_all_named(tmp_path, capsys):
     text = (GOLDEN / "gluon/convolution-symbol.json").read_text()
     text = text.replace('"Pooling"', '"PoolingOfMine"').replace('"Flatten"', '"FlattenOfMine"')
     (tmp_path / "x-symbol.json").write_text(text)
-    (found,) = facts(capsys, tmp_path / "x-symbol.json", code=1)
-    assert [p.split()[1] for p in found["problems"]] == ["FlattenOfMine", "PoolingOfMine"]
+    (result,) = facts(capsys, tmp_path / "x-symbol.json", code=1)
+    assert [p.split()[1] for p in result["problems"]] == ["FlattenOfMine", "PoolingOfMine"]
 
 
 class Evil:
@@ -176,8 +180,8 @@ def test_hostile_files_do_nothing_and_fail(tmp_path, tmp_path_factory, capsys):
     (tmp_path / "x.rec").write_bytes(b"\xff" * 100)
     (tmp_path / "x.lst").write_bytes(b"\xff" * 100)
     files = sorted(tmp_path.iterdir())
-    found = facts(capsys, *files, tmp_path, tmp_path / "absent.params", code=1)
-    assert [f["file"] for f in found if "error" not in f] == []
+    result = facts(capsys, *files, tmp_path, tmp_path / "absent.params", code=1)
+    assert [f["file"] for f in result if "error" not in f] == []
     assert not victim.exists()
 
 
@@ -234,18 +238,18 @@ def test_resnet_has_the_multiply_adds_of_the_paper(tmp_path, capsys):
     net = mx.gluon.model_zoo.vision.resnet18_v1()
     net.initialize()
     net(s.var("data")).save(str(tmp_path / "resnet-symbol.json"))
-    found = summary(capsys, tmp_path / "resnet", "--shape", "data=1,3,224,224")
-    assert found["totals"]["parameters"] == 11_689_512
-    assert 1.8e9 < found["totals"]["multiply_adds"] < 1.83e9
-    assert found["totals"]["multiply_adds_unknown"] == []
+    result = summary(capsys, tmp_path / "resnet", "--shape", "data=1,3,224,224")
+    assert result["totals"]["parameters"] == 11_689_512
+    assert 1.8e9 < result["totals"]["multiply_adds"] < 1.83e9
+    assert result["totals"]["multiply_adds_unknown"] == []
 
 
 def test_times_of_layers(capsys):
-    found = summary(
+    result = summary(
         capsys, GOLDEN / "gluon/convolution", "--shape", "2,2,6,6", "--time", "--runs", "2"
     )
-    assert all(layer["seconds"] > 0 for layer in found["layers"])
-    assert sum(layer["share_of_time"] for layer in found["layers"]) == pytest.approx(1)
+    assert all(layer["seconds"] > 0 for layer in result["layers"])
+    assert sum(layer["share_of_time"] for layer in result["layers"]) == pytest.approx(1)
 
 
 def test_layers_run_one_by_one_give_what_the_graph_gives():
@@ -255,19 +259,19 @@ def test_layers_run_one_by_one_give_what_the_graph_gives():
 
 
 def test_a_model_of_many_kinds_of_layers(capsys):
-    found = summary(
+    result = summary(
         capsys, GOLDEN / "models/every_layer_kind-symbol.json", "--shape", "data=2,3,16,16"
     )
-    assert found["inputs"]["data"] == [2, 3, 16, 16]
-    assert "softmax" not in found["inputs"]
-    layers = {layer["name"]: layer for layer in found["layers"]}
+    assert result["inputs"]["data"] == [2, 3, 16, 16]
+    assert "softmax" not in result["inputs"]
+    layers = {layer["name"]: layer for layer in result["layers"]}
     assert layers["conv1"]["parameters"] == 8 * 3 * 9 + 8
 
 
 def test_layers_of_a_symbol_of_the_year_2016(tmp_path, capsys):
     (tmp_path / "old-symbol.json").write_text(json.dumps(OLD_JSON))
-    found = summary(capsys, tmp_path / "old", "--shape", "2,5")
-    assert found["totals"]["parameters"] == 18
+    result = summary(capsys, tmp_path / "old", "--shape", "2,5")
+    assert result["totals"]["parameters"] == 18
 
 
 def test_printed_table(capsys):

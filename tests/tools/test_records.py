@@ -30,11 +30,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("options", "said", "made"), GOLDEN["lists"])
-def test_lists_are_mxnets(folder, capsys, options, said, made):
+@pytest.mark.parametrize(("options", "said", "lists"), GOLDEN["lists"])
+def test_lists_are_mxnets(folder, capsys, options, said, lists):
     assert im2rec.main(["p", "root", "--list", *options]) == 0
     assert capsys.readouterr().out == said
-    assert {p.name: p.read_text() for p in folder.glob("*.lst")} == made
+    assert {p.name: p.read_text() for p in folder.glob("*.lst")} == lists
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -42,13 +42,13 @@ def test_lists_are_mxnets(folder, capsys, options, said, made):
 def test_records_are_mxnets(folder, options, record, index, threads):
     (folder / "p.lst").write_text(cases.LIST)
     assert im2rec.main([*options, "--num-thread", str(threads), "p", "root"]) == 0
-    made, wanted = (folder / "p.rec").read_bytes(), base64.b64decode(record)
+    content, expected = (folder / "p.rec").read_bytes(), base64.b64decode(record)
     if "--pass-through" in options:
-        assert made == wanted
+        assert content == expected
         assert (folder / "p.idx").read_text() == index
     # Encoders of other versions may compress otherwise; the pictures are the same.
     pairs = zip(
-        RecordReader(made).whole_records(), RecordReader(wanted).whole_records(), strict=True
+        RecordReader(content).whole_records(), RecordReader(expected).whole_records(), strict=True
     )
     for (_, ours), (_, theirs) in pairs:
         header, picture = mx.recordio.unpack_img(ours)

@@ -195,26 +195,25 @@ def reported(tmp_path, path, *arguments, code=0):
     return json.loads(report.read_text(encoding="utf-8"))
 
 
-@pytest.mark.filterwarnings("ignore")  # the programs may use what is deprecated
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_old_programs_run_and_every_line_is_named(name, tmp_path, capsys):
-    for module in NEEDED.get(name, []):
+@pytest.fixture(params=PROGRAMS)
+def path(request, tmp_path):
+    for module in NEEDED.get(request.param, []):
         pytest.importorskip(module)
-    path = write(tmp_path, PROGRAMS[name])
-    found = reported(tmp_path, path)
+    return write(tmp_path, PROGRAMS[request.param])
+
+
+@pytest.mark.filterwarnings("ignore")  # the programs may use what is deprecated
+def test_old_programs_run_and_every_line_is_named(path, tmp_path, capsys):
+    report = reported(tmp_path, path)
     said = capsys.readouterr()
     assert said.out
-    lines = {row["line"] for row in found["put_back"]}
+    lines = {row["line"] for row in report["put_back"]}
     assert lines == set(old_lines(path)), said.err
     assert all(f"old.py:{line}" in said.err for line in lines)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_without_mx_run_they_fail(name, tmp_path, monkeypatch):
-    for module in NEEDED.get(name, []):
-        pytest.importorskip(module)
-    path = write(tmp_path, PROGRAMS[name])
+def test_without_mx_run_they_fail(path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(path)])
     with pytest.raises((AttributeError, ImportError, NameError)):
         runpy.run_path(str(path), run_name="__main__")
@@ -224,9 +223,9 @@ def test_without_mx_run_they_fail(name, tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has these modules before 3.12")
 def test_modules_that_python_dropped(tmp_path, capsys):
     write(tmp_path, "VALUE = 7", "helper.py")
-    found = reported(tmp_path, write(tmp_path, GONE_IN_312))
+    report = reported(tmp_path, write(tmp_path, GONE_IN_312))
     has_setuptools = importlib.util.find_spec("distutils") is not None  # it brings its own
-    assert {row["line"] for row in found["put_back"]} >= ({2} if has_setuptools else {2, 3, 4})
+    assert {row["line"] for row in report["put_back"]} >= ({2} if has_setuptools else {2, 3, 4})
     assert capsys.readouterr().out.replace("True 1", "True True").split() == ["True", "True", "7"]
 
 
@@ -234,10 +233,10 @@ def test_modules_of_the_program_are_covered(tmp_path, capsys):
     write(tmp_path, "import numpy as np\ndef f():\n    return np.product([2, 3])\n", "model.py")
     write(tmp_path, "COUNT = [i for i in xrange(2)]\n", "counting.py")
     path = write(tmp_path, "import model, counting\nprint(model.f(), counting.COUNT)\n")
-    found = reported(tmp_path, path)
+    report = reported(tmp_path, path)
     assert capsys.readouterr().out == "6 [0, 1]\n"
-    places = {(row["file"].rpartition("/")[2], row["line"]) for row in found["put_back"]}
-    assert places == {("model.py", 3), ("counting.py", 1)}
+    lines = {(row["file"].rpartition("/")[2], row["line"]) for row in report["put_back"]}
+    assert lines == {("model.py", 3), ("counting.py", 1)}
 
 
 def test_libraries_do_not_see_what_is_put_back(tmp_path, capsys):
@@ -270,12 +269,12 @@ def test_exit_with_a_message(tmp_path, capsys):
 
 def test_failures_show_the_program_and_a_hint(tmp_path, capsys):
     path = write(tmp_path, "def f():\n    return {}.iteritems()\n\nf()\n")
-    found = reported(tmp_path, path, code=1)
+    report = reported(tmp_path, path, code=1)
     said = capsys.readouterr().err
     assert said.count("File ") == 2
     assert "mxnext_cli" not in said
     assert "hint: dict.iteritems() became dict.items()" in said
-    assert "AttributeError" in found["error"]
+    assert "AttributeError" in report["error"]
 
 
 def test_python_2_is_reported_with_its_lines(tmp_path, capsys):
@@ -332,9 +331,9 @@ def test_pandas_renames(tmp_path, capsys):
         print(len(frame.append(frame)), frame.as_matrix().shape, frame.ix[0]["a"])
         print(pd.rolling_mean(frame["a"], 2).iloc[1], dict(frame.iteritems())["a"].sum())
         """
-    found = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
+    report = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
     assert capsys.readouterr().out == "4 (2, 1) 1\n1.5 3\n"
-    assert {row["line"] for row in found["put_back"]} == {4, 5}
+    assert {row["line"] for row in report["put_back"]} == {4, 5}
 
 
 def test_packages_that_are_adjusted_can_be_imported(tmp_path):
@@ -386,11 +385,11 @@ def checked(capsys, *paths, code=0, everything=False):
 def test_absent_names_are_all_found_with_their_lines(tmp_path, capsys):
     path = tmp_path / "program.py"
     path.write_text(ABSENT)
-    found = checked(capsys, path, code=1)["found"]
+    names = checked(capsys, path, code=1)["found"]
     marked = [i for i, x in enumerate(ABSENT.splitlines(), 1) if x.endswith("# absent")]
-    assert [n["line"] for n in found] == marked
-    assert {n["status"] for n in found} == {"absent"}
-    hints = {n["name"]: n["hint"] for n in found}
+    assert [n["line"] for n in names] == marked
+    assert {n["status"] for n in names} == {"absent"}
+    hints = {n["name"]: n["hint"] for n in names}
     assert hints["mxnet.nd.zeross"] == "Did you mean 'zeros'?"
     assert hints["F.FullyConected"] == "Did you mean 'FullyConnected'?"
 
@@ -421,9 +420,9 @@ def test_old_programs_have_removed_names_but_nothing_absent(tmp_path, capsys):
 
 def test_python_2_is_reported(tmp_path, capsys):
     (tmp_path / "old.py").write_text(PYTHON_2)
-    found = checked(capsys, tmp_path, code=1)["found"]
-    assert [n["line"] for n in found] == [2, 4, 5, 6]
-    assert {n["status"] for n in found} == {"syntax"}
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert [n["line"] for n in names] == [2, 4, 5, 6]
+    assert {n["status"] for n in names} == {"syntax"}
 
 
 def test_notebooks(tmp_path, capsys):
@@ -433,16 +432,16 @@ def test_notebooks(tmp_path, capsys):
         {"cell_type": "code", "source": ["import mxnet as mx\n", "mx.nd.zeross((1,))"]},
     ]
     (tmp_path / "x.ipynb").write_text(json.dumps({"cells": cells}))
-    found = checked(capsys, tmp_path, code=1)["found"]
-    assert [n["name"] for n in found] == ["mxnet.nd.zeross"]
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert [n["name"] for n in names] == ["mxnet.nd.zeross"]
 
 
 def test_missing_packages_are_named(tmp_path, capsys):
     (tmp_path / "helper_of_mine.py").write_text("")
     (tmp_path / "x.py").write_text("import package_that_nobody_has, helper_of_mine\n")
-    (found,) = checked(capsys, tmp_path)["found"]
-    assert found["status"] == "missing package"
-    assert found["name"] == "package_that_nobody_has"
+    (name,) = checked(capsys, tmp_path)["found"]
+    assert name["status"] == "missing package"
+    assert name["name"] == "package_that_nobody_has"
 
 
 def test_model_files_are_checked(tmp_path, capsys):
@@ -475,8 +474,8 @@ def test_nothing_to_check(path, tmp_path, capsys, monkeypatch):
 def test_hostile_programs(tmp_path, capsys):
     (tmp_path / "deep.py").write_text("(" * 5000)
     (tmp_path / "null.py").write_bytes(b"\0\xff")
-    found = checked(capsys, tmp_path, code=1)["found"]
-    assert {n["status"] for n in found} == {"syntax"}
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert {n["status"] for n in names} == {"syntax"}
 
 
 def test_a_value_of_none_is_there():

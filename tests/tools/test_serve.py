@@ -82,8 +82,8 @@ class Client:
 
 @pytest.fixture
 def client():
-    with Client(shapes={"data": (5,)}) as made:
-        yield made
+    with Client(shapes={"data": (5,)}) as client:
+        yield client
 
 
 ROWS = np.arange(10, dtype=np.float32).reshape(2, 5) / 7
@@ -358,6 +358,16 @@ def row(number, width=2):
     return {"data": np.full((1, width), number, np.float32)}
 
 
+def submit_behind(model, batcher, requests):
+    """Submit a request, and others while it runs; return the futures of all."""
+    model.may_run.clear()
+    futures = [batcher.submit(row(0))]
+    assert model.started.acquire(timeout=LIMIT)
+    futures += [batcher.submit(request) for request in requests]
+    model.may_run.set()
+    return futures
+
+
 @pytest.fixture
 def model():
     return Model()
@@ -365,48 +375,36 @@ def model():
 
 @pytest.fixture
 def make(model):
-    made = []
+    batchers = []
 
     def make_batcher(**options):
-        made.append(Batcher(model, **options))
-        return made[-1]
+        batchers.append(Batcher(model, **options))
+        return batchers[-1]
 
     yield make_batcher
     model.may_run.set()
-    for batcher in made:
+    for batcher in batchers:
         batcher.close(LIMIT)
 
 
 def test_waiting_requests_become_one_batch(model, make):
     batcher = make(max_batch=8)
-    model.may_run.clear()
-    first = batcher.submit(row(0))
-    assert model.started.acquire(timeout=LIMIT)
-    futures = [batcher.submit(row(i)) for i in range(1, 7)]
-    model.may_run.set()
-    results = [f.result(LIMIT)[0] for f in (first, *futures)]
+    futures = submit_behind(model, batcher, [row(i) for i in range(1, 7)])
+    results = [f.result(LIMIT)[0] for f in futures]
     assert [r.tolist() for r in results] == [[[2.0 * i] * 2] for i in range(7)]
     assert model.batches == [1, 6]
 
 
 def test_batches_have_a_limit(model, make):
     batcher = make(max_batch=2)
-    model.may_run.clear()
-    futures = [batcher.submit(row(0))]
-    assert model.started.acquire(timeout=LIMIT)
-    futures += [batcher.submit(row(i)) for i in range(5)]
-    model.may_run.set()
+    futures = submit_behind(model, batcher, [row(i) for i in range(5)])
     assert [len(f.result(LIMIT)[0]) for f in futures] == [1] * 6
     assert max(model.batches) == 2
 
 
 def test_other_shapes_are_not_joined(model, make):
     batcher = make(max_batch=8)
-    model.may_run.clear()
-    futures = [batcher.submit(row(0))]
-    assert model.started.acquire(timeout=LIMIT)
-    futures += [batcher.submit(row(1, width=w)) for w in (2, 3, 2, 3)]
-    model.may_run.set()
+    futures = submit_behind(model, batcher, [row(1, width=w) for w in (2, 3, 2, 3)])
     assert [f.result(LIMIT)[0].shape[1] for f in futures] == [2, 2, 3, 2, 3]
     assert sorted(model.batches) == [1, 2, 2]
 
@@ -425,11 +423,7 @@ def test_a_request_waits_for_one_that_arrives(model, make):
 
 def test_a_bad_request_fails_alone(model, make):
     batcher = make(max_batch=8)
-    model.may_run.clear()
-    futures = [batcher.submit(row(0))]
-    assert model.started.acquire(timeout=LIMIT)
-    futures += [batcher.submit(row(i)) for i in (1, 13, 2)]
-    model.may_run.set()
+    futures = submit_behind(model, batcher, [row(i) for i in (1, 13, 2)])
     assert futures[1].result(LIMIT)[0][0, 0] == 2
     assert futures[3].result(LIMIT)[0][0, 0] == 4
     with pytest.raises(ValueError, match="bad luck"):
