@@ -21,8 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 import mxnet as mx
-from mxnet.tools.loading.models import load_model
-from mxnet.tools.loading.predictor import Predictor
+from mxnext_cli.models import Predictor, load_model
 
 SHAPE = (3, 32, 32)
 

@@ -1,8 +1,8 @@
 """The command `mx`: parses the command line without importing torch, then runs one command.
 
 This package is next to `mxnet` rather than in it, because importing `mxnet` imports torch;
-``mx --help``, ``mx --version``, wrong arguments and completion answer at once. What a command does
-is in ``mxnet/tools``, one module each.
+``mx --help``, ``mx --version``, wrong arguments and completion answer at once. `commands` declares
+the commands; each one's module, which may import `mxnet`, is imported when it is chosen.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from .errors import CommandError, UsageError
-from .parser import build_parser, load_runner
+from .commands import build_parser, load_runner
 
 __all__ = ["CommandError", "UsageError", "main"]
 
@@ -27,6 +26,14 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 MAX_ERROR_LINES = 16
 MAX_LINE_WIDTH = 400
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; the message says why and what to do."""
+
+
+class UsageError(CommandError):
+    """The arguments do not fit together or lack something."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _discard_output() -> None:
-    """Let the interpreter's last flush go nowhere, so that it cannot fail as well."""
+    """Discard the interpreter's last flush, so that it cannot fail as well."""
     with suppress(OSError, ValueError):  # stdout is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

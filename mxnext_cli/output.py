@@ -64,7 +64,7 @@ def _print_rich(
     for i, heading in enumerate(headings):
         table.add_column(heading, justify="right" if i in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))  # names in files are no markup
+        table.add_row(*map(Text, row))  # names in files are not markup
     Console(file=sys.stdout).print(table)
     return True
 

@@ -31,6 +31,7 @@ REPOSITORY_PAGES = {
     "mxnet/executor/README.md": "internals/executor.md",
     "mxnet/imperative/README.md": "internals/imperative.md",
     "mxnet/ndarray/README.md": "internals/ndarray.md",
+    "mxnet/kvstore/README.md": "internals/kvstore.md",
     "tests/grammar/README.md": "internals/properties.md",
 }
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import random
-from ..distributed.environment import read_job
 from ..distributed.group import Group, current_group, join_group
+from ..distributed.rendezvous import read_job
 from ..error import MXNetError
 from .files import steps
 

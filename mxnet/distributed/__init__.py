@@ -13,45 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import collectives, environment, group, heartbeat, rendezvous
-from .collectives import (
-    allgather,
-    allgather_object,
-    allreduce,
-    allreduce_,
-    alltoall,
-    barrier,
-    broadcast,
-    broadcast_,
-    broadcast_object,
-    broadcast_parameters,
-    ccl_built,
-    cross_rank,
-    cross_size,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    grouped_allreduce,
-    grouped_allreduce_,
-    init,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rank,
-    reduce_metric,
-    rocm_built,
-    shutdown,
-    size,
-)
+from . import collectives, group, heartbeat, rendezvous
+from .collectives import *  # noqa: F403 (Horovod's names, which it lists)
 from .group import Disagreement
 from .heartbeat import WorkerFailed
-from .optimizer import DistributedOptimizer
+
+__all__ = ["Disagreement", "DistributedTrainer", "WorkerFailed"]  # noqa: F405 (by __getattr__)
+__all__ += collectives.__all__
 
 
 def __getattr__(name: str) -> Any:
@@ -60,44 +28,3 @@ def __getattr__(name: str) -> Any:
 
         return DistributedTrainer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__all__ = [
-    "Disagreement",
-    "DistributedOptimizer",
-    "DistributedTrainer",
-    "WorkerFailed",
-    "allgather",
-    "allgather_object",
-    "allreduce",
-    "allreduce_",
-    "alltoall",
-    "barrier",
-    "broadcast",
-    "broadcast_",
-    "broadcast_object",
-    "broadcast_parameters",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "gloo_built",
-    "gloo_enabled",
-    "grouped_allreduce",
-    "grouped_allreduce_",
-    "init",
-    "is_homogeneous",
-    "is_initialized",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
-    "rank",
-    "reduce_metric",
-    "rocm_built",
-    "shutdown",
-    "size",
-]

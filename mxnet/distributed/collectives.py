@@ -1,4 +1,4 @@
-"""Exchanges of arrays between workers, under the names that Horovod's programs use."""
+"""Horovod's names: exchanges of arrays between workers, and an optimizer that averages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,50 @@ from typing import Any
 
 import torch
 
+from .. import optimizer as opt
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..metric import CompositeEvalMetric, EvalMetric
 from ..ndarray import NDArray
 from .group import Group, current_group, join_group, leave_group
 from .reduction import Reducer
+
+__all__ = [
+    "DistributedOptimizer",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "allreduce_",
+    "alltoall",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_object",
+    "broadcast_parameters",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rank",
+    "reduce_metric",
+    "rocm_built",
+    "shutdown",
+    "size",
+]
 
 _reducers: dict[Group, Reducer] = {}
 _counts: dict[str, int] = {}
@@ -152,10 +190,9 @@ def _sum_in_place(names: Sequence[str], arrays: Sequence[NDArray], factor: float
     reducer = _reducers.get(group)
     if reducer is None:
         reducer = _reducers[group] = Reducer(group)
-    places = dict(zip(names, arrays, strict=True))
-    for bucket in reducer.start(names, [plain(a) for a in arrays]).buckets():
-        for key, total in bucket.sums().items():
-            plain(places[key]).copy_(total if factor == 1.0 else total * factor)
+    tensors = {name: plain(array) for name, array in zip(names, arrays, strict=True)}
+    for name, total in reducer.sums(names, list(tensors.values())):
+        tensors[name].copy_(total if factor == 1.0 else total * factor)
 
 
 def _factor(average: bool, prescale_factor: float, postscale_factor: float) -> float:
@@ -179,14 +216,10 @@ def allreduce_(
         The array.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce_(mx.nd.array([1, 2])).asnumpy()
@@ -213,14 +246,10 @@ def allreduce(
         The array.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
@@ -246,14 +275,10 @@ def grouped_allreduce_(
         The arrays.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
@@ -281,14 +306,10 @@ def grouped_allreduce(
         The arrays.
     average
         Whether to average; else the sum is taken.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
-    prescale_factor
-        Factor before the collective.
-    postscale_factor
-        Factor after the collective.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
@@ -305,10 +326,8 @@ def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> ND
     ----------
     tensor
         The array.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather(mx.nd.array([1, 2])).shape
@@ -329,10 +348,8 @@ def broadcast_(
         The array.
     root_rank
         Number of the worker whose value all get.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -354,10 +371,8 @@ def broadcast(
         The array.
     root_rank
         Number of the worker whose value all get.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast(mx.nd.array([1]), root_rank=0).asnumpy()
@@ -382,17 +397,15 @@ def alltoall(
         Its rows go to the workers in order.
     splits : list of int, optional
         How many rows go to each; by default the same number.
-    name
+    name, priority
         Accepted for compatibility: collectives are matched by their order.
-    priority
-        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.alltoall(mx.nd.array([1, 2])).asnumpy()
     array([1., 2.], dtype=float32)
     """
     group, data = _group(), plain(tensor)
-    counts = [len(data) // group.size] * group.size if splits is None else _counted(splits)
+    counts = [len(data) // group.size] * group.size if splits is None else _as_integers(splits)
     if len(counts) != group.size or sum(counts) != len(data):
         raise MXNetError(
             f"alltoall: {len(data)} rows cannot be split as {counts} over {group.size} workers."
@@ -401,14 +414,14 @@ def alltoall(
     table = group.gather(torch.tensor(counts), what)
     rows = group.gather_ragged(data, what)
     starts = table.cumsum(1) - table
-    mine = [
+    parts = [
         part[starts[r, group.rank] : starts[r, group.rank] + table[r, group.rank]]
         for r, part in enumerate(rows)
     ]
-    return wrap_plain(NDArray, torch.cat(mine), tensor._ctx)
+    return wrap_plain(NDArray, torch.cat(parts), tensor._ctx)
 
 
-def _counted(splits: Any) -> list[int]:
+def _as_integers(splits: Any) -> list[int]:
     values = splits.asnumpy() if isinstance(splits, NDArray) else splits
     return [int(v) for v in values]
 
@@ -559,3 +572,68 @@ def nccl_built() -> bool:
 mpi_built = mpi_enabled = ddl_built = ccl_built = rocm_built = mpi_threads_supported
 gloo_enabled = gloo_built
 cuda_built = torch.cuda.is_available
+
+
+class DistributedOptimizer(opt.Optimizer):
+    """An optimizer that averages gradients over all workers before it updates.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        It does the updates.
+    gradient_predivide_factor : float
+        Gradients are divided by it before they are summed, and the rest of the average after.
+    num_groups
+        Accepted for compatibility, without effect.
+
+    >>> mx.distributed.init()
+    >>> optimizer = mx.distributed.DistributedOptimizer(mx.optimizer.SGD(learning_rate=0.1))
+    >>> optimizer.learning_rate
+    0.1
+    """
+
+    def __init__(
+        self, optimizer: opt.Optimizer, gradient_predivide_factor: float = 1.0, num_groups: int = 0
+    ) -> None:
+        vars(self).update(_optimizer=optimizer, _average=1.0 / size())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_optimizer"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._optimizer, name, value)  # all settings are the inner optimizer's
+
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        """Return the state of a parameter."""
+        return self._optimizer.create_state_multi_precision(index, weight)
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        """Return the state of a parameter."""
+        return self._optimizer.create_state(index, weight)
+
+    def _do_allreduce(self, index: Any, grad: Any) -> None:
+        indices, grads = (index, grad) if isinstance(index, list | tuple) else ([index], [grad])
+        names = [f"gradient.{i}" for i in indices]
+        _sum_in_place(names, grads, self._average)
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Average gradients and update."""
+        self._do_allreduce(index, grad)
+        self._optimizer.update(index, weight, grad, state)
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Average gradients and update."""
+        self._do_allreduce(index, grad)
+        self._optimizer.update_multi_precision(index, weight, grad, state)
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate."""
+        self._optimizer.set_learning_rate(lr)
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+        """Set factors of the learning rate."""
+        self._optimizer.set_lr_mult(args_lr_mult)
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+        """Set factors of weight decay."""
+        self._optimizer.set_wd_mult(args_wd_mult)

@@ -1,4 +1,4 @@
-"""`Group`: the workers of this job, and collectives between them that never hang."""
+"""`Group`: the workers of this job, and collectives between them that raise instead of hanging."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from torch import Tensor
 from .. import env
 from ..error import MXNetError
 from ..ops.nn.normalizations import over_workers
-from .environment import Job, read_job
-from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure
-from .rendezvous import Members, join
+from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
+from .rendezvous import Job, Members, join, read_job
 
 
 class Disagreement(MXNetError, ValueError):
@@ -63,8 +62,8 @@ class Group:
         elif dist.is_initialized():  # by the program itself
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
             self._side = dist.new_group(backend="gloo")
-            self.hosts = [h.decode() for h in self.gather_bytes(_hostname(), "hosts")]
-        self.local_rank, self.local_size = self._local_place()
+            self.hosts = self.gather_text(socket.gethostname(), "hosts")
+        self.local_rank, self.local_size = self._local_rank_and_size()
 
     def _connect(self, job: Job) -> None:
         members: Members = join(job)
@@ -90,7 +89,7 @@ class Group:
         self.monitor.start()
         atexit.register(self._abandon)
 
-    def _local_place(self) -> tuple[int, int]:
+    def _local_rank_and_size(self) -> tuple[int, int]:
         """Return the number of this worker among those of its host, and how many they are."""
         host = self.hosts[self.rank]
         rank, size = self.hosts[: self.rank].count(host), self.hosts.count(host)
@@ -139,10 +138,10 @@ class Group:
         self.bytes_sent += (self.size - 1) * lengths.element_size()
         self.finish(dist.all_to_all_single(expected, lengths, async_op=True), what)
         received = parts[0].new_empty(int(expected.sum()))
-        self.finish(
-            self.start_exchange(received, torch.cat(list(parts)), expected, lengths.tolist()), what
-        )
-        return list(received.split(expected.tolist()))
+        sizes = expected.tolist()
+        work = self.start_exchange(received, torch.cat(list(parts)), sizes, lengths.tolist())
+        self.finish(work, what)
+        return list(received.split(sizes))
 
     def start_exchange(
         self, received: Tensor, sent: Tensor, received_sizes: Sequence[int], sizes: Sequence[int]
@@ -153,7 +152,7 @@ class Group:
             return None
         self.bytes_sent += (sent.numel() - sizes[self.rank]) * sent.element_size()
         return dist.all_to_all_single(
-            received, sent, list(map(int, received_sizes)), list(sizes), async_op=True
+            received, sent, list(received_sizes), list(sizes), async_op=True
         )
 
     def gather_bytes(self, data: bytes, what: str) -> list[bytes]:
@@ -165,12 +164,15 @@ class Group:
         rows = self.gather(padded, what, self._side)
         return [row[:length].numpy().tobytes() for row, length in zip(rows, lengths, strict=True)]
 
+    def gather_text(self, text: str, what: str) -> list[str]:
+        """Return the texts of all ranks."""
+        return [data.decode() for data in self.gather_bytes(text.encode(), what)]
+
     def agree(self, facts: str, what: str) -> None:
         """Raise on all ranks, showing the facts of each, unless they are the same everywhere."""
-        gathered = self.gather_bytes(facts.encode(), f"a comparison of {what}")
-        found = [data.decode() for data in gathered]
-        if len(set(found)) > 1:
-            raise Disagreement(f"Workers differ in {what}: {ranks_of(found)}.")
+        values = self.gather_text(facts, f"a comparison of {what}")
+        if len(set(values)) > 1:
+            raise Disagreement(f"Workers differ in {what}: {ranks_of(values)}.")
 
     def gather_ragged(self, tensor: Tensor, what: str) -> list[Tensor]:
         """Return the tensors of all ranks, which may differ in their first dimension."""
@@ -227,13 +229,13 @@ class Group:
         beats = {r: monitor.beat_of(r) for r in range(self.size) if r != self.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
-        where = f" (at {beat['at']})" if beat.get("at") else ""
         monitor.report_failure(
             late,
             beat["host"],
             beat["pid"],
             f"did not take part in {what} within {self.timeout:g} s: it has been in "
-            f"{beat['doing']}{where} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT sets the limit",
+            f"{beat['doing']}{describe_line(beat)} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT "
+            "sets the limit",
         )
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
@@ -266,10 +268,6 @@ class Group:
             self.monitor.stop()
 
 
-def _hostname() -> bytes:
-    return socket.gethostname().encode()
-
-
 _current: Group | None = None
 
 
@@ -284,7 +282,7 @@ def join_group(alone: bool = False) -> Group:
     Parameters
     ----------
     alone : bool
-        Whether a program that no launcher started may go on as the only worker.
+        Whether a program that no launcher started may continue as the only worker.
     """
     global _current
     if _current is None:

@@ -26,7 +26,7 @@ LINGER = 30.0  # seconds for which the host of the rendezvous waits for the othe
 
 
 class WorkerFailed(MXNetError):
-    """Another worker was lost, raised an error, or does not come; the job cannot go on.
+    """Another worker was lost, raised an error, or does not come; the job cannot continue.
 
     >>> issubclass(mx.distributed.WorkerFailed, mx.base.MXNetError)
     True
@@ -99,10 +99,10 @@ class HeartbeatMonitor:
         """Wait for the others to leave; after a failure, so that all can read the failure."""
         start = time.monotonic()
         while True:
-            found = self.store.check(["failure"])
-            lost = json.loads(self.store.get("failure"))["rank"] if found else None
+            has_failure = self.store.check(["failure"])
+            lost = json.loads(self.store.get("failure"))["rank"] if has_failure else None
             others = [f"left/{r}" for r in range(self.size) if r != lost]
-            limit = 2 * GRACE if found else LINGER
+            limit = 2 * GRACE if has_failure else LINGER
             if self.store.check(others) or time.monotonic() - start > limit:
                 return
             time.sleep(0.05)
@@ -120,13 +120,13 @@ class HeartbeatMonitor:
 
     def report_failure(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
         """Write the failure, unless there is one; return the one that counts."""
-        mine = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
-        counted = json.loads(self.store.compare_set("failure", "", mine))
+        own = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
+        counted = json.loads(self.store.compare_set("failure", "", own))
         self.failure = counted
         return counted
 
     def suspect(self) -> None:
-        """Let all ranks know that a connection broke: silence counts sooner from now on."""
+        """Tell all ranks that a connection broke: silence counts sooner from now on."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
@@ -199,7 +199,7 @@ class HeartbeatMonitor:
         if silent > (3 * self.interval if is_suspected else self.heartbeat):
             why = (
                 f"was killed, crashed or is frozen: it has been silent for {silent:.1f} s, and "
-                f"was last in {beat['doing']}{_shown(beat)}"
+                f"was last in {beat['doing']}{describe_line(beat)}"
             )
             self.report_failure(self._next, beat["host"], beat["pid"], why)
 
@@ -222,7 +222,8 @@ class HeartbeatMonitor:
         os._exit(1)
 
 
-def _shown(beat: dict[str, Any]) -> str:
+def describe_line(beat: dict[str, Any]) -> str:
+    """Return the line of the program that a heartbeat names, for messages."""
     return f" (at {beat['at']})" if beat.get("at") else ""
 
 

@@ -69,8 +69,8 @@ def _even_bounds(rows: int, size: int) -> list[tuple[int, int]]:
 
 def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]], rank: int) -> Any:
     """Return the rows of arrays that a rank owns, without empty ones."""
-    places = (rows[rank] for rows in bounds)
-    pairs = zip(arrays, places, strict=True)
+    own_rows = (rows[rank] for rows in bounds)
+    pairs = zip(arrays, own_rows, strict=True)
     return [array[start:stop] for array, (start, stop) in pairs if stop > start]
 
 
@@ -97,8 +97,8 @@ class PendingShards(PendingBucket):
         self._shapes, self._received = shapes, received
         self._total: Tensor | None = None
 
-    def complete(self) -> None:
-        """Wait for all ranks, sum what they sent, and let go of the buffer."""
+    def complete(self) -> Tensor:
+        """Wait for all ranks, drop the buffer, and return the sums of what they sent."""
         if self._total is None:
             self.reducer.group.finish(self.work, self.what)
             first, *others = self._received.unbind(0)
@@ -108,22 +108,21 @@ class PendingShards(PendingBucket):
             self._total, self.work = total, None
             self.reducer.give_back(self.buffer)
             self.buffer = self._received = total
+        return self._total
 
     def tail(self, count: int) -> Tensor:
         """Return the sums of the last `count` elements: flags, then the signature."""
-        self.complete()
-        return self._total[-count:].cpu()
+        return self.complete()[-count:].cpu()
 
     def sums(self) -> dict[Any, Tensor]:
         """Return the sum of this rank's rows of each key that it owns a part of."""
-        self.complete()
         sizes = [shape.numel() for shape in self._shapes.values()]
-        parts = self._total[: sum(sizes)].split(sizes)
+        parts = self.complete()[: sum(sizes)].split(sizes)
         pairs = zip(self._shapes.items(), parts, strict=True)
         return {key: part.view(shape) for (key, shape), part in pairs}
 
     def release(self) -> None:
-        """Let go of the sums."""
+        """Drop the sums."""
         self._total = self.buffer = self._received = self._received.new_empty(0)
 
 
@@ -154,8 +153,8 @@ class ShardedReducer(Reducer):
         messages = [[*_parts(parts, bounds, owner), tail] for owner in range(size)]
         lengths = [sum(part.numel() for part in message) for message in messages]
         own, total = lengths[rank], sum(lengths)
-        most = buffer_size(total - size * len(tail), own - len(tail), size)
-        buffer = self.take_buffer(most, dtype, bucket.device)
+        elements = buffer_size(total - size * len(tail), own - len(tail), size)
+        buffer = self.take_buffer(elements, dtype, bucket.device)
         sent, received = buffer[:total], buffer[total : total + size * own]
         torch.cat([p.reshape(-1).to(dtype) for message in messages for p in message], out=sent)
         work = self.group.start_exchange(received, sent, [own] * size, lengths)

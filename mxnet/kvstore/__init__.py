@@ -10,7 +10,7 @@
 array([0.5, 0.5], dtype=float32)
 """
 
-from . import base, collective, dist_sync, kvstore, kvstore_server
+from . import base, dist_sync, kvstore, kvstore_server
 from .base import KVStoreBase, create
 from .dist_sync import DistSyncStore
 from .kvstore import KVStore, is_distributed

@@ -22,7 +22,7 @@ from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray
 from ..ndarray.sparse.base import make
-from .keys import Key
+from .base import Key
 from .kvstore import KVStore
 
 _lock = threading.Lock()

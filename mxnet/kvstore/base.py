@@ -1,4 +1,4 @@
-"""`KVStoreBase`: what a store of shared arrays can do, the registry of stores, and `create`."""
+"""What every store has: `KVStoreBase`, the registry of stores, and `create`, which picks one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..error import MXNetError
 __all__ = ["KVStoreBase", "TestStore", "create"]
 
 Class = TypeVar("Class", bound=type)
+Key = int | str
 
 
 def _missing(store: KVStoreBase, what: str) -> NotImplementedError:
@@ -18,6 +19,13 @@ def _missing(store: KVStoreBase, what: str) -> NotImplementedError:
 
 class UnknownCapability(MXNetError, ValueError):
     """A store was asked about something that stores do not know."""
+
+
+def answer_capability(capability: str, can_update: bool) -> bool:
+    """Return whether a store updates weights by itself, the one thing that may be asked."""
+    if capability.lower() == KVStoreBase.OPTIMIZER:
+        return can_update
+    raise UnknownCapability(f"Unknown capability: {capability}")
 
 
 class KVStoreBase:
@@ -39,7 +47,7 @@ class KVStoreBase:
         raise _missing(self, "pushpull")
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Let the store update weights itself."""
+        """Set the optimizer by which the store updates weights itself."""
         raise _missing(self, "set_optimizer")
 
     @staticmethod
@@ -94,8 +102,8 @@ class TestStore(KVStoreBase):
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy a value, or the first of several, to all outputs."""
         source = value[0] if isinstance(value, list | tuple) else value
-        for place in out if isinstance(out, list | tuple) else [out]:
-            place[:] = source
+        for target in out if isinstance(out, list | tuple) else [out]:
+            target[:] = source
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Sum values into the outputs, or back into the values."""
@@ -103,16 +111,12 @@ class TestStore(KVStoreBase):
         total = values[0].copy()
         for other in values[1:]:
             total += other.as_in_context(total.context)
-        places = values if out is None else out
-        for place in places if isinstance(places, list | tuple) else [places]:
-            place[:] = total
+        self.broadcast(key, total, values if out is None else out)
 
     @staticmethod
     def is_capable(capability: str) -> bool:
         """Return False for `OPTIMIZER`."""
-        if capability.lower() == KVStoreBase.OPTIMIZER:
-            return False
-        raise UnknownCapability(f"Unknown capability: {capability}")
+        return answer_capability(capability, can_update=False)
 
     @property
     def type(self) -> str:

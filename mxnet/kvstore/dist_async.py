@@ -29,10 +29,9 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from . import async_server
 from .async_server import Payload
-from .distributed import DistributedStore
-from .keys import Key, dense_outputs, grouped
-from .kvstore import ASYNC
-from .summing import summed
+from .base import Key
+from .dist_sync import DistributedStore
+from .kvstore import ASYNC, dense_outputs, group_by_key, sum_over_devices
 
 __all__ = ["DistAsyncStore"]
 
@@ -119,9 +118,9 @@ class DistAsyncStore(DistributedStore):
             )
         self._send_settings()
         payloads: dict[str, dict[Key, list[Payload]]] = {}
-        for one, values in grouped("push", key, value):
-            self._known(one, values)
-            total = summed(one, values, values[0].context)
+        for one, values in group_by_key("push", key, value):
+            self._lookup(one, values)
+            total = sum_over_devices(one, values, values[0].context)
             of_owner = payloads.setdefault(self._owner(one), {})
             of_owner.setdefault(one, []).append(Payload.of(total))
         for owner, content in payloads.items():
@@ -135,8 +134,8 @@ class DistAsyncStore(DistributedStore):
             raise InvalidValue("pull needs out=: the arrays to fill.")
         self._wait_pending()
         wanted: dict[str, list[tuple[Key, list[NDArray]]]] = {}
-        for one, places in grouped("pull", key, out):
-            self._known(one, places)
+        for one, places in group_by_key("pull", key, out):
+            self._lookup(one, places)
             if ignore_sparse and not (places := dense_outputs(places)):
                 continue
             wanted.setdefault(self._owner(one), []).append((one, places))
@@ -149,16 +148,16 @@ class DistAsyncStore(DistributedStore):
                 for place in places:
                     payload.array().copyto(place)
 
-    def _pull_rows(self, key: Key, places: list[NDArray], row_ids: list[NDArray]) -> None:
+    def _pull_rows(self, key: Key, outputs: list[NDArray], row_ids: list[NDArray]) -> None:
         self._wait_pending()
-        stored = self._known(key, places)
+        stored = self._lookup(key, outputs)
         if stored.stype != "row_sparse":
             raise MXNetError(f"row_sparse_pull: key {key} is {stored.stype}; use pull.")
         owner = self._owner(key)
-        for place, rows in zip(places, row_ids, strict=True):
+        for output, rows in zip(outputs, row_ids, strict=True):
             ids = plain(rows).flatten().long().unique()
             found = self._result(owner, self._call(owner, async_server.pull_rows, key, ids), "pull")
-            found.array().copyto(place)
+            found.array().copyto(output)
 
     # -- updating -----------------------------------------------------------------------------
 

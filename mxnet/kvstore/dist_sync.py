@@ -1,37 +1,101 @@
-"""`DistSyncStore`: arrays that the workers of a job share, summed over all of them on each push.
+"""The stores that sum over the workers of a job: 'dist_sync' and its names, 'horovod', 'byteps'.
 
 There is no server: every worker holds the stored arrays. Sums travel by all-reduce, and every
 worker applies the same update to its copy; of large models each worker updates a part, and sends
-it to the others. Either way the copies stay equal bit by bit.
+it to the others (`sharded_updater`). Either way the copies stay equal bit by bit. 'horovod' and
+'byteps' sum without storing; neither library is needed.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .. import env
 from .. import optimizer as opt
-from ..distributed.overlap import OverlappedSums, can_send_early
-from ..distributed.reduction import Reducer, Reduction
+from ..distributed.group import Group, join_group
+from ..distributed.reduction import OverlappedSums, Reducer, Reduction, can_send_early
 from ..distributed.sharding import ShardedReducer
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
 from ..ndarray.sparse.base import make
-from .compression import HALF_TYPES, TwoBit, make_compression
-from .distributed import DistributedStore
-from .keys import Key, grouped
-from .kvstore import SYNC
-from .packing import sum_packed
+from .base import Key, KVStoreBase, answer_capability
+from .compression import HALF_TYPES, TwoBit, make_compression, sum_packed
+from .kvstore import SYNC, KVStore, group_by_key, sum_over_devices
 from .sharded_updater import ShardedUpdater, make_updater
-from .summing import summed
 
-__all__ = ["DistSyncStore"]
+__all__ = ["BytePS", "DistSyncStore", "DistributedStore", "Horovod"]
+
+
+class _Member:
+    """What a store knows of its group of workers."""
+
+    _group: Group
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker, from 0."""
+        return self._group.rank
+
+    @property
+    def num_workers(self) -> int:
+        """The number of workers."""
+        return self._group.size
+
+
+class DistributedStore(_Member, KVStore):
+    """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
+
+    Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`.
+
+    Parameters
+    ----------
+    name : str
+        As given to `mx.kvstore.create`.
+    names : sequence of str
+        The names of this kind of store.
+    """
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        super().__init__(name, names)
+        self._group = join_group()
+
+    def init(self, key: Any, value: Any) -> None:
+        """Set the first values of keys to those of rank 0, and wait for all workers."""
+        entries = group_by_key("init", key, value)
+        self._check_new(entries)
+        described = ", ".join(
+            f"key {k} {v.shape} {np.dtype(v.dtype).name} {v.stype}" for k, (v, *_) in entries
+        )
+        self._group.agree(described, "shape or dtype at init")
+        for one, (first, *_) in entries:
+            self._stored[one] = self._init_value(one, first)
+        self._group.barrier("init")
+
+    def _init_value(self, key: Key, value: NDArray) -> NDArray:
+        """Return what this worker keeps of a key's first value."""
+        raise NotImplementedError
+
+    def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
+        """Ignore an updater, as MXNet's distributed stores do; `set_optimizer` has an effect."""
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of arrays that this worker has sent to others in collectives since it joined."""
+        return self._group.bytes_sent
+
+    def barrier(self) -> None:
+        """Wait until all workers are here and their pushes have been applied."""
+        self._wait_pending()
+        self._group.barrier()
+
+    _barrier = barrier
 
 
 class DistSyncStore(DistributedStore):
@@ -72,14 +136,14 @@ class DistSyncStore(DistributedStore):
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the values of each key over devices and workers, and store or apply the sum.
 
-        Sums of dense arrays travel while the program goes on; `pull` waits for them.
+        Sums of dense arrays travel while the program continues; `pull` waits for them.
         """
         dense: dict[Key, NDArray] = {}
-        for one, values in grouped("push", key, value):
-            stored = self._known(one, values)
+        for one, values in group_by_key("push", key, value):
+            stored = self._lookup(one, values)
             is_one = len(values) == 1 and values[0].context == stored.context
-            total = values[0] if is_one else summed(one, values, stored.context)
-            if total.stype != "default" or (one in dense):
+            total = values[0] if is_one else sum_over_devices(one, values, stored.context)
+            if total.stype != "default" or one in dense:
                 self._start(dense)
                 dense = {}
             if total.stype == "default":
@@ -92,18 +156,17 @@ class DistSyncStore(DistributedStore):
     def watch_gradients(
         self, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> OverlappedSums | None:
-        """Let gradients of weights leave during backward; None where that cannot help.
+        """Send gradients of weights during backward; return None where that cannot help.
 
-        `push_watched` takes the place of `push` for them.
+        `push_watched` replaces `push` for them.
         """
         is_plain = not isinstance(self._compression, TwoBit)
         if self._group.size == 1 or not is_plain or not can_send_early(weights):
             return None
-        sharded = self._sharded(keys)
-        if sharded and len(sharded) < len(keys):
+        by_reducer = self._group_by_reducer(keys)
+        if len(by_reducer) != 1:
             return None
-        reducer = self._updater.reducer if sharded else self._reducer
-        early = OverlappedSums(reducer, keys, weights)
+        early = OverlappedSums(by_reducer[0][0], keys, weights)
         if early.is_useful:
             return early
         early.close()
@@ -122,43 +185,47 @@ class DistSyncStore(DistributedStore):
     def _start(self, values: Mapping[Key, NDArray]) -> None:
         if not values:
             return
-        tensors = self._fitting(values)
+        # Of the stored types, which are the same on all ranks.
+        tensors = {k: plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()}
         if isinstance(self._compression, TwoBit):
             sums = sum_packed(self._group, self._compression, list(tensors), [*tensors.values()])
             self._wait_pending()
             self._apply(self._arrays(dict(zip(tensors, sums, strict=True))))
             return
-        sharded = dict.fromkeys(self._sharded(tensors))
-        whole = [key for key in tensors if key not in sharded]
-        for keys in (list(sharded), whole):
-            if keys:
-                reducer = self._updater.reducer if keys is not whole else self._reducer
-                reduction = reducer.start(keys, [tensors[key] for key in keys], self._facts())
-                self._pending.append(reduction)
+        for reducer, keys in self._group_by_reducer(tensors):
+            reduction = reducer.start(keys, [tensors[key] for key in keys], self._facts())
+            self._pending.append(reduction)
 
-    def _sharded(self, keys: Iterable[Key]) -> list[Key]:
-        """Return those of the keys whose optimizer states are split over the workers."""
+    def _sharded_updater(self) -> ShardedUpdater | None:
+        """Return the updater if it splits the states of the optimizer over the workers."""
         updater = self._updater
         if not isinstance(updater, ShardedUpdater) or not updater.prepare():
-            return []
+            return None
         updater.reducer.wire = self._reducer.wire
-        return [key for key in keys if updater.is_sharded(key)]
+        return updater
 
-    def _fitting(self, values: Mapping[Key, NDArray]) -> dict[Key, Tensor]:
-        """Return tensors of the stored types, which are the same on all ranks."""
-        return {k: plain(v).to(_dtype_of(self._stored[k])) for k, v in values.items()}
+    def _group_by_reducer(self, keys: Collection[Key]) -> list[tuple[Reducer, list[Key]]]:
+        """Return what sums each of the keys: those with split states apart from the others."""
+        updater = self._sharded_updater()
+        if updater is None:
+            return [(self._reducer, list(keys))] if keys else []
+        sharded = [key for key in keys if updater.is_sharded(key)]
+        whole = [key for key in keys if not updater.is_sharded(key)]
+        groups = [(updater.reducer, sharded), (self._reducer, whole)]
+        return [(reducer, group) for reducer, group in groups if group]
 
     def _wait_pending(self) -> None:
         """Wait for all sums on their way, and store or apply them in order."""
         pending, self._pending = self._pending, []
         for reduction in pending:
+            updater = self._updater if isinstance(reduction.reducer, ShardedReducer) else None
             for bucket in reduction.buckets():
-                if isinstance(reduction.reducer, ShardedReducer):
-                    self._updater.step(bucket.bucket.keys, bucket.sums())
+                if isinstance(updater, ShardedUpdater):
+                    updater.step(bucket.bucket.keys, bucket.sums())
                 else:
                     self._apply(self._arrays(bucket.sums()))
-            if isinstance(reduction.reducer, ShardedReducer):
-                self._updater.finish()
+            if isinstance(updater, ShardedUpdater):
+                updater.finish()
 
     def _arrays(self, tensors: Mapping[Key, Tensor]) -> dict[Key, NDArray]:
         return {k: wrap_plain(NDArray, t, self._stored[k]._ctx) for k, t in tensors.items()}
@@ -172,15 +239,18 @@ class DistSyncStore(DistributedStore):
                 else:
                     self._stored[key] = total
             return
-        dense = {k: plain(sums[k]) for k in self._sharded(sums) if sums[k].stype == "default"}
-        if dense:
-            self._updater.step_by_whole(dense)
-        sparse = [k for k in self._sharded(sums) if k not in dense]
-        for key in sparse:
-            self._updater.step_by_rows(key, sums[key])
-        rest = {k: v for k, v in sums.items() if k not in dense and k not in sparse}
-        if rest:
-            super()._apply(rest)
+        whole = dict(sums)
+        updater = self._sharded_updater()
+        if updater is not None:
+            sharded = {key: whole.pop(key) for key in sums if updater.is_sharded(key)}
+            dense = {k: plain(v) for k, v in sharded.items() if v.stype == "default"}
+            if dense:
+                updater.step_by_whole(dense)
+            for key, total in sharded.items():
+                if key not in dense:
+                    updater.step_by_rows(key, total)
+        if whole:
+            super()._apply(whole)
 
     def _sum_rows(self, key: Key, value: Any) -> NDArray:
         """Return the sum over workers of a row_sparse array, as one."""
@@ -193,29 +263,16 @@ class DistSyncStore(DistributedStore):
     def _apply_rows(self, key: Key, stored: Any, total: Any) -> None:
         """Apply a row_sparse sum; without an optimizer it replaces only the rows that it has."""
         if self._updater is None and stored.stype == "row_sparse":
-            kept = ~torch.isin(stored._indices, total._indices)
-            values = [stored._values[kept], total._values.to(stored._values)]
-            total = _row_sparse(values, [stored._indices[kept], total._indices], stored)
+            is_unchanged = ~torch.isin(stored._indices, total._indices)
+            values = [stored._values[is_unchanged], total._values.to(stored._values)]
+            rows = [stored._indices[is_unchanged], total._indices]
+            total = _row_sparse(values, rows, stored)
         self._apply({key: total})
-
-    def pull(
-        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
-    ) -> None:
-        """Wait for the sums on their way and copy stored arrays into outputs; see `KVStore`."""
-        self._wait_pending()
-        super().pull(key, out, priority, ignore_sparse)
-
-    def row_sparse_pull(
-        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
-    ) -> None:
-        """Wait for the sums on their way and copy some rows of stored arrays; see `KVStore`."""
-        self._wait_pending()
-        super().row_sparse_pull(key, out, priority, row_ids)
 
     # -- updating -----------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
-        """Let an optimizer apply the sums; its settings must be the same on all workers.
+        """Set the optimizer that applies the sums; its settings must be the same on all workers.
 
         MXNet sent a copy to its servers, which later changes of the learning rate did not reach.
         Here every worker updates by its own optimizer, so they do. The states of large models are
@@ -223,28 +280,18 @@ class DistSyncStore(DistributedStore):
         """
         self._wait_pending()
         limit = env.get("MXNET_KVSTORE_SHARD_MB")
-        self._group.agree(f"{_described(optimizer)}, shards from {limit} MB", "the optimizer")
+        self._group.agree(f"{_describe(optimizer)}, shards from {limit} MB", "the optimizer")
         self._updater = make_updater(optimizer, self._group, self._stored)
         if isinstance(self._updater, ShardedUpdater):
             weakref.finalize(self, self._updater.release).atexit = False
 
     def _facts(self) -> str:
         """Return what the workers must agree on in each round, or their weights would part."""
-        if self._updater is None:
+        if not isinstance(self._updater, opt.Updater):
             return ""
         optimizer = self._updater.optimizer
         rate = optimizer.lr if optimizer.lr_scheduler is None else "scheduled"
         return f"rescale_grad={optimizer.rescale_grad:.9g} learning_rate={rate} wd={optimizer.wd}"
-
-    def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states of all workers to a file; any worker may call it."""
-        self._wait_pending()
-        super().save_optimizer_states(fname, dump_optimizer)
-
-    def load_optimizer_states(self, fname: Any) -> None:
-        """Read what `save_optimizer_states` wrote; all workers read the same file."""
-        self._wait_pending()
-        super().load_optimizer_states(fname)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send less: ``{'type': '2bit', 'threshold': 0.5}``, or ``{'type': 'fp16'}`` or 'bf16'."""
@@ -265,8 +312,62 @@ def _row_sparse(values: list[Tensor], rows: list[Tensor], like: NDArray) -> NDAr
     return make(RowSparseNDArray, like.shape, *layout.sum_rows(values, rows), ctx=like._ctx)
 
 
-def _described(optimizer: opt.Optimizer) -> str:
+def _describe(optimizer: opt.Optimizer) -> str:
     """Return class and settings of an optimizer as text."""
-    kept = bool | int | float | str | None
-    settings = {k: v for k, v in vars(optimizer).items() if isinstance(v, kept) and k[0] != "_"}
+    plain_types = bool | int | float | str | None
+    settings = {
+        k: v for k, v in vars(optimizer).items() if isinstance(v, plain_types) and k[0] != "_"
+    }
     return f"{type(optimizer).__name__} {dict(sorted(settings.items()))}"
+
+
+@KVStoreBase.register
+class Horovod(_Member, KVStoreBase):
+    """Sums over workers as Horovod does; `mx.kvstore.create('horovod')`.
+
+    A program that was started without a launcher is the only worker.
+    """
+
+    def __init__(self) -> None:
+        self._group = join_group(alone=True)
+        self._reducer = Reducer(self._group)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy rank 0's value into the outputs of all workers."""
+        entries, outs = group_by_key("broadcast", key, value), group_by_key("broadcast", key, out)
+        for (one, values), (_, outputs) in zip(entries, outs, strict=True):
+            root = values[0].copy()
+            self._group.broadcast(plain(root), 0, f"broadcast of key {one}")
+            for output in outputs:
+                root.copyto(output)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sum values over devices and workers, into `out` or back into `value`."""
+        entries = group_by_key("pushpull", key, value)
+        outputs = dict(entries if out is None else group_by_key("pushpull", key, out))
+        totals = [
+            plain(sum_over_devices(one, values, values[0].context)) for one, values in entries
+        ]
+        for one, total in self._reducer.sums([k for k, _ in entries], totals):
+            for output in outputs[one]:
+                plain(output).copy_(total)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return False for `OPTIMIZER`: workers update by themselves."""
+        return answer_capability(capability, can_update=False)
+
+    @property
+    def type(self) -> str:
+        """The name of the kind of store."""
+        return self.__class__.__name__.lower()
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this worker among those of its host."""
+        return self._group.local_rank
+
+
+@KVStoreBase.register
+class BytePS(Horovod):
+    """Sums over workers as BytePS does; `mx.kvstore.create('byteps')`."""

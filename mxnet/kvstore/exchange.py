@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ndarray import NDArray
-from .keys import Key
+from .base import Key
 from .kvstore import KVStore
 
 __all__ = ["KeyedExchange", "exchange_with"]
@@ -52,7 +52,7 @@ class KeyedExchange:
         """Copy what the store keeps into `outs`."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
-        """Let gradients leave during backward; None where the store cannot."""
+        """Send gradients during backward; return None where the store cannot."""
         return None
 
 

@@ -1,23 +1,30 @@
-"""`KVStore`: arrays by key that the devices of one process share."""
+"""`KVStore`: arrays by key that the devices of one process share.
+
+Below the class: keys and values as users give them, and sums of one array over devices.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import optimizer as opt
-from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
+from ..base import users_stacklevel
+from ..context import Context
+from ..error import InvalidType, InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from .base import KVStoreBase, UnknownCapability
+from .base import Key, KVStoreBase, answer_capability
 from .compression import TwoBit, make_compression
-from .keys import Key, dense_outputs, grouped
-from .summing import summed
 
 __all__ = ["KVStore", "is_distributed"]
+
 
 LOCAL = ("local", "local_update_cpu", "local_allreduce_cpu")
 DEVICE = ("device", "local_allreduce_device", "nccl")
@@ -44,8 +51,8 @@ def is_distributed(name: str) -> bool:
 class KVStore(KVStoreBase):
     """A store of one process; create it with `mx.kvstore.create`.
 
-    Pushed values are summed over devices. Without an updater the sum takes the place of the
-    stored array; with one the updater changes the stored array by the sum.
+    Pushed values are summed over devices. Without an updater the sum replaces the stored
+    array; with one the updater changes the stored array by the sum.
 
     Parameters
     ----------
@@ -66,8 +73,8 @@ class KVStore(KVStoreBase):
     def __init__(self, handle: str, names: Sequence[str] = (*LOCAL, *DEVICE)) -> None:
         name = handle.lower()
         if name not in names:
-            known = (*LOCAL, *DEVICE, *DISTRIBUTED, *KVStoreBase.kv_registry)
-            hint = did_you_mean(name, known) or f"Known: {', '.join(known)}."
+            choices = (*LOCAL, *DEVICE, *DISTRIBUTED, *KVStoreBase.kv_registry)
+            hint = did_you_mean(name, choices) or f"Known: {', '.join(choices)}."
             raise MXNetError(f"Unknown KVStore type {handle!r}. {hint}")
         self._name = name
         self._stored: dict[Key, NDArray] = {}
@@ -86,7 +93,7 @@ class KVStore(KVStoreBase):
         value : NDArray, or one for each key
             The array of a key, or one for each device; such a value for each key.
         """
-        entries = list(grouped("init", key, value))
+        entries = group_by_key("init", key, value)
         self._check_new(entries)
         self._stored.update((one, values[0].copy()) for one, values in entries)
 
@@ -103,9 +110,9 @@ class KVStore(KVStoreBase):
             Accepted; everything is done at once and in order.
         """
         sums: dict[Key, NDArray] = {}
-        for one, values in grouped("push", key, value):
-            stored = self._known(one, values)
-            total = summed(one, values, stored.context, self._compression)
+        for one, values in group_by_key("push", key, value):
+            stored = self._lookup(one, values)
+            total = sum_over_devices(one, values, stored.context, self._compression)
             if one in sums:  # a key given twice
                 total = total + sums[one]
             sums[one] = total
@@ -127,11 +134,16 @@ class KVStore(KVStoreBase):
         ignore_sparse : bool
             Leave row_sparse outputs as they are, with a warning: they are for `row_sparse_pull`.
         """
+        self._wait_pending()
         if out is None:
             raise InvalidValue("pull needs out=: the arrays to fill.")
-        for one, places in grouped("pull", key, out):
-            stored = self._known(one, places)
-            _spread(stored, dense_outputs(places) if ignore_sparse else places)
+        for one, outputs in group_by_key("pull", key, out):
+            stored = self._lookup(one, outputs)
+            for output in dense_outputs(outputs) if ignore_sparse else outputs:
+                if stored.stype == output.stype == "default":
+                    plain(output).copy_(plain(stored))
+                else:
+                    stored.copyto(output)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Do `push` of values and `pull` into `out`, or back into the values.
@@ -183,48 +195,46 @@ class KVStore(KVStoreBase):
         row_ids : NDArray, or a list of one for each output
             The rows, in any order; one that comes twice counts once.
         """
+        self._wait_pending()
         if out is None or row_ids is None:
             raise InvalidValue("row_sparse_pull needs out= and row_ids=.")
-        wanted = row_ids
-        if isinstance(row_ids, list | tuple):
-            wanted = row_ids[0] if len(row_ids) == 1 else row_ids
-        if isinstance(wanted, NDArray):
-            for one, places in grouped("row_sparse_pull", key, out):
-                self._pull_rows(one, places, [wanted] * len(places))
+        if isinstance(row_ids, list | tuple) and len(row_ids) == 1:
+            row_ids = row_ids[0]
+        entries = group_by_key("row_sparse_pull", key, out)
+        if isinstance(row_ids, NDArray):
+            for one, outputs in entries:
+                self._pull_rows(one, outputs, [row_ids] * len(outputs))
             return
-        pairs = zip(
-            grouped("row_sparse_pull", key, out),
-            grouped("row_sparse_pull", key, wanted),
-            strict=True,
-        )
-        for (one, places), (_, rows) in pairs:
-            if len(rows) == 1:
-                rows = rows * len(places)
-            self._pull_rows(one, places, rows)
+        all_rows = group_by_key("row_sparse_pull", key, row_ids)
+        for (one, outputs), (_, rows) in zip(entries, all_rows, strict=True):
+            self._pull_rows(one, outputs, rows * len(outputs) if len(rows) == 1 else rows)
 
-    def _pull_rows(self, key: Key, places: list[NDArray], row_ids: list[NDArray]) -> None:
-        if len(places) != len(row_ids):
+    def _pull_rows(self, key: Key, outputs: list[NDArray], row_ids: list[NDArray]) -> None:
+        if len(outputs) != len(row_ids):
             raise MXNetError(
-                f"row_sparse_pull of key {key}: {len(places)} outputs need as many row_ids, "
+                f"row_sparse_pull of key {key}: {len(outputs)} outputs need as many row_ids, "
                 f"got {len(row_ids)}."
             )
-        stored: Any = self._known(key, places)
+        stored: Any = self._lookup(key, outputs)
         if stored.stype != "row_sparse":
             raise MXNetError(
                 f"row_sparse_pull expects a row_sparse array, but key {key} is {stored.stype}; "
                 "use pull."
             )
-        for place, rows in zip(places, row_ids, strict=True):
-            if place.stype != "row_sparse":
+        for output, rows in zip(outputs, row_ids, strict=True):
+            if output.stype != "row_sparse":
                 raise MXNetError(
                     "Expected row_sparse storage type for row_sparse_pull values, but detected "
-                    f"storage type {place.stype} in out= of key {key}."
+                    f"storage type {output.stype} in out= of key {key}."
                 )
             chosen = wrap_plain(NDArray, plain(rows).flatten().long().unique().to(stored._indices))
-            stored.retain(chosen).copyto(place)
+            stored.retain(chosen).copyto(output)
+
+    def _wait_pending(self) -> None:
+        """Wait for pushes that are still on their way; here `push` has done everything."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
-        """Let gradients leave during backward; None, as nothing leaves the process.
+        """Send gradients during backward; return None, as nothing leaves the process.
 
         Parameters
         ----------
@@ -238,7 +248,7 @@ class KVStore(KVStoreBase):
     # -- updating -----------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
-        """Let an optimizer apply pushed gradients to the stored weights.
+        """Set the optimizer that applies pushed gradients to the stored weights.
 
         Parameters
         ----------
@@ -248,7 +258,7 @@ class KVStore(KVStoreBase):
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
-        """Let ``updater(key, sum, stored)`` change the stored array on each push."""
+        """Set ``updater(key, sum, stored)``, which changes the stored array on each push."""
         self._updater = updater
 
     @property
@@ -271,7 +281,7 @@ class KVStore(KVStoreBase):
     def _replace(self, values: Mapping[Key, NDArray]) -> None:
         """Store copies of arrays in place of what is stored."""
         for key, value in values.items():
-            self._known(key, [value])
+            self._lookup(key, [value])
             self._stored[key] = value.copy()
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
@@ -284,6 +294,7 @@ class KVStore(KVStoreBase):
         dump_optimizer
             Whether to write the optimizer too.
         """
+        self._wait_pending()
         with replacing(local_path(fname)) as file:
             file.write(self._states_of("save").get_states(dump_optimizer))
 
@@ -295,6 +306,7 @@ class KVStore(KVStoreBase):
         fname
             Path of the file.
         """
+        self._wait_pending()
         updater = self._states_of("load")
         updater.set_states(Path(existing_file(fname)).read_bytes())
 
@@ -326,9 +338,7 @@ class KVStore(KVStoreBase):
         capability
             Name of the capability.
         """
-        if capability.lower() == KVStoreBase.OPTIMIZER:
-            return True
-        raise UnknownCapability(f"Unknown capability: {capability}")
+        return answer_capability(capability, can_update=True)
 
     @property
     def type(self) -> str:
@@ -374,7 +384,7 @@ class KVStore(KVStoreBase):
                 f"Mixed key types are not allowed: this store has keys like {first!r}, got {key!r}."
             )
 
-    def _known(self, key: Key, values: Sequence[NDArray]) -> NDArray:
+    def _lookup(self, key: Key, values: Sequence[NDArray]) -> NDArray:
         """Return the stored array of a key; values that do not fit it are refused."""
         self._check_kind(key)
         stored = self._stored.get(key)
@@ -389,9 +399,80 @@ class KVStore(KVStoreBase):
         return stored
 
 
-def _spread(stored: NDArray, places: Sequence[NDArray]) -> None:
-    for place in places:
-        if stored.stype == "default" and place.stype == "default":
-            plain(place).copy_(plain(stored))
+class KeyTypeError(InvalidType):
+    """A key is neither str nor int, or a value is not an array."""
+
+
+def _key(key: Any) -> Key:
+    if isinstance(key, bool) or not isinstance(key, str | int | np.integer):
+        raise KeyTypeError(f"unexpected type for keys: {type(key).__name__}; keys are str or int")
+    return key if isinstance(key, str) else int(key)
+
+
+def _arrays(verb: str, key: Key, value: Any) -> list[NDArray]:
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    for one in values:
+        if not isinstance(one, NDArray):
+            raise KeyTypeError(
+                f"{verb} of key {key} takes an NDArray or a list of them, got {type(one).__name__}"
+            )
+    if not values:
+        raise MXNetError(f"{verb} of key {key} got no arrays.")
+    return values
+
+
+def dense_outputs(outputs: list[NDArray]) -> list[NDArray]:
+    """Return the dense arrays among the outputs of a pull, with a warning if there are others."""
+    dense = [out for out in outputs if out.stype == "default"]
+    if len(dense) != len(outputs):
+        warnings.warn(
+            "non-default weights detected during kvstore pull. This call has been ignored. Please "
+            "make sure to use kv.row_sparse_pull() or module.prepare() with row_ids.",
+            stacklevel=users_stacklevel(),
+        )
+    return dense
+
+
+def group_by_key(verb: str, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
+    """Return each key with its arrays, one for each device.
+
+    >>> a, b = mx.nd.ones(1), mx.nd.ones(1)
+    >>> [(k, len(v)) for k, v in group_by_key("push", ["x", "y"], [[a, b], a])]
+    [('x', 2), ('y', 1)]
+    """
+    if not isinstance(key, list | tuple):
+        key = _key(key)
+        return [(key, _arrays(verb, key, value))]
+    keys = [_key(k) for k in key]
+    if len({type(k) for k in keys}) > 1:
+        raise InvalidValue(f"inconsistent types of keys: {key}; give all str or all int")
+    if not isinstance(value, list | tuple) or len(value) != len(keys):
+        count = len(value) if isinstance(value, list | tuple) else 1
+        raise InvalidValue(
+            f"{verb} got {len(keys)} keys but {count} values: give a list with an array, or a list "
+            "of arrays, for each key."
+        )
+    return [(k, _arrays(verb, k, v)) for k, v in zip(keys, value, strict=True)]
+
+
+def sum_over_devices(
+    key: Any, values: Sequence[NDArray], context: Context, compression: TwoBit | None = None
+) -> NDArray:
+    """Return the sum of arrays as a new array on a device; compression takes each one first."""
+    if len({v.stype for v in values}) > 1:
+        kinds = ", ".join(v.stype for v in values)
+        raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")
+    is_dense = values[0].stype == "default"
+    if is_dense and compression is not None:
+        values = [
+            wrap_plain(NDArray, compression((key, i), plain(v)), v._ctx)
+            for i, v in enumerate(values)
+        ]
+    total = values[0].copyto(context)
+    for other in values[1:]:
+        if is_dense:
+            buffer = plain(total)
+            buffer += plain(other).to(buffer.device, buffer.dtype)
         else:
-            stored.copyto(place)
+            total = total + other.as_in_context(context)
+    return total

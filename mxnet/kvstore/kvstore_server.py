@@ -47,7 +47,7 @@ def serve_role() -> None:
     """Serve until the workers are done and exit, if this process is a server or scheduler."""
     if os.environ.get("DMLC_ROLE", "worker").lower() not in ("server", "scheduler"):
         return
-    from ..distributed.environment import read_job
+    from ..distributed.rendezvous import read_job
 
     job = read_job()
     if job is not None and job.role != "worker":

@@ -3,13 +3,24 @@
 Each worker owns some rows of every weight, keeps the optimizer's states of these rows only, and
 updates them; the others receive the new rows. Files hold whole states, so that they can be loaded
 by any number of workers, and by MXNet.
+
+Programs save on rank 0 alone (``if store.rank == 0: trainer.save_states(...)``), while the other
+workers continue with their next step, or end. So states are not gathered by a collective: a thread
+of each worker (`ShardExchange`) answers requests through the job's key-value service. The states
+cannot change meanwhile, because a step needs all workers and one of them waits for the answers.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
+import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -17,16 +28,18 @@ from torch import Tensor
 from .. import env
 from .. import optimizer as opt
 from ..distributed.group import Group
+from ..distributed.heartbeat import OWN_WORK, WorkerFailed, describe_failure
+from ..distributed.rendezvous import Job, open_store
 from ..distributed.sharding import IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
 from ..ndarray.sparse import RowSparseNDArray
 from ..ndarray.sparse.base import make
+from ..optimizer.lists import ListOptimizer
 from ..optimizer.states_file import dump_states, read_states
 from ..optimizer.updater import takes_all
-from .keys import Key
-from .shard_exchange import ShardExchange
+from .base import Key
 
 __all__ = ["ShardedUpdater", "make_updater"]
 
@@ -156,8 +169,8 @@ class ShardedUpdater(opt.Updater):
     def step_by_rows(self, key: Key, total: Any) -> None:
         """Update by a row_sparse gradient of a whole weight; only changed rows are sent."""
         bounds, indices = self.partition[key], total._indices
-        places = [_between(indices, *bound) for bound in bounds]
-        first, last = places[self._group.rank]
+        positions = [_find_rows(indices, *bound) for bound in bounds]
+        first, last = positions[self._group.rank]
         if self._owns(key):
             rows = self._own_rows(key)
             start = bounds[self._group.rank][0]
@@ -166,11 +179,12 @@ class ShardedUpdater(opt.Updater):
         else:
             self._count([key])
         whole = plain(self._stored[key])
-        if not self.optimizer._is_lazy(self._stored[key], total):
+        optimizer = cast(ListOptimizer, self.optimizer)  # others are not split; see `make_updater`
+        if not optimizer._is_lazy(self._stored[key], total):
             Gathering(self.reducer, [whole], [bounds]).finish("updated weights")
             return
         changed = whole[indices]
-        Gathering(self.reducer, [changed], [places]).finish("updated rows")
+        Gathering(self.reducer, [changed], [positions]).finish("updated rows")
         whole[indices] = changed
 
     def _count(self, keys: list[Key]) -> None:
@@ -192,10 +206,11 @@ class ShardedUpdater(opt.Updater):
         """
         if not self.prepare() or self._exchange is None:
             return super().get_states(dump_optimizer)
-        parts = [read_states(data) for data in self._exchange.collect(self.own_states())]
+        collected = self._exchange.collect(self.own_states())
+        parts = [cast("dict[Key, Any]", read_states(data)) for data in collected]
         whole = dict(self.states)
         for key in {key for part in parts for key in part if self.is_sharded(key)}:
-            whole[key] = _joined([part[key] for part in parts if key in part])
+            whole[key] = _join_rows([part[key] for part in parts if key in part])
         return dump_states((whole, self.optimizer) if dump_optimizer else whole)
 
     def set_states(self, states: bytes) -> None:
@@ -203,27 +218,27 @@ class ShardedUpdater(opt.Updater):
         previous = self.optimizer
         super().set_states(states)
         if self.optimizer.shards_by != previous.shards_by:
-            found, self.optimizer = type(self.optimizer).__name__, previous
+            name, self.optimizer = type(self.optimizer).__name__, previous
             raise MXNetError(
-                f"The states are of {found}, which workers cannot share in the way of "
-                f"{type(previous).__name__}: create the store with {found}."
+                f"The states are of {name}, which workers cannot share in the way of "
+                f"{type(previous).__name__}: create the store with {name}."
             )
         if self.prepare():
-            kept = {k: s for k, s in self.states.items() if not self.is_sharded(k) or self._owns(k)}
-            self.states = {k: self._part(k, state) for k, state in kept.items()}
-            self.states_synced = dict.fromkeys(kept, False)
+            own = {k: s for k, s in self.states.items() if not self.is_sharded(k) or self._owns(k)}
+            self.states = {k: self._part(k, state) for k, state in own.items()}
+            self.states_synced = dict.fromkeys(own, False)
 
     def _part(self, key: Key, state: Any) -> Any:
         if not self.is_sharded(key):
             return state
         start, stop = self.partition[key][self._group.rank]
-        return _mapped(lambda array: array[start:stop].copy(), state)
+        return _map_arrays(lambda array: array[start:stop].copy(), state)
 
 
-def _between(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
+def _find_rows(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
     """Return where sorted row numbers from start to stop are.
 
-    >>> _between(torch.tensor([2, 5, 7]), 3, 7)
+    >>> _find_rows(torch.tensor([2, 5, 7]), 3, 7)
     (1, 2)
     """
     limits = torch.tensor([start, stop], device=indices.device, dtype=indices.dtype)
@@ -237,18 +252,142 @@ def _leaves(state: Any) -> list[Any]:
     return [plain(state)] if isinstance(state, NDArray) else []
 
 
-def _mapped(function: Any, state: Any) -> Any:
+def _map_arrays(function: Any, state: Any) -> Any:
     """Return a state with a function applied to its arrays."""
     if isinstance(state, tuple | list):
-        return type(state)(_mapped(function, part) for part in state)
+        return type(state)(_map_arrays(function, part) for part in state)
     return function(state) if isinstance(state, NDArray) else state
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_rows(parts: Sequence[Any]) -> Any:
     """Return the state whose rows several workers have."""
     first = parts[0]
     if isinstance(first, tuple | list):
-        return type(first)(_joined(kind) for kind in zip(*parts, strict=True))
+        return type(first)(_join_rows(kind) for kind in zip(*parts, strict=True))
     if not isinstance(first, NDArray):
         return first
     return wrap_plain(NDArray, torch.cat([plain(part) for part in parts]))
+
+
+POLL = 0.1  # seconds
+PATIENCE = 2.0  # seconds in a collective after which a worker that has ended is missed
+REQUEST = "a request for optimizer states"  # what a worker does that saves
+CHUNK = 4 * 2**20  # bytes of one entry of the key-value service
+
+_exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same on all workers
+
+
+class ShardExchange:
+    """Collects the states of all workers, and answers others that do.
+
+    Parameters
+    ----------
+    group : Group
+    updater : ShardedUpdater
+        Its ``own_states`` are handed out until all workers have called `release`.
+    """
+
+    def __init__(self, group: Group, updater: Any) -> None:
+        if not _exchanges:
+            atexit.register(_finish, group)
+        _exchanges.append(weakref.ref(self))
+        self._group, self._name = group, f"states/{len(_exchanges)}"
+        self._updater: Any = updater  # kept while any worker may ask for its states
+        self._is_released = False
+        job = cast(Job, group.job)  # states are split only in a job that was launched
+        self._store = open_store(job, False, group.timeout)  # the thread's own connection
+        self._answered = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="mxnet-states", daemon=True)
+        self._thread.start()
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def collect(self, own: bytes) -> list[bytes]:
+        """Return the states of all workers by rank; `own` are this worker's."""
+        group, store = self._group, self._group.store
+        number = store.add(f"{self._name}/requests", 1)
+        store.set(f"{self._name}/{number}", str(group.rank))
+        group.monitor.enter(REQUEST)
+        states = []
+        for rank in range(group.size):
+            answer = f"{self._name}/{number}/{rank}"
+            states.append(own if rank == group.rank else self._read(store, answer))
+        group.monitor.leave()
+        return states
+
+    def _read(self, store: Any, answer: str) -> bytes:
+        end = time.monotonic() + env.get("MXNET_KVSTORE_TIMEOUT")
+        while not store.check([answer]):
+            self._check_failure(REQUEST)
+            if time.monotonic() > end:
+                raise MXNetError(f"No worker answered the request for optimizer states {answer}.")
+            time.sleep(POLL / 2)
+        names = [f"{answer}/{i}" for i in range(int(store.get(answer)))]
+        data = b"".join(store.get(name) for name in names)
+        for name in names:
+            store.delete_key(name)
+        return data
+
+    def _check_failure(self, what: str) -> None:
+        monitor = self._group.monitor
+        if monitor.failure is not None:
+            monitor.has_failed = True
+            raise WorkerFailed(describe_failure(monitor.failure, self._group.rank, what, 0.0))
+
+    # -- answering ----------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Take note that this worker's store is gone."""
+        self._is_released = True
+
+    def _serve(self) -> None:
+        is_counted, name = False, f"{self._name}/released"
+        with contextlib.suppress(RuntimeError):  # the service is gone: so is the job
+            while not self._stop.wait(POLL):
+                self._answer()
+                if self._is_released and not is_counted:
+                    is_counted = self._store.add(name, 1) > 0
+                if is_counted and self._store.add(name, 0) >= self._group.size:
+                    break
+        self._updater = None
+
+    def _answer(self) -> None:
+        for number in range(self._answered + 1, self._store.add(f"{self._name}/requests", 0) + 1):
+            name = f"{self._name}/{number}"
+            if int(self._store.get(name)) != self._group.rank:
+                data = self._updater.own_states()
+                chunks = [data[i : i + CHUNK] for i in range(0, len(data), CHUNK)]
+                for i, chunk in enumerate(chunks):
+                    self._store.set(f"{name}/{self._group.rank}/{i}", chunk)
+                self._store.set(f"{name}/{self._group.rank}", str(len(chunks)))
+            self._answered = number
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join(5)
+
+
+def _finish(group: Group) -> None:
+    """At the end of the program, answer until all workers are at theirs: one may still save."""
+    if not group.monitor.has_failed and not group.is_closed:
+        with contextlib.suppress(RuntimeError):
+            group.store.add("states/ended", 1)
+            while group.store.add("states/ended", 0) < group.size and group.monitor.failure is None:
+                _check_needed(group)
+                time.sleep(POLL)
+    for reference in _exchanges:
+        exchange = reference()
+        if exchange is not None:
+            exchange.stop()
+
+
+def _check_needed(group: Group) -> None:
+    """Report this worker, which has ended, if another one waits for it in a collective."""
+    for rank in range(group.size):
+        beat = group.monitor.beat_of(rank)
+        is_waiting = beat["doing"] != REQUEST and not beat["doing"].startswith(OWN_WORK)
+        if rank != group.rank and is_waiting and beat["for"] > PATIENCE:
+            why = "ended its program while others still needed it"
+            group.monitor.report_failure(group.rank, group.monitor.host, os.getpid(), why)

@@ -1,26 +1,33 @@
 """Start a program as the workers of a distributed job: ``mx launch -n 4 python train.py``.
 
 ``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so no port has to be
-chosen, and the job's bookkeeping survives the loss of any worker.
+chosen, and the job's bookkeeping survives the loss of any worker. `workers` starts the processes;
+what they do with the variables that they get is in `mxnet.distributed`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
+import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch.distributed as dist
+
+from mxnext_cli.commands import launch as add_arguments
 
 from ..error import MXNetError
-from . import remote
-from .local import Outcome, run_local
-from .options import add_arguments, parse_assignments
-from .processes import Process
-from .scheduler import Scheduler, own_address
+from . import workers
+from .workers import Outcome, Process
 
-__all__ = ["add_arguments", "main", "run"]
+__all__ = ["main", "run"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,102 +38,110 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start the workers, again after failures if that is wanted; return the exit status."""
-    command = options.program[1:] if options.program[:1] == ["--"] else options.program
-    if not command:
+    """Start the workers, again after failures as often as asked; return the exit status."""
+    if options.program[:1] == ["--"]:
+        del options.program[0]
+    if not options.program:
         raise MXNetError("give the program to start, e.g. python train.py")
     if options.num_workers < 1:
         raise MXNetError(f"-n must be at least 1, got {options.num_workers}.")
-    hosts = remote.read_hosts(options.hostfile) if options.launcher == "ssh" else []
+    hosts = workers.read_hosts(options.hostfile) if options.launcher == "ssh" else []
     scheduler = Scheduler(_root_address(options.launcher, hosts))
-    workers = options.num_workers
-    for attempt in range(options.max_restarts + 1):
-        outcome = _attempt(options, command, scheduler, hosts, workers, attempt)
+    size, attempt = options.num_workers, 0
+    while True:
+        outcome = _Attempt(options, scheduler, hosts, size, attempt).run()
         if outcome.status == 0 or options.dry_run:
             return 0
         _report(outcome, scheduler, attempt, options.max_restarts)
+        if attempt >= options.max_restarts:
+            return outcome.status
+        attempt += 1
         if options.min_workers is not None:
-            lost = max(1, len(outcome.failed))
-            workers = max(options.min_workers, workers - lost)
-    return outcome.status
+            size = max(options.min_workers, size - max(1, len(outcome.failed)))
 
 
 def _root_address(launcher: str, hosts: Sequence[str]) -> str:
     if launcher == "local":
         return own_address()
-    if launcher == "ssh":
-        return own_address(hosts[0])
-    return os.uname().nodename
+    return own_address(hosts[0]) if launcher == "ssh" else os.uname().nodename
 
 
-def _attempt(
-    options: argparse.Namespace,
-    command: list[str],
-    scheduler: Scheduler,
-    hosts: list[str],
-    workers: int,
-    attempt: int,
-) -> Outcome:
-    shared = parse_assignments(options.env, dict(os.environ))
-    job = {**scheduler.environment(workers, options.num_servers, attempt), **shared}
-    own = parse_assignments(options.env_server, dict(os.environ))
-    servers = []
-    if not options.dry_run:
-        settings = {**os.environ, **job, **own, "DMLC_ROLE": "server"}
-        servers = [Process(f"server {i}", command, settings) for i in range(options.num_servers)]
-    job |= parse_assignments(options.env_worker, dict(os.environ))
-    try:
-        return _run_workers(options, command, scheduler, hosts, workers, attempt, job)
-    finally:
-        for server in servers:
-            server.wait(10)
-            server.end()
+class _Attempt:
+    """One start of all workers and servers of a job.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    scheduler : Scheduler
+    hosts : list of str
+        For ssh, one for each slot.
+    size : int
+        Number of workers.
+    number : int
+        How often the job has been started before.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        scheduler: Scheduler,
+        hosts: Sequence[str],
+        size: int,
+        number: int,
+    ) -> None:
+        self._options, self._scheduler, self._hosts = options, scheduler, hosts
+        self._size, self._number = size, number
+        self._job = {
+            **scheduler.environment(size, options.num_servers, number),
+            **parse_assignments(options.env, os.environ),
+        }
+
+    def run(self) -> Outcome:
+        """Run servers and workers until the workers have ended."""
+        options = self._options
+        own = parse_assignments(options.env_server, os.environ)
+        settings = {**os.environ, **self._job, **own, "DMLC_ROLE": "server"}
+        count = 0 if options.dry_run else options.num_servers
+        servers = [Process(f"server {i}", options.program, settings) for i in range(count)]
+        self._job |= parse_assignments(options.env_worker, os.environ)
+        try:
+            return self._run_workers()
+        finally:
+            for server in servers:
+                server.wait(10)
+                server.end()
+
+    def _run_workers(self) -> Outcome:
+        options = self._options
+        if options.launcher == "local":
+            return workers.run_local(options.program, self._size, self._job, options.log_dir)
+        job = workers.select_variables(os.environ, self._job)
+        if options.launcher == "ssh":
+            return self._run_by_ssh(job)
+        job.pop("WORLD_SIZE")
+        if options.launcher == "mpi":
+            command = workers.mpi_command(options.program, self._size, options.hostfile, job)
+        else:
+            command = workers.slurm_command(options.program, self._size, job)
+        return _show([command]) if options.dry_run else workers.run_command(command)
+
+    def _run_by_ssh(self, job: Mapping[str, str]) -> Outcome:
+        options = self._options
+        folder = options.sync_dst_dir or os.getcwd()  # noqa: PTH109 (as text for the other side)
+        copies = workers.sync_folder(self._hosts, folder) if options.sync_dst_dir else []
+        commands = workers.ssh_commands(options.program, self._hosts, self._size, job, folder)
+        if options.dry_run:
+            return _show([*copies, *(command for _, command in commands)])
+        for copy in copies:
+            subprocess.run(copy, check=True)
+
+        def report(rank: int, host: str, why: str) -> None:
+            self._scheduler.report_failure(self._number, rank, host, why)
+
+        return workers.run_ssh(commands, report)
 
 
-def _run_workers(
-    options: argparse.Namespace,
-    command: list[str],
-    scheduler: Scheduler,
-    hosts: list[str],
-    workers: int,
-    attempt: int,
-    job: dict[str, str],
-) -> Outcome:
-    if options.launcher == "local":
-        return run_local(command, workers, job, options.log_dir)
-    job = remote.passed_on(os.environ, job)
-    if options.launcher == "ssh":
-        return _run_by_ssh(options, command, scheduler, hosts, workers, attempt, job)
-    job.pop("WORLD_SIZE")
-    if options.launcher == "mpi":
-        whole = remote.mpi_command(command, workers, options.hostfile, job)
-    else:
-        whole = remote.slurm_command(command, workers, job)
-    if options.dry_run:
-        return _show([whole])
-    return remote.run_command(whole)
-
-
-def _run_by_ssh(
-    options: argparse.Namespace,
-    command: list[str],
-    scheduler: Scheduler,
-    hosts: list[str],
-    workers: int,
-    attempt: int,
-    job: dict[str, str],
-) -> Outcome:
-    folder = options.sync_dst_dir or os.getcwd()  # noqa: PTH109 (as text for the other side)
-    copies = remote.sync_folder(hosts, folder) if options.sync_dst_dir else []
-    commands = remote.ssh_commands(command, hosts, workers, job, folder)
-    if options.dry_run:
-        return _show([*copies, *(c for _, c in commands)])
-    for copy in copies:
-        subprocess.run(copy, check=True)
-    return remote.run_ssh(commands, scheduler, attempt)
-
-
-def _show(commands: list[list[str]]) -> Outcome:
+def _show(commands: Sequence[Sequence[str]]) -> Outcome:
     for command in commands:
         sys.stdout.write(shlex.join(command) + "\n")
     return Outcome(0, {})
@@ -135,9 +150,85 @@ def _show(commands: list[list[str]]) -> Outcome:
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
     """Say which workers failed, and whether the job starts again."""
     lines = [f"rank {rank} {what}" for rank, what in outcome.failed.items() if rank >= 0]
-    found = scheduler.failure(attempt)
-    lines = [found] if found else lines  # the others failed because of it
-    goes_on = f"; restart {attempt + 1} of {restarts}" if attempt < restarts else ""
+    failure = scheduler.failure(attempt)
+    lines = [failure] if failure else lines  # the others failed because of it
+    next_step = f"; restart {attempt + 1} of {restarts}" if attempt < restarts else ""
     text = "; ".join(lines) or f"the job ended with status {outcome.status}"
-    sys.stderr.write(f"mx launch: {text}{goes_on}\n")
+    sys.stderr.write(f"mx launch: {text}{next_step}\n")
     sys.stderr.flush()
+
+
+class Scheduler:
+    """Serves the key-value service at which workers and servers meet.
+
+    Parameters
+    ----------
+    host : str
+        The address by which the workers reach this process.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self._store = dist.TCPStore(
+            host,
+            0,
+            is_master=True,
+            wait_for_workers=False,
+            timeout=datetime.timedelta(seconds=60),
+        )
+        self.port = self._store.port
+
+    def environment(self, workers: int, servers: int, attempt: int) -> dict[str, str]:
+        """Return the variables that describe the job."""
+        return {
+            "DMLC_PS_ROOT_URI": self.host,
+            "DMLC_PS_ROOT_PORT": str(self.port),
+            "DMLC_NUM_WORKER": str(workers),
+            "DMLC_NUM_SERVER": str(servers),
+            "DMLC_ROLE": "worker",
+            "MXNET_LAUNCH_ATTEMPT": str(attempt),
+            "WORLD_SIZE": str(workers),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _job(self, attempt: int) -> Any:
+        return dist.PrefixStore(f"mxnet/{attempt}", self._store)
+
+    def failure(self, attempt: int) -> str:
+        """Return what the workers found out about a failure, or nothing."""
+        store = self._job(attempt)
+        if not store.check(["failure"]):
+            return ""
+        failure = json.loads(store.get("failure"))
+        return f"rank {failure['rank']} on {failure['host']} {failure['why']}"
+
+    def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
+        """Write down for all workers that one has failed."""
+        text = json.dumps({"rank": rank, "host": host, "pid": 0, "why": why})
+        with contextlib.suppress(RuntimeError):
+            self._job(attempt).compare_set("failure", "", text)
+
+
+def own_address(toward: str | None = None) -> str:
+    """Return an address of this machine at which another host reaches it."""
+    if toward in (None, "localhost", "127.0.0.1"):
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((toward, 9))  # no packet is sent
+        return probe.getsockname()[0]
+
+
+def parse_assignments(texts: list[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables given as NAME=VALUE, NAME:VALUE, or NAME alone.
+
+    >>> parse_assignments(["A=1", "HOME", "B:2"], {"HOME": "/root"})
+    {'A': '1', 'HOME': '/root', 'B': '2'}
+    """
+    variables = {}
+    for text in texts:
+        cut = min((i for i in (text.find("="), text.find(":")) if i > 0), default=-1)
+        if cut > 0:
+            variables[text[:cut]] = text[cut + 1 :]
+        elif text in environment:
+            variables[text] = environment[text]
+    return variables

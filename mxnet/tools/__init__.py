@@ -1,1 +1,1 @@
-"""The commands of `mx`, one module each; their arguments are declared in `mxnext_cli`."""
+"""Programs that MXNet kept in its folder of tools; the command `mx` is the package `mxnext_cli`."""

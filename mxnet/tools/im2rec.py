@@ -1,8 +1,7 @@
 """Make lists of images (`.lst`) and pack the listed images into record files.
 
-mx im2rec --list --recursive train images/     writes train.lst
-mx im2rec --resize 256 train images/           writes train.rec and train.idx, and the list if
-                                               there is none
+``python -m mxnet.tools.im2rec`` is MXNet's spelling of ``mx im2rec``; both have the options of
+MXNet's im2rec.py.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ if not __package__:  # run by its path, as programs do that look for MXNet's too
     runpy.run_module("mxnet.tools.im2rec", run_name="__main__", alter_sys=True)
     sys.exit()
 
+from mxnext_cli import commands
+
 from .. import recordio
 from ..error import MXNetError
 from ..formats import image_codec
@@ -34,7 +35,6 @@ from ..formats.records.record_index import ListedImage, read_list
 from ..tracking import progress
 
 SHUFFLE_SEED = 100  # MXNet's own: the same folder gives the same list
-EXTENSIONS = (".jpeg", ".jpg", ".png")
 WAITING = 64  # packed records for each thread that wait to be written
 
 
@@ -109,12 +109,12 @@ def _why_empty(args: argparse.Namespace) -> str:
 def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> str:
     """Return what a list holds, and how its labels came about if they are all the same."""
     classes = len({label for _, _, label in images})
-    said = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
+    text = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
     if not args.recursive:
-        return f"{said}: without --recursive all have the label 0"
+        return f"{text}: without --recursive all have the label 0"
     if classes == 1:
-        return f"{said}: each folder is a class, and all images are in one"
-    return said
+        return f"{text}: each folder is a class, and all images are in one"
+    return text
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Packing(NamedTuple):
     pack_label: bool = False
     pass_through: bool = False
 
-    def packed(self, image: ListedImage) -> bytes:
+    def pack(self, image: ListedImage) -> bytes:
         """Return the record of a listed image."""
         labels: float | np.ndarray = image.labels[0]
         if self.pack_label and len(image.labels) > 1:
@@ -146,10 +146,10 @@ class Packing(NamedTuple):
         if self.pass_through:
             return recordio.pack(header, content)
         pixels = image_codec.decode(content, self.color, rgb=False, source=str(path))
-        pixels = self._changed(pixels)
+        pixels = self._transform(pixels)
         return recordio.pack_img(header, pixels, self.quality, self.encoding)
 
-    def _changed(self, pixels: np.ndarray) -> np.ndarray:
+    def _transform(self, pixels: np.ndarray) -> np.ndarray:
         height, width = pixels.shape[:2]
         if self.center_crop:
             edge = min(height, width)
@@ -198,8 +198,8 @@ def make_records(args: argparse.Namespace) -> int:
 def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
     """Make the list that is missing, with a class for each folder if there are folders."""
     print(f"im2rec: there is no list {args.prefix}*.lst, so it is made", file=sys.stderr)
-    found = list_images(args.root, True, args.exts)
-    args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in found)
+    images = list_images(args.root, True, args.exts)
+    args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in images)
     return lists_of(args.prefix) if make_lists(args) == 0 else []
 
 
@@ -213,8 +213,9 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
     if left_out:
         print(f"{path}: {left_out} lines are not index, labels and path", file=sys.stderr)
     rec, idx = path.with_suffix(".rec"), path.with_suffix(".idx")
-    with recordio.MXIndexedRecordIO(idx, rec, "w") as file:
-        records = _packed_in_order(images, packing, max(1, threads))
+    file = recordio.MXIndexedRecordIO(idx, rec, "w")
+    with file:
+        records = _pack_in_order(images, packing, max(1, threads))
         for image, record in progress(records, rec.name, len(images), unit=" images"):
             if isinstance(record, Exception):
                 print(f"left out {image.path}: {record}", file=sys.stderr)
@@ -228,7 +229,7 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
     return left_out
 
 
-def _packed_in_order(
+def _pack_in_order(
     images: list[ListedImage], packing: Packing, threads: int
 ) -> Iterator[tuple[ListedImage, bytes | Exception]]:
     """Pack in several threads, not too far ahead of the writer."""
@@ -237,7 +238,7 @@ def _packed_in_order(
         rest = iter(images)
         while True:
             while len(waiting) < threads * WAITING and (image := next(rest, None)) is not None:
-                waiting.append((image, pool.submit(packing.packed, image)))
+                waiting.append((image, pool.submit(packing.pack, image)))
             if not waiting:
                 return
             image, work = waiting.popleft()
@@ -248,45 +249,6 @@ def _packed_in_order(
 
 
 # -- command line ---------------------------------------------------------------------------------
-
-
-def _truth(text: str) -> bool:
-    return text.lower() not in ("0", "false", "no")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options, which are those of MXNet's im2rec.py."""
-    parser.add_argument("prefix", help="beginning of the names of the .lst and .rec files")
-    parser.add_argument("root", nargs="?", help="folder of the images")
-    parser.add_argument("--root", dest="root_option", help="the same as an option")
-    lists = parser.add_argument_group("lists")
-    lists.add_argument("--list", action="store_true", help="make lists, not records")
-    lists.add_argument("--exts", nargs="+", default=list(EXTENSIONS), help="accepted extensions")
-    lists.add_argument("--chunks", type=int, default=1, help="number of lists")
-    lists.add_argument("--train-ratio", type=float, default=1.0, help="part for training")
-    lists.add_argument("--test-ratio", type=float, default=0.0, help="part for testing")
-    lists.add_argument(
-        "--recursive", action="store_true", help="look into folders below; each is a class"
-    )
-    lists.add_argument(
-        "--shuffle", nargs="?", type=_truth, const=True, default=True, help="shuffle (the default)"
-    )
-    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order")
-    records = parser.add_argument_group("records")
-    records.add_argument(
-        "--pass-through", action="store_true", help="pack files as they are, without decoding"
-    )
-    records.add_argument("--resize", type=int, default=0, help="new length of the shorter edge")
-    records.add_argument("--center-crop", action="store_true", help="cut to a square first")
-    records.add_argument(
-        "--quality", type=int, default=95, help="JPEG: 1 to 100; PNG: compression 1 to 9"
-    )
-    records.add_argument("--num-thread", type=int, default=1, help="threads; the order is kept")
-    records.add_argument(
-        "--color", type=int, default=1, choices=[-1, 0, 1], help="1 color, 0 gray, -1 as stored"
-    )
-    records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"])
-    records.add_argument("--pack-label", action="store_true", help="pack all labels of a line")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -303,8 +265,8 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program with the given arguments, or those of the command line."""
-    parser = argparse.ArgumentParser(prog="im2rec", description=__doc__.partition("\n")[0])
-    add_arguments(parser)
+    parser = argparse.ArgumentParser(prog="im2rec", description=(__doc__ or "").partition("\n")[0])
+    commands.im2rec(parser)
     return run(parser.parse_args(argv))
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import CommandError
-from .program import Program, owns
+from .. import CommandError
+from .program import Program, all_findings, hint, owns, print_report, python_2_lines, write_report
 from .put_back import give_builtins, put_back
-from .report import all_findings, hint, print_report, python_2_lines, write_report
 
 __all__ = ["run"]
 
@@ -39,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         print_report(findings)
     if args.report:
-        said = None if error is None or isinstance(error, SystemExit) else repr(error)
-        write_report(args.report, findings, said)
+        message = None if error is None or isinstance(error, SystemExit) else repr(error)
+        write_report(args.report, findings, message)
     return _exit_code(error)
 
 
@@ -85,8 +84,8 @@ def _show_failure(error: BaseException, program: Program) -> None:
     sys.stderr.write("".join(shown.format()))
     if isinstance(error, SyntaxError) and error.filename:
         _show_python_2(Path(error.filename))
-    elif said := hint(error):
-        sys.stderr.write(f"mx run: hint: {said}\n")
+    elif advice := hint(error):
+        sys.stderr.write(f"mx run: hint: {advice}\n")
 
 
 def _show_python_2(path: Path) -> None:
@@ -97,8 +96,8 @@ def _show_python_2(path: Path) -> None:
         f"mx run: {path.name} is written for Python 2; {len(lines)} lines look like it. The tools "
         "2to3 and futurize change them:\n"
     )
-    for found in lines[:20]:
-        sys.stderr.write(f"  {path.name}:{found.line}  {found.name}  ->  {found.instead}\n")
+    for finding in lines[:20]:
+        sys.stderr.write(f"  {path.name}:{finding.line}  {finding.name}  ->  {finding.instead}\n")
     if len(lines) > 20:
         sys.stderr.write(f"  ... {len(lines) - 20} more\n")
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import json
+import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -10,6 +14,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
+
+from . import removed
+
+__all__ = ["Use", "find_uses", "import_aliases"]
+
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -60,9 +69,9 @@ def _outside(frame: FrameType | None) -> Iterator[FrameType]:
 @cache
 def _library_folders() -> tuple[str, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
-    found = {sysconfig.get_path(name) for name in names}
-    found |= {str(PACKAGE), str(PACKAGE.parent / "mxnet")}
-    return tuple(f"{Path(path).resolve()}/" for path in found if path)
+    folders = {sysconfig.get_path(name) for name in names}
+    folders |= {str(PACKAGE), str(PACKAGE.parent / "mxnet")}
+    return tuple(f"{Path(path).resolve()}/" for path in folders if path)
 
 
 @lru_cache(maxsize=4096)
@@ -74,3 +83,174 @@ def owns(filename: str) -> bool:
     if "/site-packages/" in path or "/dist-packages/" in path:
         return False
     return not path.startswith(_library_folders())
+
+
+class Use(NamedTuple):
+    """A dotted name, its line, and how the program spells it."""
+
+    name: str
+    line: int
+    spelling: str
+    is_import: bool = False
+
+
+def import_aliases(tree: ast.AST) -> dict[str, str]:
+    """Return what each imported local name means: ``{"np": "numpy"}``.
+
+    Names that are assigned a part of an imported module once, as in ``nd = mx.nd``, count too.
+    """
+    aliases: dict[str, str] = {}
+    assigned: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                local = alias.asname or alias.name.partition(".")[0]
+                aliases[local] = alias.name if alias.asname else local
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+    for name, values in assigned.items():
+        if len(values) == 1 and isinstance(values[0], ast.Attribute) and name not in aliases:
+            resolved = resolve(values[0], aliases)
+            if resolved is not None:
+                aliases[name] = resolved
+    return aliases
+
+
+def resolve(node: ast.expr, aliases: dict[str, str]) -> str | None:
+    """Return the dotted name of an expression such as ``np.random.x``, if it has one."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in aliases:
+        return None
+    return ".".join([aliases[node.id], *reversed(parts)])
+
+
+def find_uses(tree: ast.AST) -> Iterator[Use]:
+    """Give every use of a name that comes from an import, and every import itself."""
+    aliases = import_aliases(tree)
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield Use(name, node.lineno, f"from {node.module} import {alias.name}", True)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Use(alias.name, node.lineno, f"import {alias.name}", True)
+        elif isinstance(node, ast.Attribute) and (name := resolve(node, aliases)) is not None:
+            yield Use(name, node.end_lineno or node.lineno, ast.unparse(node))
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+PYTHON_2 = {
+    r"^\s*print\s+[^\s(=.,\[]": "print(...)",
+    r"^\s*print\s*$": "print()",
+    r"^\s*print\s*>>": "print(..., file=...)",
+    r"^\s*except\s+[\w.() ,]+,\s*\w+\s*:": "except Error as name:",
+    r"^\s*raise\s+\w+\s*,": "raise Error(message)",
+    r"^\s*exec\s+['\"\w]": "exec(...)",
+    r"<>": "!=",
+    r"`[^`]+`": "repr(...)",
+    r"\b0[0-7]{2,}\b(?!\.)": "0o...",
+    r"\bur['\"]": "r'...'",
+}
+
+
+def all_findings(program: Program) -> list[Finding]:
+    """Return the lines that needed a name, and others of the same files that will."""
+    findings = set(program.findings)
+    for filename, tree in program.trees.items():
+        findings |= set(_unused_yet(filename, tree, {f.name for f in program.findings}))
+    return sorted(findings)
+
+
+def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Finding]:
+    """Return uses of removed names in lines that did not run this time."""
+    findings = []
+    for use in find_uses(tree):
+        module, _, name = use.name.rpartition(".")
+        row = removed.ATTRIBUTES.get(module, {}).get(name)
+        gone = module in sys.modules and name not in vars(sys.modules[module])
+        if row is not None and (gone or use.name in missing):
+            findings.append(Finding(filename, use.line, use.name, removed.read_row(row)[1]))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            row = removed.BUILTINS.get(node.id)
+            if row is not None and not hasattr(builtins, node.id) and node.id in missing:
+                findings.append(Finding(filename, node.lineno, node.id, removed.read_row(row)[1]))
+    return findings
+
+
+def print_report(findings: list[Finding]) -> None:
+    """Print the findings to stderr."""
+    if not findings:
+        return
+    names = len({f.name for f in findings})
+    sys.stderr.write(
+        f"\nmx run: put back {names} removed name{'s' if names > 1 else ''} for this program; "
+        "to run without mx run, change:\n"
+    )
+    rows = [(f"{_relative(f.file)}:{f.line}", f.name, f.instead) for f in findings]
+    widths = [max(len(row[i]) for row in rows) for i in range(2)]
+    for position, name, instead in rows:
+        sys.stderr.write(f"  {position.ljust(widths[0])}  {name.ljust(widths[1])}  ->  {instead}\n")
+
+
+def write_report(path: str, findings: list[Finding], error: str | None) -> None:
+    """Write the findings as JSON."""
+    rows = [f._asdict() for f in findings]
+    text = json.dumps({"put_back": rows, "error": error}, indent=2, ensure_ascii=False)
+    Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _relative(filename: str) -> str:
+    try:
+        relative = os.path.relpath(filename)
+    except ValueError:  # another drive
+        return filename
+    return filename if relative.startswith("..") else relative
+
+
+def python_2_lines(path: Path) -> list[Finding]:
+    """Return the lines that look like Python 2, by their form."""
+    findings = []
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8", errors="replace").splitlines(), 1
+    ):
+        code = line.partition("#")[0]
+        for pattern, instead in PYTHON_2.items():
+            if re.search(pattern, code):
+                findings.append(Finding(str(path), number, code.strip()[:60], instead))
+                break
+    return findings
+
+
+def hint(error: BaseException) -> str:
+    """Return what is known to be behind a failure of an old program, or an empty text."""
+    text = str(error)
+    rows = {
+        "has no attribute 'iteritems'": "dict.iteritems() became dict.items()",
+        "has no attribute 'itervalues'": "dict.itervalues() became dict.values()",
+        "has no attribute 'iterkeys'": "dict.iterkeys() became dict.keys()",
+        "has no attribute 'has_key'": "d.has_key(k) became k in d",
+        "has no attribute 'tostring'": "array.tostring() became array.tobytes()",
+        "has no attribute 'itemset'": "array.itemset(i, v) became array[i] = v",
+        "has no attribute 'newbyteorder'": "use array.view(array.dtype.newbyteorder())",
+        "has no attribute 'ptp'": "array.ptp() became np.ptp(array)",
+        "inhomogeneous shape": "NumPy makes ragged arrays only with dtype=object",
+        "allow_pickle=False": "np.load(file, allow_pickle=True), for files that you trust",
+        "cannot be interpreted as an integer": "Python 3 divides to float: use // for sizes",
+        "'float' object cannot be": "Python 3 divides to float: use // for sizes",
+        "a bytes-like object is required": "files of bytes are opened with 'rb' or 'wb'",
+        "load() missing 1 required positional argument: 'Loader'": "yaml.safe_load(file)",
+    }
+    return next((advice for part, advice in rows.items() if part in text), "")

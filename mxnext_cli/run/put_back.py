@@ -38,20 +38,13 @@ def put_back(program: Program) -> Iterator[None]:
         yield
 
 
-def read_row(row: removed.Row) -> tuple[str, str]:
-    """Return where the object of a row is, and what to write instead."""
-    if isinstance(row, tuple):
-        return row
-    return row, row.replace(":", ".").replace("numpy.", "np.")
-
-
-def resolve(place: str) -> Any:
+def resolve(dotted: str) -> Any:
     """Return the object at ``module:attribute``."""
-    module, _, path = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in filter(None, path.split(".")):
-        found = getattr(found, part)
-    return found
+    module, _, dotted = dotted.partition(":")
+    value: Any = importlib.import_module(module)
+    for part in filter(None, dotted.split(".")):
+        value = getattr(value, part)
+    return value
 
 
 class _Hooks:
@@ -79,8 +72,8 @@ class _Hooks:
         def __getattr__(name: str) -> Any:
             row = rows.get(name)
             if row is not None and (frame := program.caller()) is not None:
-                place, instead = read_row(row)
-                value = resolve(place)
+                path, instead = removed.read_row(row)
+                value = resolve(path)
                 program.note(frame, f"{module.__name__}.{name}", instead)
                 return value
             if previous is not None:
@@ -112,15 +105,15 @@ class _Method:
 
     def __init__(self, program: Program, owner: type, name: str, row: removed.Row) -> None:
         self._program, self._owner, self._name = program, owner, name
-        self._place, self._instead = read_row(row)
+        self._path, self._instead = removed.read_row(row)
 
     def __get__(self, instance: Any, owner: type) -> Any:
         frame = self._program.caller()
         if frame is None:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         self._program.note(frame, f"{self._owner.__name__}.{self._name}", self._instead)
-        found = resolve(self._place)
-        return found.__get__(instance, owner)
+        value = resolve(self._path)
+        return value.__get__(instance, owner)
 
 
 class _HookingFinder(importlib.abc.MetaPathFinder):
@@ -176,7 +169,7 @@ class _Loader(importlib.abc.Loader):
         return getattr(self._real, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Let the real loader create the module."""
+        """Create the module by the real loader."""
         return self._real.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -201,8 +194,8 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return a spec for a removed module that the program imports."""
-        known = fullname in removed.MODULES or fullname in removed.MADE_MODULES
-        frame = self._program.caller() if known else None
+        is_removed = fullname in removed.MODULES or fullname in removed.MADE_MODULES
+        frame = self._program.caller() if is_removed else None
         if frame is None:
             return None
         instead = removed.MODULES.get(fullname) or removed.MADE_MODULES[fullname][0]
@@ -219,15 +212,15 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return types.ModuleType(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the module with what took its place."""
+        """Fill the module with its replacements."""
         name = module.__name__
         if name in removed.MODULES:
             successor = importlib.import_module(removed.MODULES[name])
             public = {k: v for k, v in vars(successor).items() if not k.startswith("__")}
             vars(module).update(public)
             return
-        for attribute, place in removed.MADE_MODULES[name][1].items():
-            setattr(module, attribute, resolve(place))
+        for attribute, path in removed.MADE_MODULES[name][1].items():
+            setattr(module, attribute, resolve(path))
         rows = removed.ATTRIBUTES.get(name, {})
         if rows:
             vars(module)["__getattr__"] = lambda old: _from_rows(name, rows, old)
@@ -236,7 +229,7 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _from_rows(module: str, rows: dict[str, removed.Row], name: str) -> Any:
     if name not in rows:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    return resolve(read_row(rows[name])[0])
+    return resolve(removed.read_row(rows[name])[0])
 
 
 class _Builtins(dict):
@@ -250,11 +243,11 @@ class _Builtins(dict):
         row = removed.BUILTINS.get(name)
         if row is None:
             raise KeyError(name)
-        place, instead = read_row(row)
+        path, instead = removed.read_row(row)
         frame = self._program.caller()
         if frame is not None:
             self._program.note(frame, name, instead)
-        return resolve(place)
+        return resolve(path)
 
 
 def give_builtins(program: Program, tree: ast.Module, namespace: dict[str, Any]) -> None:

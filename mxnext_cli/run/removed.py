@@ -1,4 +1,4 @@
-"""What libraries removed since 2016, and what took its place.
+"""What libraries removed since 2016, and what replaced it.
 
 A row is the old name and the new one, ``module:attribute`` where the object is; a pair adds what
 to write instead, where that is another expression. Names that are still there are left alone.
@@ -6,9 +6,23 @@ to write instead, where that is another expression. Names that are still there a
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
+import os
+import platform
+import re
+import shutil
+import sys
+import sysconfig
+import types
+from collections import namedtuple
+from functools import total_ordering
+from pathlib import Path
+from typing import Any
+
 Row = str | tuple[str, str]
 
-_OWN = "mxnext_cli.run.replacements"
+_OWN = "mxnext_cli.run.removed"
 
 NUMPY: dict[str, Row] = {
     **{
@@ -245,3 +259,312 @@ BUILTINS: dict[str, Row] = {
     "execfile": (f"{_OWN}:execfile", "exec(open(path).read())"),
     "file": ("builtins:open", "open"),
 }
+
+
+NEGATIVE_INFINITY = float("-inf")
+ZERO, NEGATIVE_ZERO = 0.0, -0.0
+
+
+def read_row(row: Row) -> tuple[str, str]:
+    """Return where the object of a row is, and what to write instead."""
+    if isinstance(row, tuple):
+        return row
+    return row, row.replace(":", ".").replace("numpy.", "np.")
+
+
+# -- NumPy and SciPy ---------------------------------------------------------------------------
+
+
+def asscalar(a: Any) -> Any:
+    """Return the only element of an array."""
+    return a.item()
+
+
+def asfarray(a: Any, dtype: Any = float) -> Any:
+    """Return an array of a floating-point type."""
+    import numpy as np
+
+    return np.asarray(a, dtype=dtype if np.issubdtype(dtype, np.inexact) else float)
+
+
+def msort(a: Any) -> Any:
+    """Return a copy sorted along the first axis."""
+    import numpy as np
+
+    return np.sort(a, axis=0)
+
+
+def rank(a: Any) -> int:
+    """Return the number of dimensions."""
+    import numpy as np
+
+    return np.ndim(a)
+
+
+def find_common_type(array_types: list, scalar_types: list) -> Any:
+    """Return the type that all of these can be cast to."""
+    import numpy as np
+
+    return np.result_type(*array_types, *scalar_types)
+
+
+def random_integers(low: int, high: int | None = None, size: Any = None) -> Any:
+    """Return random integers from `low` to `high`, both included; from 1 without `high`."""
+    import numpy as np
+
+    first, last = (1, low) if high is None else (low, high)
+    return np.random.randint(first, last + 1, size)  # noqa: NPY002 (the old program seeds it)
+
+
+def _to_uint8(a: Any) -> Any:
+    """Return pixels as `scipy.misc` made them: values that are not bytes are scaled to 0 to 255."""
+    import numpy as np
+
+    a = np.asarray(a)
+    if a.dtype == np.uint8:
+        return a
+    low, high = float(a.min()), float(a.max())
+    return ((a - low) * (255.0 / ((high - low) or 1.0)) + 0.5).astype(np.uint8)
+
+
+def toimage(arr: Any, *_: Any, **__: Any) -> Any:
+    """Return a PIL image of an array."""
+    from PIL import Image
+
+    return Image.fromarray(_to_uint8(arr))
+
+
+def imread(name: Any, flatten: bool = False, mode: str | None = None) -> Any:
+    """Read an image as an array."""
+    import numpy as np
+    from PIL import Image
+
+    image = Image.open(name)
+    if mode is not None and mode != image.mode:
+        image = image.convert(mode)
+    return np.asarray(image.convert("F") if flatten else image)
+
+
+def imsave(name: Any, arr: Any, format: str | None = None) -> None:
+    """Write an array as an image."""
+    toimage(arr).save(name, format=format)
+
+
+def imresize(arr: Any, size: Any, interp: str = "bilinear", mode: str | None = None) -> Any:
+    """Return an image in another size: pixels, a percentage or a factor."""
+    import numpy as np
+    from PIL import Image
+
+    image = toimage(arr)
+    if isinstance(size, int):
+        target = tuple(int(n * size / 100.0) for n in image.size)
+    elif isinstance(size, float):
+        target = tuple(int(n * size) for n in image.size)
+    else:
+        target = (int(size[1]), int(size[0]))
+    names = {"cubic": "BICUBIC"}
+    return np.asarray(image.resize(target, Image.Resampling[names.get(interp, interp.upper())]))
+
+
+# -- pandas, PIL, scikit-learn ------------------------------------------------------------------
+
+
+def rolling_mean(arg: Any, window: int, *args: Any, **options: Any) -> Any:
+    """Return the mean of a moving window."""
+    return arg.rolling(window, *args, **options).mean()
+
+
+def rolling_std(arg: Any, window: int, *args: Any, **options: Any) -> Any:
+    """Return the standard deviation of a moving window."""
+    return arg.rolling(window, *args, **options).std()
+
+
+def append(self: Any, other: Any, ignore_index: bool = False, **options: Any) -> Any:
+    """Return this frame or series with another one below it."""
+    import pandas as pd  # pyright: ignore[reportMissingImports] (the old program has it)
+
+    if isinstance(other, dict) or (self.ndim == 2 and getattr(other, "ndim", 0) == 1):
+        other = pd.DataFrame([other])
+    others = list(other) if isinstance(other, list | tuple) else [other]
+    return pd.concat([self, *others], ignore_index=ignore_index, **options)
+
+
+def as_matrix(self: Any, columns: Any = None) -> Any:
+    """Return the values as an array."""
+    return (self if columns is None else self[columns]).to_numpy()
+
+
+def get_value(self: Any, index: Any, col: Any, takeable: bool = False) -> Any:
+    """Return one value of a frame."""
+    return self.iat[index, col] if takeable else self.at[index, col]
+
+
+class _LabelOrPosition:
+    """Indexes by label where the label exists, else by position."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._frame.loc[key]
+        except (KeyError, TypeError):
+            return self._frame.iloc[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._frame.loc[key] = value
+
+
+ix = property(_LabelOrPosition)
+
+
+def textsize(self: Any, text: str, font: Any = None, **options: Any) -> tuple[int, int]:
+    """Return width and height of a text."""
+    left, top, right, bottom = self.textbbox((0, 0), text, font=font, **options)
+    return right - min(left, 0), bottom - min(top, 0)
+
+
+def getsize(self: Any, text: str, **options: Any) -> tuple[int, int]:
+    """Return width and height of a text in this font."""
+    _, _, right, bottom = self.getbbox(text, **options)
+    return right, bottom
+
+
+def fetch_mldata(dataname: str, **options: Any) -> Any:
+    """Download a data set of mldata.org, which is gone, from openml.org."""
+    from sklearn.datasets import fetch_openml
+
+    names = {"MNIST original": "mnist_784"}
+    options = {k: v for k, v in options.items() if k == "data_home"}
+    return fetch_openml(names.get(dataname, dataname), as_frame=False, **options)
+
+
+# -- Python -------------------------------------------------------------------------------------
+
+
+def getargspec(func: Any) -> Any:
+    """Return names and defaults of a function's arguments."""
+    spec = inspect.getfullargspec(func)
+    return namedtuple("ArgSpec", "args varargs keywords defaults")(*spec[:4])
+
+
+def linux_distribution(*_: Any, **__: Any) -> tuple[str, str, str]:
+    """Return name, version and code name of the distribution."""
+    try:
+        facts = platform.freedesktop_os_release()
+    except OSError:
+        return "", "", ""
+    return facts.get("NAME", ""), facts.get("VERSION_ID", ""), facts.get("VERSION_CODENAME", "")
+
+
+def getchildren(self: Any) -> list:
+    """Return the children of an element."""
+    return list(self)
+
+
+def join(words: Any, separator: str = " ") -> str:
+    """Return words joined by a separator."""
+    return separator.join(words)
+
+
+def cmp(a: Any, b: Any) -> int:
+    """Return -1, 0 or 1 for less, equal and greater."""
+    return (a > b) - (a < b)
+
+
+def execfile(path: str, variables: dict | None = None, local: dict | None = None) -> None:
+    """Run a file in the namespace of the caller."""
+    frame = sys._getframe(1)
+    code = compile(Path(path).read_bytes(), path, "exec")
+    exec(code, frame.f_globals if variables is None else variables, local)
+
+
+@total_ordering
+class LooseVersion:
+    """A version that compares its numbers as numbers: ``1.10`` is after ``1.9``."""
+
+    def __init__(self, vstring: str = "0") -> None:
+        self.vstring = str(vstring)
+        parts = [p for p in re.split(r"(\d+|[a-z]+|\.)", self.vstring) if p and p != "."]
+        self.version = [int(p) if p.isdigit() else p for p in parts]
+
+    def __str__(self) -> str:
+        return self.vstring
+
+    def __repr__(self) -> str:
+        return f"LooseVersion ('{self.vstring}')"
+
+    def _key(self) -> list[tuple[bool, str, int]]:
+        """Return what orders versions: letters come before numbers."""
+        return [
+            (True, "", part) if isinstance(part, int) else (False, part, 0) for part in self.version
+        ]
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == _version(other)._key()
+
+    def __lt__(self, other: Any) -> bool:
+        return self._key() < _version(other)._key()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _version(value: Any) -> LooseVersion:
+    return value if isinstance(value, LooseVersion) else LooseVersion(value)
+
+
+def strtobool(val: str) -> int:
+    """Return 1 for yes, true, on, 1 and 0 for their opposites."""
+    if val.lower() in ("y", "yes", "t", "true", "on", "1"):
+        return 1
+    if val.lower() in ("n", "no", "f", "false", "off", "0"):
+        return 0
+    raise ValueError(f"invalid truth value {val!r}")
+
+
+def mkpath(name: str, mode: int = 0o777, **_: Any) -> list[str]:
+    """Make a folder and those above it."""
+    Path(name).mkdir(mode, parents=True, exist_ok=True)
+    return [name]
+
+
+def copy_tree(src: str, dst: str, **_: Any) -> list[str]:
+    """Copy the content of a folder into another."""
+    shutil.copytree(src, dst, dirs_exist_ok=True)
+    return [os.fspath(p) for p in Path(dst).rglob("*") if p.is_file()]
+
+
+def get_python_lib(*_: Any, **__: Any) -> str:
+    """Return the folder of installed packages."""
+    return sysconfig.get_path("purelib")
+
+
+def get_python_inc(*_: Any, **__: Any) -> str:
+    """Return the folder of Python's C headers."""
+    return sysconfig.get_path("include")
+
+
+def load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
+    """Import a module from a file."""
+    spec = importlib.util.spec_from_file_location(name, pathname)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{pathname} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_module(name: str, path: list[str] | None = None) -> tuple[Any, str, tuple]:
+    """Return where a module is, in the form that `load_module` takes."""
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec(name, path)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"No module named {name!r}")
+    return None, spec.origin, (".py", "r", 1)
+
+
+def load_module(name: str, file: Any, filename: str, details: tuple) -> types.ModuleType:
+    """Import what `find_module` found."""
+    return load_source(name, filename)

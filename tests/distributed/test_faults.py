@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 
-from tests.distributed import faults
-from tests.distributed.forked import run_forked
-from tests.distributed.jobs import succeeded
+import mxnet as mx
+from tests.distributed.workers import run_forked, succeeded
 
 LIMIT = 100  # seconds; a few on an idle machine
 QUICK = {"MXNET_KVSTORE_HEARTBEAT": 3, "MXNET_KVSTORE_TIMEOUT": 3}
@@ -24,7 +27,7 @@ def test_every_other_rank_names_the_one_that_fails(fault):
     workers = 3 if fault == "killed" else 2
     settings = QUICK if fault != "frozen" else {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300}
     ended = run_forked(
-        faults.push_forever,
+        push_forever,
         workers,
         fault,
         timeout=150,
@@ -44,26 +47,112 @@ def test_every_other_rank_names_the_one_that_fails(fault):
 @pytest.mark.parametrize("fault", ["killed", "ends"])
 def test_failures_are_named_also_with_sharded_states(fault):
     settings = {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300, "MXNET_KVSTORE_SHARD_MB": 0}
-    other, _ = run_forked(faults.push_forever, 2, fault, "adam", timeout=150, **settings)
+    other, _ = run_forked(push_forever, 2, fault, "adam", timeout=150, **settings)
     assert other.status == 1 and other.seconds < LIMIT
     assert "Rank 1 on " in other.err and EXPECTED[fault] in other.err, other.err
 
 
 def test_a_lost_server_of_an_asynchronous_store_is_named():
-    ended = run_forked(faults.push_to_a_lost_server, 2, timeout=150, **QUICK)
+    ended = run_forked(push_to_a_lost_server, 2, timeout=150, **QUICK)
     assert ended[0].status == 1 and ended[0].seconds < LIMIT
     assert "Rank 1 on " in ended[0].err and EXPECTED["killed"] in ended[0].err, ended[0].err
 
 
 def test_different_shapes_dtypes_keys_and_settings_are_errors_on_both():
-    for process in succeeded(run_forked(faults.disagree, 2, timeout=150)):
+    for process in succeeded(run_forked(disagree, 2, timeout=150)):
         assert process.out == "all raised\n" and process.seconds < LIMIT
 
 
 def test_a_missing_worker_is_named():
-    present = run_forked(
-        faults.only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=2, timeout=150
-    )
+    present = run_forked(only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=2, timeout=150)
     for process in present:
         assert process.status == 1 and process.seconds < LIMIT
         assert "missing rank 1; present rank 0 on" in process.err
+
+
+def push_forever(fault, optimizer=None):
+    """Push again and again; rank 1 fails in some way after a few rounds."""
+    store = mx.kvstore.create("dist_sync")
+    if optimizer:
+        store.set_optimizer(mx.optimizer.create(optimizer))
+    store.init("w", mx.nd.zeros(4))
+    out = mx.nd.zeros(4)
+    for number in range(10_000):
+        if number == 3 and store.rank == 1:
+            fail(fault)
+        store.push("w", mx.nd.ones(4))
+        store.pull("w", out=out)
+
+
+def push_to_a_lost_server():
+    """Push to servers, one of which is on rank 1, which dies."""
+    store = mx.kvstore.create("dist_async")
+    keys = [f"w{i}" for i in range(8)]
+    store.init(keys, [mx.nd.zeros(4)] * 8)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1))
+    for number in range(10_000):
+        if number == 3 and store.rank == 1:
+            fail("killed")
+        store.push(keys, [mx.nd.ones(4)] * 8)
+        store.pull(keys, out=[mx.nd.zeros(4) for _ in keys])
+
+
+def fail(fault):
+    """Fail as wanted."""
+    if fault == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "frozen":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if fault == "raises":
+        raise ValueError("no such picture")
+    if fault == "ends":
+        raise SystemExit(0)
+    time.sleep(1000)
+
+
+def disagree():
+    """Give different shapes, dtypes, keys and settings on the two ranks; each is an error."""
+    store = mx.kvstore.create("dist_sync")
+    rank = store.rank
+    raised(
+        lambda: store.init("a", mx.nd.zeros(2 + rank)), "rank 0: key a (2,)", "rank 1: key a (3,)"
+    )
+    types = ["float32", "float16"]
+    raised(lambda: store.init("a", mx.nd.zeros(2, dtype=types[rank])), *types)
+    store.init(["a", "b", "c"], [mx.nd.zeros(2), mx.nd.zeros(2), mx.nd.zeros(9)])
+    raised(lambda: pushed(store, "ab"[rank]), "rank 0: a (2,)", "rank 1: b (2,)")
+    raised(lambda: pushed(store, "ac"[rank]), "rank 0: a (2,)", "rank 1: c (9,)")
+    for key in "ab":
+        pushed(store, key)
+    raised(lambda: pushed(store, "ab"[rank]), "rank 0: keys a", "rank 1: keys b")
+    rates = [0.1, 0.2]
+    optimizers = [mx.optimizer.SGD(learning_rate=rate) for rate in rates]
+    raised(lambda: store.set_optimizer(optimizers[rank]), "'lr': 0.1", "'lr': 0.2")
+    store.set_optimizer(optimizers[0])
+    pushed(store, "a")
+    optimizers[0].rescale_grad = 1 / (rank + 1)
+    raised(lambda: pushed(store, "a"), "rescale_grad=1 ", "rescale_grad=0.5")
+    print("all raised")
+
+
+def pushed(store, key):
+    """Push and pull a key."""
+    shape = 9 if key == "c" else 2
+    store.push(key, mx.nd.ones(shape))
+    store.pull(key, out=mx.nd.zeros(shape))
+
+
+def raised(call, *texts):
+    """Check that a call raises an error that holds some texts."""
+    try:
+        call()
+    except mx.distributed.Disagreement as error:
+        for text in texts:
+            assert text in str(error), (text, str(error))
+    else:
+        raise AssertionError(f"nothing was raised that holds {texts}")
+
+
+def only_arrive():
+    """Create a store and do nothing."""
+    mx.kvstore.create("dist_sync")

@@ -8,11 +8,9 @@ import sys
 import pytest
 
 import mxnet as mx
-from mxnet.launch import main
-from mxnet.launch.options import parse_assignments
-from mxnet.launch.remote import read_hosts
-from tests.distributed import stories
-from tests.distributed.forked import run_forked
+from mxnet.launch import main, parse_assignments
+from mxnet.launch.workers import read_hosts
+from tests.distributed.workers import launch, run_forked
 
 SHOW = """
 import os
@@ -36,7 +34,7 @@ time.sleep(60)
 
 
 def launched(*arguments, **settings):
-    (ended,) = run_forked(stories.launch, 1, list(arguments), timeout=150, **settings)
+    (ended,) = run_forked(launch, 1, list(arguments), timeout=150, **settings)
     return ended
 
 

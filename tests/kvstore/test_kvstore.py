@@ -1,4 +1,4 @@
-"""Stores: sums over devices, keys and lists, updaters, compression as in MXNet 1.9.1, errors."""
+"""Stores of devices and of workers hold what MXNet 1.9.1's held, and explain errors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from tests.distributed.workers import run_forked, run_forked_roles, succeeded
+from tests.golden import record_dist_kvstore
 from tests.golden import record_kvstore as recorder
 
-GOLDEN = json.loads((pathlib.Path(recorder.__file__).parent / "kvstore.json").read_text())
+FOLDER = pathlib.Path(recorder.__file__).parent
+GOLDEN = json.loads((FOLDER / "kvstore.json").read_text())
+GOLDEN_OF_WORKERS = json.loads((FOLDER / "dist_kvstore.json").read_text())
 
 
 def ones(*values, n=2):
@@ -24,10 +28,10 @@ def pulled(store, key, n=2):
     return out.asnumpy().tolist()
 
 
-def test_stories_as_mxnet():
-    found = dict(recorder.stories(mx))
-    assert found.keys() == GOLDEN.keys()
-    for name, held in found.items():
+def test_sequences_as_mxnet():
+    results = dict(recorder.stories(mx))
+    assert results.keys() == GOLDEN.keys()
+    for name, held in results.items():
         np.testing.assert_allclose(held, GOLDEN[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
@@ -290,3 +294,43 @@ def test_pull_leaves_row_sparse_outputs_alone_with_a_warning(stored):
     assert out.asnumpy().tolist() == [[7, 7]] * 3
     kv.pull("a", out=out, ignore_sparse=False)
     assert out.asnumpy().tolist() == [[1, 1]] * 3
+
+
+# -- stores of several workers ---------------------------------------------------------------------
+
+
+def run_sequences(names):
+    # One process may have several stores, so all sequences share it; MXNet needed one for each.
+    for name in names:
+        print(json.dumps(record_dist_kvstore.stories(mx, name)))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_workers_hold_what_mxnet_holds(workers):
+    names = [which for which, count, _ in record_dist_kvstore.JOBS if count == workers]
+    for process in succeeded(run_forked(run_sequences, workers, names)):
+        for name, line in zip(names, process.out.splitlines(), strict=True):
+            expected = GOLDEN_OF_WORKERS[f"{name} {workers}"]
+            record_dist_kvstore.assert_close(json.loads(line), expected, name)
+
+
+def push_to_servers():
+    store = mx.kvstore.create("dist_async")
+    store.init(["w", "v"], [mx.nd.zeros(2) + store.rank] * 2)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    store.push(["w", "v"], [mx.nd.ones(2)] * 2)
+    store.barrier()
+    out = mx.nd.zeros(2)
+    store.pull("w", out=out)
+    print(*store._owners, *out.asnumpy())
+
+
+def test_the_roles_of_mxnets_launcher_serve_and_exit():
+    ended = succeeded(run_forked_roles(push_to_servers, 2, 2))
+    assert [e.role for e in ended] == ["scheduler", "server", "server", "worker", "worker"]
+    assert [e.out for e in ended] == [*[""] * 3, *["server0 server1 -2.0 -2.0\n"] * 2]
+
+
+def test_servers_of_a_synchronous_job_wait_for_its_end():
+    ended = succeeded(run_forked_roles(run_sequences, 2, 1, ["dist_sync:module"]))
+    assert [e.out != "" for e in ended] == [False, False, True, True]

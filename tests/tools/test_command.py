@@ -1,21 +1,27 @@
-"""`mx` itself: it starts without torch, explains errors on one screen, and completes."""
+"""`mx` itself: starts without torch, explains errors, completes; `mx doctor`; the demo's model."""
 
 from __future__ import annotations
 
+import collections
 import doctest
+import importlib.metadata
 import io
 import json
+import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from mxnext_cli import describe_error, main, output
-from mxnext_cli.errors import CommandError
+import mxnet as mx
+from mxnext_cli import CommandError, check, describe_error, doctor, main, models, output, rec
+from mxnext_cli.commands import COMMANDS
 from mxnext_cli.output import format_bytes, print_json, print_table
-from mxnext_cli.parser import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -32,14 +38,16 @@ def started(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["summary", "--help"], ["zzz"]])
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "summary --help", "rec --help", "completion bash", "zzz"]
+)
 def test_answers_without_importing_torch(arguments):
     program = (
         "import sys, mxnext_cli\n"
         "try: mxnext_cli.main(sys.argv[1:])\n"
         "finally: print('torch' in sys.modules, 'numpy' in sys.modules, file=sys.stderr)"
     )
-    done = started("-c", program, *arguments)
+    done = started("-c", program, *arguments.split())
     assert done.stderr.splitlines()[-1] == "False False"
 
 
@@ -93,7 +101,7 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mxnet.tools.doctor.gather", lambda: interrupted(None))
+    monkeypatch.setattr("mxnext_cli.doctor.gather", lambda: interrupted(None))
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == ""
 
@@ -102,7 +110,7 @@ def test_unexpected_errors_are_short_unless_asked(monkeypatch, capsys):
     def broken():
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr("mxnet.tools.doctor.gather", broken)
+    monkeypatch.setattr("mxnext_cli.doctor.gather", broken)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().err
     assert said == "mx doctor: ZeroDivisionError: no\n(mx --traceback ... shows where)\n"
@@ -218,6 +226,132 @@ READING_MODELS = [
 ]
 
 
-@pytest.mark.parametrize("module", [output])
+@pytest.mark.parametrize("module", [check, models, output, rec])
 def test_examples_in_docstrings(module):
     assert doctest.testmod(module).failed == 0
+
+
+Usage = collections.namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def healthy(monkeypatch, tmp_path):
+    """Whatever machine this is: room on its disks, a home, a core per thread, no idle driver."""
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 40, 0, 1 << 40))
+    monkeypatch.setattr(doctor, "_device_problems", list)
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_healthy_installation(capsys):
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "MXNext" in said
+    assert importlib.metadata.version("torch") in said
+    assert "No problems found." in said
+
+
+@pytest.mark.usefixtures("healthy")
+def test_facts_as_json(capsys):
+    assert main(["doctor", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["libraries"]["torch"] == importlib.metadata.version("torch")
+    assert "cpu" in facts["devices"]
+    assert facts["problems"] == []
+
+
+@pytest.mark.usefixtures("healthy")
+def test_an_old_mxnet_beside_this_one(monkeypatch, capsys):
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda n: "1.9.1" if n == "mxnet" else real(n))
+    assert main(["doctor"]) == 1
+    assert "pip uninstall mxnet" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_setting_that_cannot_be_read(monkeypatch, capsys):
+    monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", "many")
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "problem: Environment variable MXNET_OPTIMIZER_AGGREGATION_SIZE='many'" in said
+
+
+@pytest.mark.usefixtures("healthy")
+def test_full_disks(monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 40, 0, 1 << 10))
+    assert any("1.0 KiB free" in problem for problem in doctor.find_problems())
+
+
+@pytest.mark.usefixtures("healthy")
+def test_more_threads_than_cores(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 10_000)
+    assert any("OMP_NUM_THREADS" in problem for problem in doctor.find_problems())
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_home_that_cannot_be_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path / "models"))
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
+    assert any("set MXNET_HOME" in problem for problem in doctor.find_problems())
+
+
+@pytest.mark.usefixtures("healthy")
+def test_kernels_that_compute_nonsense(monkeypatch):
+    monkeypatch.setattr(doctor.nd, "dot", lambda a, b: a)
+    assert any("matrix product is wrong" in problem for problem in doctor.find_problems())
+
+
+DEMO = ROOT / "examples" / "demo.py"
+
+
+@pytest.fixture
+def demo(tmp_path, monkeypatch):
+    """The demo's network, trained for no time, exported as the demo exports it."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(DEMO), run_name="demo")
+    mx.random.seed(0)
+    net = names["lenet"]()
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    _, held_out = names["digits"]()
+    images = np.stack([image for image, _ in (held_out[i] for i in range(4))])
+    scores = net(mx.nd.array(images)).asnumpy()
+    net.export("digits")
+    np.save("images.npy", images)
+    return scores
+
+
+def test_the_demo_through_the_commands(demo, capsys):
+    assert main(["info", "digits-symbol.json", "digits-0000.params", "--json"]) == 0
+    symbol, params = json.loads(capsys.readouterr().out)
+    assert symbol["inputs"] == ["data"]
+    assert symbol["parameters"] == params["parameters"] == 53_002
+
+    assert main(["summary", "digits", "--shape", "1,1,8,8", "--json"]) == 0
+    totals = json.loads(capsys.readouterr().out)["totals"]
+    assert totals["parameters"] == 53_002
+    assert totals["multiply_adds"] == 64 * 32 * 9 + 16 * 64 * 32 * 9 + 256 * 128 + 128 * 10
+
+    assert main(["view", "digits", "--shape", "1,1,8,8"]) == 0
+    assert Path("digits.html").stat().st_size > 20_000
+
+    assert main(["predict", "digits", "--input", "images.npy", "--output", "scores.npy"]) == 0
+    np.testing.assert_allclose(np.load("scores.npy"), demo, rtol=1e-4, atol=1e-5)
+
+    assert main(["check", str(DEMO), "digits-symbol.json"]) == 0
+    capsys.readouterr()
+
+    arguments = ["convert", "digits", "--to", "torch", "--shape", "1,1,8,8", "--json"]
+    assert main([*arguments, "--input", "images.npy"]) == 0
+    (output,) = json.loads(capsys.readouterr().out)["outputs"]
+    assert output["relative"] <= 1e-4
+
+    assert main(["convert", "digits", "--to", "int8", "--input", "images.npy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["relative"] <= 0.1
+    size = Path("digits-int8-0000.params").stat().st_size
+    assert size < 0.3 * Path("digits-0000.params").stat().st_size
+    assert main(["predict", "digits-int8", "--input", "images.npy", "--output", "small.npy"]) == 0
+    np.testing.assert_allclose(np.load("small.npy"), demo, atol=0.1 * np.abs(demo).max())

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 import mxnet as mx
-from mxnet.tools import convert
-from mxnext_cli import main
+from mxnext_cli import convert, main
 from tests.tools.test_info import OLD_JSON
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -85,12 +84,12 @@ def test_a_conversion_that_is_wrong_writes_nothing(capsys, folder):
 
 def test_what_is_read_back_wrong_is_not_written(capsys, monkeypatch, folder):
     class Wrong(convert.Predictor):
-        made = 0
+        count = 0
 
         def __init__(self, model):
             super().__init__(model)
-            Wrong.made += 1
-            self.number = Wrong.made
+            Wrong.count += 1
+            self.number = Wrong.count
 
         def __call__(self, inputs):
             return [out + self.number for out in super().__call__(inputs)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.loading.input_files import IMAGENET, Preparation
 from mxnext_cli import main
+from mxnext_cli.predict import IMAGENET, Preparation
 
 cv2 = pytest.importorskip("cv2")
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -54,11 +54,11 @@ def expected(rows):
 @pytest.mark.parametrize("file", ["rows.npy", "rows.npz", "rows.csv", "data=rows.npy"])
 @pytest.mark.parametrize("batch", ["2", "32"])
 def test_arrays(file, batch, folder, capsys):
-    found = predicted(capsys, DENSE, "--input", file, "--batch", batch, "--output", "out.npy")
+    samples = predicted(capsys, DENSE, "--input", file, "--batch", batch, "--output", "out.npy")
     right = expected(np.load("rows.npy"))
     np.testing.assert_allclose(np.load("out.npy"), right, rtol=1e-5)
-    assert len(found) == 3
-    (first,) = found[0]["outputs"].values()
+    assert len(samples) == 3
+    (first,) = samples[0]["outputs"].values()
     assert first["top"][0]["class"] == int(right[0].argmax())
     assert first["top"][0]["score"] == pytest.approx(float(right[0].max()), rel=1e-5)
 
@@ -72,19 +72,19 @@ def test_one_row_without_a_batch_axis(folder, capsys):
 
 def test_images_with_labels(picture_model, capsys):
     Path("labels.txt").write_text("cat\ndog\n")
-    found = predicted(
+    samples = predicted(
         capsys, picture_model, "--input", "a.png", "b.png", "--labels", "labels.txt",
         "--resize", "4", "--crop", "4", "--scale", "0.01", "--mean", "1,0,0", "--top", "3",
     )  # fmt: skip
-    assert [sample["input"] for sample in found] == ["a.png", "b.png"]
-    top = found[0]["outputs"]["softmax_output"]["top"]
+    assert [sample["input"] for sample in samples] == ["a.png", "b.png"]
+    top = samples[0]["outputs"]["softmax_output"]["top"]
     assert [row["label"] for row in top] == [None, "dog", "cat"]  # the third class has no name
     assert sum(row["score"] for row in top) == pytest.approx(1)
 
 
 def test_softmax_of_scores(folder, capsys):
-    found = predicted(capsys, DENSE, "--input", "rows.npy", "--softmax")
-    (first,) = found[0]["outputs"].values()
+    samples = predicted(capsys, DENSE, "--input", "rows.npy", "--softmax")
+    (first,) = samples[0]["outputs"].values()
     assert sum(row["score"] for row in first["top"]) == pytest.approx(1)
 
 

@@ -1,20 +1,178 @@
-"""`mx run` runs old programs, puts removed names back for them alone, and names every line."""
+"""Old programs: `mx run` puts removed names back for them alone; `mx check` names absent ones."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import runpy
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mxnext_cli import main
-from mxnext_cli.run import replacements
-from tests.tools.old_programs import GONE_IN_312, PROGRAMS, PYTHON_2
+from mxnext_cli.check import look_up
+from mxnext_cli.run import removed
+
+# Programs in the style of 2016 to 2020. Lines that use removed names end in ``# old``.
+PROGRAMS = {
+    "module_training": """
+import mxnet as mx
+import numpy as np
+
+data = np.random.rand(20, 4).astype(np.float)  # old
+label = (data.sum(1) > 2).astype(np.int)  # old
+train = mx.io.NDArrayIter(data.astype('float32'), label.astype('float32'), batch_size=5)
+net = mx.sym.Variable('data')
+net = mx.sym.FullyConnected(net, num_hidden=2, name='fc')
+net = mx.sym.SoftmaxOutput(net, name='softmax')
+mod = mx.mod.Module(net)
+mod.fit(train, num_epoch=1, optimizer_params={'learning_rate': 0.1})
+args, _ = mod.get_params()
+print('parameters', sum(np.product(v.shape) for v in args.values()))  # old
+""",
+    "gluon_loop": """
+import time
+import collections
+import mxnet as mx
+from mxnet import gluon, nd, autograd
+import numpy as np
+
+def as_list(x):
+    return list(x) if isinstance(x, collections.Iterable) else [x]  # old
+
+net = gluon.nn.Dense(1)
+net.initialize()
+trainer = gluon.Trainer(net.collect_params(), 'sgd', {'learning_rate': .01})
+tic = time.clock()  # old
+for batch in as_list([nd.ones((2, 3))]):
+    with autograd.record():
+        loss = (net(batch) ** 2).mean()
+    loss.backward()
+    trainer.step(2)
+print('loss', np.asscalar(loss.asnumpy()) >= 0, time.clock() >= tic)  # old
+""",
+    "thumbnails": """
+from PIL import Image
+import numpy as np
+
+im = Image.fromarray(np.zeros((8, 8, 3), np.uint8))
+small = im.resize((4, 4), Image.ANTIALIAS)  # old
+pixels = np.asarray(small, dtype=np.object)  # old
+print(pixels.shape)
+""",
+    "configuration": """
+import ConfigParser  # old
+import cPickle as pickle  # old
+from StringIO import StringIO  # old
+
+parser = ConfigParser.ConfigParser()
+parser.read_string(u'[net]\\nlayers = 3\\n')
+text = pickle.dumps(parser.getint('net', 'layers'))
+print(pickle.loads(text), StringIO('x').read())
+""",
+    "vocabulary": """
+import collections
+from itertools import izip  # old
+
+class Vocabulary(collections.Mapping):  # old
+    def __init__(self, words):
+        self._index = {w: i for w, i in izip(words, xrange(len(words)))}  # old
+    def __getitem__(self, word):
+        assert isinstance(word, basestring)  # old
+        return self._index[word]
+    def __iter__(self):
+        return iter(self._index)
+    def __len__(self):
+        return len(self._index)
+
+def total(numbers):
+    return reduce(lambda a, b: a + b, numbers, long(0))  # old
+
+vocabulary = Vocabulary([unicode('a'), u'b'])  # old
+print(vocabulary['b'], total(vocabulary[w] for w in vocabulary))
+""",
+    "arguments": """
+import argparse
+import inspect
+import string
+import sys
+
+def layer(data, units=10):
+    return data
+
+print(inspect.getargspec(layer).args)  # old since 3.11
+print(string.letters[:3], sys.maxint > 5)  # old
+parser = argparse.ArgumentParser()
+parser.add_argument('--epochs', type=int, default=1)
+print(parser.parse_args().epochs)
+if parser.parse_args().epochs > 100:
+    print(string.uppercase)  # old
+""",
+    "pictures": """
+import numpy as np
+import scipy
+from scipy import signal
+import scipy.misc
+
+x = scipy.array([1., 2., 3.])  # old
+print(scipy.misc.logsumexp(x) > 3)  # old
+print(scipy.misc.imresize(np.zeros((4, 4), np.uint8), (2, 2)).shape)  # old
+print(signal.hann(3)[1])  # old
+""",
+    "splitting": """
+from sklearn.cross_validation import train_test_split  # old
+import numpy as np
+
+a, b = train_test_split(np.arange(10), test_size=0.2)
+print(len(a), len(b), np.product(a.shape))  # old
+""",
+    "anchors": """
+import numpy as np
+from numpy import product, Inf  # old
+
+scores = np.array([1, -Inf], dtype=np.float_)  # old
+boxes = np.vstack([scores, scores])
+best = np.where(np.alltrue(boxes == boxes, axis=0))[0]  # old
+print(product(boxes.shape), best.tolist(), np.NaN != np.NaN)  # old
+print(np.cumproduct([1, 2, 3]).tolist(), np.sometrue([0, 1]))  # old
+""",
+    "prefetching": """
+import Queue  # old
+import threading
+
+results = Queue.Queue()
+worker = threading.Thread(target=lambda: results.put(1))
+worker.start()
+worker.join()
+print(results.get(timeout=10), worker.isAlive())  # old
+""",
+}
+
+GONE_IN_312 = """
+import imp  # old
+from distutils.version import LooseVersion  # old
+from distutils.util import strtobool  # old
+import os
+
+print(LooseVersion('1.10.1') > LooseVersion('1.9'), strtobool('yes'))
+helper = imp.load_source('helper', os.path.join(os.path.dirname(__file__), 'helper.py'))
+print(helper.VALUE)
+"""
+
+PYTHON_2 = """\
+import mxnet as mx
+print 'epoch', 1
+try:
+    raise ValueError, 'x'
+except ValueError, e:
+    print >> out, e
+"""
+
 
 NEEDED = {"thumbnails": ["PIL"], "pictures": ["scipy", "PIL"], "splitting": ["sklearn"]}
 
@@ -37,26 +195,25 @@ def reported(tmp_path, path, *arguments, code=0):
     return json.loads(report.read_text(encoding="utf-8"))
 
 
-@pytest.mark.filterwarnings("ignore")  # the programs may use what is deprecated
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_old_programs_run_and_every_line_is_named(name, tmp_path, capsys):
-    for module in NEEDED.get(name, []):
+@pytest.fixture(params=PROGRAMS)
+def path(request, tmp_path):
+    for module in NEEDED.get(request.param, []):
         pytest.importorskip(module)
-    path = write(tmp_path, PROGRAMS[name])
-    found = reported(tmp_path, path)
+    return write(tmp_path, PROGRAMS[request.param])
+
+
+@pytest.mark.filterwarnings("ignore")  # the programs may use what is deprecated
+def test_old_programs_run_and_every_line_is_named(path, tmp_path, capsys):
+    report = reported(tmp_path, path)
     said = capsys.readouterr()
     assert said.out
-    lines = {row["line"] for row in found["put_back"]}
+    lines = {row["line"] for row in report["put_back"]}
     assert lines == set(old_lines(path)), said.err
     assert all(f"old.py:{line}" in said.err for line in lines)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_without_mx_run_they_fail(name, tmp_path, monkeypatch):
-    for module in NEEDED.get(name, []):
-        pytest.importorskip(module)
-    path = write(tmp_path, PROGRAMS[name])
+def test_without_mx_run_they_fail(path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(path)])
     with pytest.raises((AttributeError, ImportError, NameError)):
         runpy.run_path(str(path), run_name="__main__")
@@ -66,9 +223,9 @@ def test_without_mx_run_they_fail(name, tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has these modules before 3.12")
 def test_modules_that_python_dropped(tmp_path, capsys):
     write(tmp_path, "VALUE = 7", "helper.py")
-    found = reported(tmp_path, write(tmp_path, GONE_IN_312))
+    report = reported(tmp_path, write(tmp_path, GONE_IN_312))
     has_setuptools = importlib.util.find_spec("distutils") is not None  # it brings its own
-    assert {row["line"] for row in found["put_back"]} >= ({2} if has_setuptools else {2, 3, 4})
+    assert {row["line"] for row in report["put_back"]} >= ({2} if has_setuptools else {2, 3, 4})
     assert capsys.readouterr().out.replace("True 1", "True True").split() == ["True", "True", "7"]
 
 
@@ -76,10 +233,10 @@ def test_modules_of_the_program_are_covered(tmp_path, capsys):
     write(tmp_path, "import numpy as np\ndef f():\n    return np.product([2, 3])\n", "model.py")
     write(tmp_path, "COUNT = [i for i in xrange(2)]\n", "counting.py")
     path = write(tmp_path, "import model, counting\nprint(model.f(), counting.COUNT)\n")
-    found = reported(tmp_path, path)
+    report = reported(tmp_path, path)
     assert capsys.readouterr().out == "6 [0, 1]\n"
-    places = {(row["file"].rpartition("/")[2], row["line"]) for row in found["put_back"]}
-    assert places == {("model.py", 3), ("counting.py", 1)}
+    lines = {(row["file"].rpartition("/")[2], row["line"]) for row in report["put_back"]}
+    assert lines == {("model.py", 3), ("counting.py", 1)}
 
 
 def test_libraries_do_not_see_what_is_put_back(tmp_path, capsys):
@@ -112,12 +269,12 @@ def test_exit_with_a_message(tmp_path, capsys):
 
 def test_failures_show_the_program_and_a_hint(tmp_path, capsys):
     path = write(tmp_path, "def f():\n    return {}.iteritems()\n\nf()\n")
-    found = reported(tmp_path, path, code=1)
+    report = reported(tmp_path, path, code=1)
     said = capsys.readouterr().err
     assert said.count("File ") == 2
     assert "mxnext_cli" not in said
     assert "hint: dict.iteritems() became dict.items()" in said
-    assert "AttributeError" in found["error"]
+    assert "AttributeError" in report["error"]
 
 
 def test_python_2_is_reported_with_its_lines(tmp_path, capsys):
@@ -156,13 +313,13 @@ def test_starting_a_program_imports_nothing_before_it(tmp_path):
 
 
 def test_replacements():
-    assert replacements.LooseVersion("1.10") > "1.9"
-    assert replacements.LooseVersion("1.2b1") != "1.2"
-    assert [replacements.strtobool(t) for t in ("yes", "0")] == [1, 0]
-    assert replacements.msort([[2, 1], [1, 2]]).tolist() == [[1, 1], [2, 2]]
-    assert replacements.cmp(1, 2) == -1
-    assert replacements.asfarray([1, 2]).dtype == np.float64
-    low_high = replacements.random_integers(1, 2, size=50)
+    assert removed.LooseVersion("1.10") > "1.9"
+    assert removed.LooseVersion("1.2b1") != "1.2"
+    assert [removed.strtobool(t) for t in ("yes", "0")] == [1, 0]
+    assert removed.msort([[2, 1], [1, 2]]).tolist() == [[1, 1], [2, 2]]
+    assert removed.cmp(1, 2) == -1
+    assert removed.asfarray([1, 2]).dtype == np.float64
+    low_high = removed.random_integers(1, 2, size=50)
     assert set(low_high.tolist()) == {1, 2}
 
 
@@ -174,9 +331,9 @@ def test_pandas_renames(tmp_path, capsys):
         print(len(frame.append(frame)), frame.as_matrix().shape, frame.ix[0]["a"])
         print(pd.rolling_mean(frame["a"], 2).iloc[1], dict(frame.iteritems())["a"].sum())
         """
-    found = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
+    report = reported(tmp_path, write(tmp_path, textwrap.dedent(source)))
     assert capsys.readouterr().out == "4 (2, 1) 1\n1.5 3\n"
-    assert {row["line"] for row in found["put_back"]} == {4, 5}
+    assert {row["line"] for row in report["put_back"]} == {4, 5}
 
 
 def test_packages_that_are_adjusted_can_be_imported(tmp_path):
@@ -190,3 +347,137 @@ def test_packages_that_are_adjusted_can_be_imported(tmp_path):
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout == "3\n", done.stderr
+
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+
+ABSENT = """
+import mxnet as mx
+from mxnet import nd, gluon
+from mxnet.gluon import nn, rnn as recurrent
+from mxnet.gluon.nn import Dens  # absent
+import mxnet.nothing.here  # absent
+
+sym = mx.sym
+
+class Net(gluon.HybridBlock):
+    def hybrid_forward(self, F, x, weight):
+        y = F.FullyConected(x, weight)  # absent
+        return F.contrib.boxnms(F.relu(y))  # absent
+
+net = nn.Dense(3)
+net.initialise()
+x = nd.zeross((2, 3))  # absent
+y = sym.Convolutio(sym.var('x'))  # absent
+z = recurrent.LSTMM(3)  # absent
+w = mx.nd.NDArray.asnumpyy  # absent
+ok = mx.nd.NDArray.asnumpy, mx.cpu().device_type, recurrent.LSTM, nd.relu
+"""
+
+
+def checked(capsys, *paths, code=0, everything=False):
+    arguments = ["check", *map(str, paths), "--json", *(["--all"] if everything else [])]
+    assert main(arguments) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_absent_names_are_all_found_with_their_lines(tmp_path, capsys):
+    path = tmp_path / "program.py"
+    path.write_text(ABSENT)
+    names = checked(capsys, path, code=1)["found"]
+    marked = [i for i, x in enumerate(ABSENT.splitlines(), 1) if x.endswith("# absent")]
+    assert [n["line"] for n in names] == marked
+    assert {n["status"] for n in names} == {"absent"}
+    hints = {n["name"]: n["hint"] for n in names}
+    assert hints["mxnet.nd.zeross"] == "Did you mean 'zeros'?"
+    assert hints["F.FullyConected"] == "Did you mean 'FullyConnected'?"
+
+
+def test_examples_are_covered(capsys):
+    facts = checked(capsys, ROOT / "examples")
+    assert facts["absent"] == 0
+    assert facts["names"] > 10
+
+
+def test_operators_are_counted(tmp_path, capsys):
+    path = tmp_path / "x.py"
+    path.write_text("import mxnet as mx\nmx.nd.relu(mx.nd.zeros((1,)))\nmx.sym.Convolution()\n")
+    facts = checked(capsys, path, everything=True)
+    assert [n["name"] for n in facts["found"] if n["is_operator"]] == [
+        "mxnet.nd.relu",
+        "mxnet.sym.Convolution",
+    ]
+
+
+def test_old_programs_have_removed_names_but_nothing_absent(tmp_path, capsys):
+    for name, source in PROGRAMS.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    facts = checked(capsys, tmp_path)
+    assert facts["absent"] == 0
+    assert facts["removed"] >= 10
+
+
+def test_python_2_is_reported(tmp_path, capsys):
+    (tmp_path / "old.py").write_text(PYTHON_2)
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert [n["line"] for n in names] == [2, 4, 5, 6]
+    assert {n["status"] for n in names} == {"syntax"}
+
+
+def test_notebooks(tmp_path, capsys):
+    cells = [
+        {"cell_type": "markdown", "source": ["# not ( python"]},
+        {"cell_type": "code", "source": ["!pip install x\n", "%matplotlib inline\n"]},
+        {"cell_type": "code", "source": ["import mxnet as mx\n", "mx.nd.zeross((1,))"]},
+    ]
+    (tmp_path / "x.ipynb").write_text(json.dumps({"cells": cells}))
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert [n["name"] for n in names] == ["mxnet.nd.zeross"]
+
+
+def test_missing_packages_are_named(tmp_path, capsys):
+    (tmp_path / "helper_of_mine.py").write_text("")
+    (tmp_path / "x.py").write_text("import package_that_nobody_has, helper_of_mine\n")
+    (name,) = checked(capsys, tmp_path)["found"]
+    assert name["status"] == "missing package"
+    assert name["name"] == "package_that_nobody_has"
+
+
+def test_model_files_are_checked(tmp_path, capsys):
+    for name in ("gluon/dense-symbol.json", "gluon/dense-0000.params", "records/images.rec"):
+        shutil.copy(GOLDEN / name, tmp_path)
+    (tmp_path / "config.json").write_text("{}")  # not a model
+    facts = checked(capsys, tmp_path)
+    assert len(facts["files"]) == 3
+    (tmp_path / "bad.params").write_bytes(b"\0" * 40)
+    facts = checked(capsys, tmp_path, code=1)
+    assert [bool(f["problems"]) for f in facts["files"]] == [True, False, False, False]
+
+
+def test_printed_report(tmp_path, capsys):
+    path = tmp_path / "program.py"
+    path.write_text(ABSENT)
+    assert main(["check", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"{path}:17" in said
+    assert "8 are absent" in said
+
+
+@pytest.mark.parametrize("path", ["absent", "."])
+def test_nothing_to_check(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", path]) == 1
+    assert path in capsys.readouterr().err
+
+
+def test_hostile_programs(tmp_path, capsys):
+    (tmp_path / "deep.py").write_text("(" * 5000)
+    (tmp_path / "null.py").write_bytes(b"\0\xff")
+    names = checked(capsys, tmp_path, code=1)["found"]
+    assert {n["status"] for n in names} == {"syntax"}
+
+
+def test_a_value_of_none_is_there():
+    assert look_up("mxnet.gluon.Block")[0] is not None
+    assert look_up("mxnet.nothing")[0] is None

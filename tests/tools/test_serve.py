@@ -1,4 +1,4 @@
-"""`mx serve` answers as the model does, and says what is wrong with everything else."""
+"""`mx serve` answers as the model does, in batches, and says what is wrong with all else."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tools.loading.input_files import Preparation
-from mxnet.tools.loading.models import load_model
-from mxnet.tools.loading.predictor import Predictor
-from mxnet.tools.serving.bodies import NPY, NPZ, Decoder
 from mxnext_cli import main
+from mxnext_cli.models import Predictor, load_model
+from mxnext_cli.predict import Preparation
+from mxnext_cli.serve.batching import (
+    Batcher,
+    Counter,
+    Histogram,
+    Metrics,
+    QueueFull,
+    Stopping,
+    WorkerDied,
+)
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
-server_app = pytest.importorskip("mxnet.tools.serving.app")
+service = pytest.importorskip("mxnext_cli.serve.service")
+NPY, NPZ = service.NPY, service.NPZ
 
 ROOT = Path(__file__).parents[2]
 DENSE = str(ROOT / "tests/golden/gluon/dense")
@@ -50,10 +58,10 @@ class Client:
     def __init__(self, settings=None, shapes=None, change=lambda predict: predict):
         model = load_model(Namespace(model=DENSE, epoch=None, params=None))
         predictor = Predictor(model)
-        settings = settings or server_app.Settings(max_body=4096)
-        decoder = Decoder(model.inputs, shapes or {}, Preparation(), settings.max_body)
+        settings = settings or service.Settings(max_body=4096)
+        decoder = service.Decoder(model.inputs, shapes or {}, Preparation(), settings.max_body)
         self.name = predictor.output_names[0]
-        self.service = server_app.Service(
+        self.service = service.Service(
             change(predictor), predictor.output_names, decoder, {}, settings
         )
         self.http = testclient.TestClient(self.service.app)
@@ -74,8 +82,8 @@ class Client:
 
 @pytest.fixture
 def client():
-    with Client(shapes={"data": (5,)}) as made:
-        yield made
+    with Client(shapes={"data": (5,)}) as client:
+        yield client
 
 
 ROWS = np.arange(10, dtype=np.float32).reshape(2, 5) / 7
@@ -205,7 +213,7 @@ def test_slow_models_and_full_queues():
 
         return run
 
-    settings = server_app.Settings(timeout=0.2, max_queue=1, max_batch=1)
+    settings = service.Settings(timeout=0.2, max_queue=1, max_batch=1)
     with Client(settings, change=slow) as client:
         assert client.post(npy(ROWS), NPY).status_code == 504  # its worker still waits
         held = client.service.batcher.submit({"data": ROWS})
@@ -323,3 +331,183 @@ def _load(port: int, server: subprocess.Popen) -> tuple[list[int], list[str]]:
     for thread in threads:
         thread.join(LIMIT)
     return answers, failures
+
+
+class Model:
+    """Doubles its input, and remembers its batches; it can be held back."""
+
+    def __init__(self):
+        self.batches = []
+        self.may_run = threading.Event()
+        self.may_run.set()
+        self.started = threading.Semaphore(0)
+
+    def __call__(self, inputs):
+        self.started.release()
+        assert self.may_run.wait(LIMIT)
+        (value,) = inputs.values()
+        self.batches.append(len(value))
+        if (value == 13).any():
+            raise ValueError("13 is bad luck")
+        if (value == 666).any():
+            raise SystemExit
+        return [value * 2]
+
+
+def row(number, width=2):
+    return {"data": np.full((1, width), number, np.float32)}
+
+
+def submit_behind(model, batcher, requests):
+    """Submit a request, and others while it runs; return the futures of all."""
+    model.may_run.clear()
+    futures = [batcher.submit(row(0))]
+    assert model.started.acquire(timeout=LIMIT)
+    futures += [batcher.submit(request) for request in requests]
+    model.may_run.set()
+    return futures
+
+
+@pytest.fixture
+def model():
+    return Model()
+
+
+@pytest.fixture
+def make(model):
+    batchers = []
+
+    def make_batcher(**options):
+        batchers.append(Batcher(model, **options))
+        return batchers[-1]
+
+    yield make_batcher
+    model.may_run.set()
+    for batcher in batchers:
+        batcher.close(LIMIT)
+
+
+def test_waiting_requests_become_one_batch(model, make):
+    batcher = make(max_batch=8)
+    futures = submit_behind(model, batcher, [row(i) for i in range(1, 7)])
+    results = [f.result(LIMIT)[0] for f in futures]
+    assert [r.tolist() for r in results] == [[[2.0 * i] * 2] for i in range(7)]
+    assert model.batches == [1, 6]
+
+
+def test_batches_have_a_limit(model, make):
+    batcher = make(max_batch=2)
+    futures = submit_behind(model, batcher, [row(i) for i in range(5)])
+    assert [len(f.result(LIMIT)[0]) for f in futures] == [1] * 6
+    assert max(model.batches) == 2
+
+
+def test_other_shapes_are_not_joined(model, make):
+    batcher = make(max_batch=8)
+    futures = submit_behind(model, batcher, [row(1, width=w) for w in (2, 3, 2, 3)])
+    assert [f.result(LIMIT)[0].shape[1] for f in futures] == [2, 2, 3, 2, 3]
+    assert sorted(model.batches) == [1, 2, 2]
+
+
+def test_a_lone_request_does_not_wait(model, make):
+    batcher = make(max_delay=LIMIT * 10, arriving=lambda: 0)
+    assert batcher.submit(row(1)).result(LIMIT)[0].tolist() == [[2, 2]]
+
+
+def test_a_request_waits_for_one_that_arrives(model, make):
+    batcher = make(max_batch=2, max_delay=LIMIT * 10, arriving=lambda: 1)
+    futures = [batcher.submit(row(i)) for i in (1, 2)]
+    assert [f.result(LIMIT)[0][0, 0] for f in futures] == [2, 4]
+    assert model.batches == [2]
+
+
+def test_a_bad_request_fails_alone(model, make):
+    batcher = make(max_batch=8)
+    futures = submit_behind(model, batcher, [row(i) for i in (1, 13, 2)])
+    assert futures[1].result(LIMIT)[0][0, 0] == 2
+    assert futures[3].result(LIMIT)[0][0, 0] == 4
+    with pytest.raises(ValueError, match="bad luck"):
+        futures[2].result(LIMIT)
+
+
+def test_a_worker_that_dies_is_replaced(make):
+    metrics = Metrics()
+    batcher = make(metrics=metrics, workers=2)
+    with pytest.raises(WorkerDied):
+        batcher.submit(row(666)).result(LIMIT)
+    assert batcher.submit(row(1)).result(LIMIT)[0][0, 0] == 2
+    assert metrics.restarts.value() == 1
+    assert batcher.workers == 2
+
+
+def test_the_queue_has_a_limit(model, make):
+    batcher = make(max_queue=2, max_batch=1)
+    model.may_run.clear()
+    futures = [batcher.submit(row(0))]
+    assert model.started.acquire(timeout=LIMIT)
+    futures += [batcher.submit(row(i)) for i in (1, 2)]
+    with pytest.raises(QueueFull):
+        batcher.submit(row(3))
+    model.may_run.set()
+    assert len([f.result(LIMIT) for f in futures]) == 3
+
+
+def test_canceled_requests_are_not_run(model, make):
+    batcher = make(max_batch=1)
+    model.may_run.clear()
+    first = batcher.submit(row(0))
+    assert model.started.acquire(timeout=LIMIT)
+    canceled = batcher.submit(row(1))
+    assert canceled.cancel()
+    model.may_run.set()
+    first.result(LIMIT)
+    batcher.submit(row(2)).result(LIMIT)
+    assert model.batches == [1, 1]
+
+
+def test_closing_finishes_what_waits(model, make):
+    batcher = make(max_batch=1)
+    model.may_run.clear()
+    futures = [batcher.submit(row(i)) for i in range(5)]
+    closing = threading.Thread(target=batcher.close, args=(LIMIT,))
+    closing.start()
+    model.may_run.set()
+    closing.join(LIMIT)
+    assert [f.result(0)[0][0, 0] for f in futures] == [0, 2, 4, 6, 8]
+    with pytest.raises(Stopping):
+        batcher.submit(row(1))
+    assert batcher.workers == 0
+
+
+def test_many_threads_get_their_own_answers(model, make):
+    batcher = make(max_batch=16, workers=2)
+    wrong = []
+
+    def ask(start):
+        for i in range(start, start + 50):
+            if batcher.submit(row(i + 1000)).result(LIMIT)[0][0, 0] != 2 * (i + 1000):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=ask, args=(i * 50,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT * 3)
+    assert wrong == []
+    assert sum(model.batches) == 400
+
+
+def test_text_of_metrics():
+    counter = Counter("c", "Counts.", "code")
+    counter.add(label="200")
+    assert counter.lines()[-1] == 'c{code="200"} 1'
+    histogram = Histogram("h", "Values.", (1, 2))
+    for value in (0.5, 2, 7):
+        histogram.observe(value)
+    assert histogram.lines()[2:] == [
+        'h_bucket{le="1"} 1',
+        'h_bucket{le="2"} 2',
+        'h_bucket{le="+Inf"} 3',
+        "h_sum 9.5",
+        "h_count 3",
+    ]

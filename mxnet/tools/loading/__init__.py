@@ -1,1 +1,0 @@
-"""What commands load: models, their inputs, and facts about files."""

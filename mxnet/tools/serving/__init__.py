@@ -1,1 +1,0 @@
-"""The server behind `mx serve`: bodies to arrays, batches, workers, metrics, HTTP."""

@@ -1,0 +1,520 @@
+"""The command line of `mx`: one function declares each command, its help and its arguments.
+
+Scripts that complete the command line are generated from these declarations. Nothing here imports
+torch, so help, wrong arguments and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+Parser = argparse.ArgumentParser
+Runner = Callable[[argparse.Namespace], int | None]
+Declare = Callable[[Parser], None]
+
+
+class Command(NamedTuple):
+    """A command: its line in the help of `mx`, what runs it, and what adds its arguments.
+
+    The docstring of `declare` is the description in the command's own help.
+    """
+
+    summary: str
+    runner: str  # "module:function"
+    declare: Declare
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(summary: str, runner: str) -> Callable[[Declare], Declare]:
+    """Register a command under the name of the function that adds its arguments."""
+
+    def register(declare: Declare) -> Declare:
+        COMMANDS[declare.__name__] = Command(summary, runner, declare)
+        return declare
+
+    return register
+
+
+def build_parser() -> Parser:
+    """Return the parser of `mx`."""
+    parser = Parser(
+        prog="mx",
+        description="Look into models, predict, convert, serve, and run old programs.",
+        epilog="MODEL is a prefix of PREFIX-symbol.json and PREFIX-0000.params, one of these "
+        "files, or an .onnx\nfile. Exit codes: 0 success, 1 failure or problems found, 2 wrong "
+        "usage.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the versions")
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+    commands = parser.add_subparsers(dest="mx_command", metavar="command")
+    for name, (summary, runner, declare) in COMMANDS.items():
+        subparser = commands.add_parser(
+            name,
+            help=summary,
+            description=inspect.getdoc(declare),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        subparser.set_defaults(runner=runner)
+        declare(subparser)
+    return parser
+
+
+def load_runner(args: argparse.Namespace) -> Runner:
+    """Import the module of the chosen command and return its function."""
+    module, _, function = args.runner.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+class _PrintVersion(argparse.Action):
+    """Print the versions and end."""
+
+    def __call__(self, parser: Parser, *_: object) -> None:
+        import importlib.metadata
+
+        try:
+            version = importlib.metadata.version("mxnext")
+        except importlib.metadata.PackageNotFoundError:
+            version = "(not installed, run from its sources)"
+        print(f"MXNext {version}, Python {sys.version.split()[0]}")
+        parser.exit()
+
+
+# -- arguments of several commands -----------------------------------------------------------------
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def _amount(text: str) -> float:
+    number = float(text)
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
+    return number
+
+
+def _truth(text: str) -> bool:
+    return text.lower() not in ("0", "false", "no")
+
+
+def _add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_model(
+    parser: Parser,
+    shape_help: str = "shape of an input, such as data=1,3,224,224; once for each input",
+) -> None:
+    add = parser.add_argument
+    add("model", help="prefix, -symbol.json, .params or .onnx file of the model")
+    add("--epoch", type=int, help="which PREFIX-NNNN.params; default: the last")
+    add("--params", help="the parameter file, if it is not beside the model")
+    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...", help=shape_help)
+
+
+def _add_model_of_samples(parser: Parser) -> None:
+    _add_model(parser, "shape of an input without its batch, such as data=3,224,224")
+
+
+def _add_preparation(parser: Parser) -> None:
+    """Add how images become arrays."""
+    add = parser.add_argument_group("images").add_argument
+    add("--resize", type=_positive, help="length of the shorter edge, first")
+    add("--crop", type=_positive, help="cut a square from the center, then")
+    add("--mean", help="subtracted from each channel: 123.68,116.78,103.94")
+    add("--std", help="by which each channel is divided, then: 58.4,57.1,57.4")
+    add("--scale", type=float, help="multiplies pixels first; 1/255 is 0.00392157")
+    add(
+        "--imagenet",
+        action="store_true",
+        help="what the models of the Gluon zoo expect: resize 256, crop 224, scale 1/255, mean "
+        "0.485,0.456,0.406, std 0.229,0.224,0.225",
+    )
+    add("--bgr", action="store_true", help="channels in the order of OpenCV")
+    add("--gray", action="store_true", help="one channel")
+    add("--layout", choices=("NCHW", "NHWC"), default="NCHW")
+
+
+# -- the commands ----------------------------------------------------------------------------------
+
+
+@command("say what files are: models, parameters, records, ONNX ...", "mxnext_cli.info:run")
+def info(parser: Parser) -> None:
+    """Say what files are, which MXNet wrote them, what they hold, and what is wrong with them.
+
+    mx info model-symbol.json model-0010.params
+    mx info train.rec
+    """
+    parser.add_argument("files", nargs="*", metavar="FILE", help="none: versions and devices")
+    parser.add_argument("--all", action="store_true", help="list every layer or array")
+    _add_json(parser)
+
+
+@command(
+    "print the layers of a model: shapes, parameters, multiply-adds, memory, time",
+    "mxnext_cli.summary:run",
+)
+def summary(parser: Parser) -> None:
+    """Print a table of the layers of a model.
+
+    mx summary model --shape data=1,3,224,224 --time
+    """
+    _add_model(parser)
+    parser.add_argument("--time", action="store_true", help="run it, and measure each layer")
+    parser.add_argument("--runs", type=_positive, default=10, help="how often, with --time")
+    _add_json(parser)
+
+
+@command("write a model as an HTML page to explore it in a browser", "mxnext_cli.summary:view")
+def view(parser: Parser) -> None:
+    """Write a model as one HTML page: zoom, search, fold blocks, click a node for its details.
+
+    mx view model --shape data=1,3,224,224 --output model.html
+    """
+    _add_model(parser)
+    parser.add_argument("--output", "-o", help="the page to write; default: MODEL.html")
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+@command("run a model on images or arrays", "mxnext_cli.predict:run")
+def predict(parser: Parser) -> None:
+    """Run a model on images (.jpg, .png ...) or arrays (.npy, .npz, .csv).
+
+    mx predict resnet --input cat.jpg dog.jpg --imagenet --labels synset.txt --softmax
+    mx predict mlp --input rows.csv --output scores.npy
+    """
+    _add_model_of_samples(parser)
+    add = parser.add_argument
+    add("--input", "-i", nargs="+", required=True, metavar="[NAME=]FILE")
+    add("--output", "-o", help="write the outputs: .npy, .npz or .csv")
+    add("--labels", help="file with the name of a class in each line")
+    add("--top", type=_positive, default=5, help="how many classes to show")
+    add("--softmax", action="store_true", help="turn scores into probabilities")
+    add("--batch", type=_positive, default=32, help="how many inputs at once")
+    _add_preparation(parser)
+    _add_json(parser)
+
+
+@command(
+    "convert a model to another format, and check that both compute the same",
+    "mxnext_cli.convert:run",
+)
+def convert(parser: Parser) -> None:
+    """Convert a model, run both on random and edge inputs, and write it if they agree.
+
+    mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
+    mx convert model --to int8 --input images.npy
+    """
+    _add_model(parser)
+    add = parser.add_argument
+    targets = ("onnx", "torch", "safetensors", "mxnet", "int8")
+    add("--to", required=True, choices=targets, help="what to write")
+    add("--output", "-o", help="file or prefix to write; default: beside the model")
+    add(
+        "--input",
+        "-i",
+        nargs="*",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="arrays (.npy) to compare on, besides random and edge ones; they calibrate int8",
+    )
+    add(
+        "--tolerance",
+        type=_amount,
+        help="largest error of an output, relative to its largest number: 1e-4, for int8 0.1",
+    )
+    add(
+        "--calibration",
+        choices=("naive", "entropy"),
+        default="naive",
+        help="how ranges for int8 are chosen: smallest and largest values, or least divergence",
+    )
+    add("--force", action="store_true", help="replace files that are there")
+    _add_json(parser)
+
+
+@command("answer HTTP requests with a model", "mxnext_cli.serve:run")
+def serve(parser: Parser) -> None:
+    """Answer HTTP requests: POST /predict with JSON or .npy; GET /health, /metrics and /model.
+
+    mx serve model --shape data=3,224,224 --port 8080
+    curl -d '{"inputs": {"data": [[...]]}}' localhost:8080/predict
+    """
+    _add_model_of_samples(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=8080, help="0 takes a free one")
+    add = parser.add_argument_group("batching").add_argument
+    add("--max-batch", type=_positive, default=32, help="1 switches it off")
+    add("--max-delay", type=_amount, default=2.0, help="milliseconds to wait for more requests")
+    add("--workers", type=_positive, default=1, help="threads that run the model")
+    add = parser.add_argument_group("limits").add_argument
+    add("--max-body", type=_positive, default=32, help="MiB of a request")
+    add("--max-queue", type=_positive, default=256, help="requests that wait")
+    add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
+    _add_preparation(parser)
+
+
+@command(
+    "run an old program with names put back that newer libraries removed", "mxnext_cli.run:run"
+)
+def run(parser: Parser) -> None:
+    """Run an old program unchanged: names that newer libraries removed are put back for it alone.
+
+    At the end it reports what it put back, where, and what to write instead.
+
+    mx run train.py --epochs 10
+    """
+    parser.add_argument("--report", help="write what was put back to this file, as JSON")
+    parser.add_argument("--quiet", action="store_true", help="do not print the report")
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+
+
+@command("report what a program uses that MXNext does not have", "mxnext_cli.check:run")
+def check(parser: Parser) -> None:
+    """Read the programs and model files below a path and report what is not covered.
+
+    mx check my_project/
+    """
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, .py and model files")
+    parser.add_argument("--all", action="store_true", help="list the names that are covered too")
+    _add_json(parser)
+
+
+@command("report on this installation and find common problems", "mxnext_cli.doctor:run")
+def doctor(parser: Parser) -> None:
+    """Report versions, devices, features and settings, and find common problems."""
+    _add_json(parser)
+
+
+@command("start a program as the workers of a distributed job", "mxnet.launch:run")
+def launch(parser: Parser) -> None:
+    """Start a program as the workers of a distributed job: ``mx launch -n 4 python train.py``.
+
+    ``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so no port has to be
+    chosen, and the job's bookkeeping survives the loss of any worker.
+    """
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """\
+examples:
+  mx launch -n 4 python train.py --kv-store dist_sync
+  mx launch -n 8 -H hosts --launcher ssh --sync-dst-dir /tmp/job python train.py
+  mx launch -n 4 --max-restarts 3 python train.py      (with fit(resume=...) or mx.checkpoint)
+"""
+    add = parser.add_argument
+    add("-n", "--num-workers", type=int, required=True, help="number of workers")
+    add("-s", "--num-servers", type=int, default=0, help="servers of dist_async; default: none")
+    add("-H", "--hostfile", help="file with one host a line, for ssh and mpi")
+    add(
+        "--launcher",
+        choices=("local", "ssh", "mpi", "slurm"),
+        default="local",
+        help="how processes are started; default: local",
+    )
+    add("--sync-dst-dir", help="ssh: copy the current folder there on every host, and run there")
+    add("--env", action="append", default=[], help="NAME=VALUE, or NAME to pass on")
+    add("--env-worker", action="append", default=[], help="likewise, for workers only")
+    add("--env-server", action="append", default=[], help="likewise, for servers only")
+    add("--max-restarts", type=int, default=0, help="start again so often after a failure")
+    add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
+    add("--log-dir", help="also keep the output of each worker there")
+    add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
+    add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
+
+
+@command("make lists and record files of images", "mxnet.tools.im2rec:run")
+def im2rec(parser: Parser) -> None:
+    """Make lists of images (`.lst`) and pack the listed images into record files.
+
+    mx im2rec --list --recursive train images/     writes train.lst
+    mx im2rec --resize 256 train images/           writes train.rec and train.idx, and the list if
+                                                   there is none
+    """
+    parser.add_argument("prefix", help="beginning of the names of the .lst and .rec files")
+    parser.add_argument("root", nargs="?", help="folder of the images")
+    parser.add_argument("--root", dest="root_option", help="the same as an option")
+    add = parser.add_argument_group("lists").add_argument
+    add("--list", action="store_true", help="make lists, not records")
+    add("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="accepted extensions")
+    add("--chunks", type=int, default=1, help="number of lists")
+    add("--train-ratio", type=float, default=1.0, help="part for training")
+    add("--test-ratio", type=float, default=0.0, help="part for testing")
+    add("--recursive", action="store_true", help="look into folders below; each is a class")
+    add("--shuffle", nargs="?", type=_truth, const=True, default=True, help="shuffle (the default)")
+    add("--no-shuffle", dest="shuffle", action="store_false", help="keep the order")
+    add = parser.add_argument_group("records").add_argument
+    add("--pass-through", action="store_true", help="pack files as they are, without decoding")
+    add("--resize", type=int, default=0, help="new length of the shorter edge")
+    add("--center-crop", action="store_true", help="cut to a square first")
+    add("--quality", type=int, default=95, help="JPEG: 1 to 100; PNG: compression 1 to 9")
+    add("--num-thread", type=int, default=1, help="threads; the order is kept")
+    add("--color", type=int, default=1, choices=[-1, 0, 1], help="1 color, 0 gray, -1 as stored")
+    add("--encoding", default=".jpg", choices=[".jpg", ".png"])
+    add("--pack-label", action="store_true", help="pack all labels of a line")
+
+
+@command("look into record files, check and index them", "mxnext_cli.rec:run")
+def rec(parser: Parser) -> None:
+    """Look into record files, take images out, check them, make their index.
+
+    mx rec info train.rec      mx rec check --decode train.rec      mx rec index train.rec
+    mx rec cat train.rec       mx rec extract train.rec folder/
+    """
+    actions = parser.add_subparsers(dest="action", required=True, metavar="command")
+
+    def action(name: str, summary: str) -> Callable[..., argparse.Action]:
+        subparser = actions.add_parser(name, help=summary)
+        subparser.add_argument("file", help="the record file")
+        return subparser.add_argument
+
+    add = action("info", "Print how many records there are, of which kinds and sizes")
+    add("--json", action="store_true", help="print JSON")
+    add = action("cat", "Print a line for each record, or the bytes of one")
+    add("number", nargs="?", type=int, help="write the bytes of this record only")
+    add("--whole", action="store_true", help="with the header of the image record")
+    add = action("extract", "Write the images as files, and a list of them")
+    add("folder")
+    add = action("check", "Print all that is wrong with a file and its index")
+    add("--decode", action="store_true", help="decode every image too")
+    add("--index", help="the index, if it is not beside the file")
+    add = action(
+        "index", "Write the index of a file: by the ids of image records, or counted with --count"
+    )
+    add("--out", help="where to write it, if not beside the file")
+    add("--count", action="store_true", help="keys are 0, 1, 2 ..., not ids")
+    add("--force", action="store_true", help="replace an index that is there")
+
+
+@command("print the completion script of a shell", "mxnext_cli.commands:print_completion")
+def completion(parser: Parser) -> None:
+    """Print the completion script of a shell.
+
+    bash: mx completion bash > ~/.local/share/bash-completion/completions/mx
+    zsh:  mx completion zsh > a folder of $fpath, as _mx
+    fish: mx completion fish > ~/.config/fish/completions/mx.fish
+    """
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+# -- completion: scripts that do not run `mx` ------------------------------------------------------
+
+
+def print_completion(args: argparse.Namespace) -> int:
+    """Print the script of the chosen shell."""
+    print(SCRIPTS[args.shell](), end="")
+    return 0
+
+
+def _actions(name: str) -> list[argparse.Action]:
+    """Return the arguments of a command as argparse holds them."""
+    parser = argparse.ArgumentParser(prog=f"mx {name}")
+    COMMANDS[name].declare(parser)
+    return parser._actions
+
+
+def _long_options(action: argparse.Action) -> list[str]:
+    return [option for option in action.option_strings if option.startswith("--")]
+
+
+def _choices(action: argparse.Action) -> str:
+    return " ".join(map(str, action.choices or ()))
+
+
+def _words(name: str) -> str:
+    """Return the options of a command, its subcommands, and the choices of its arguments."""
+    words: list[str] = []
+    for action in _actions(name):
+        words += _long_options(action)
+        if not action.option_strings and action.choices:
+            words.append(_choices(action))
+    return " ".join(words)
+
+
+def bash_script() -> str:
+    """Return the completion script of bash."""
+    values = "\n".join(
+        f'    {name}:{option}) COMPREPLY=($(compgen -W "{_choices(action)}" -- "$word"))'
+        " && return ;;"
+        for name in COMMANDS
+        for action in _actions(name)
+        if action.choices
+        for option in action.option_strings
+    )
+    words = "\n".join(f'    {name}) words="{_words(name)}" ;;' for name in COMMANDS)
+    return f"""\
+_mx() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
+  local command="${{COMP_WORDS[1]}}" words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "{" ".join(COMMANDS)} --help --version" -- "$word"))
+    return
+  fi
+  case "$command:$previous" in
+{values}
+  esac
+  case "$command" in
+{words}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))
+}}
+complete -o filenames -F _mx mx
+"""
+
+
+def zsh_script() -> str:
+    """Return the completion script of zsh."""
+    names = "\n".join(f"    '{n}:{_quote(c.summary)}'" for n, c in COMMANDS.items())
+    words = "\n".join(f"    {name}) compadd -- {_words(name)} ;;" for name in COMMANDS)
+    return f"""\
+#compdef mx
+_mx() {{
+  local -a commands
+  commands=(
+{names}
+  )
+  if (( CURRENT == 2 )); then
+    _describe 'command' commands
+    return
+  fi
+  case "$words[2]" in
+{words}
+  esac
+  _files
+}}
+compdef _mx mx
+"""
+
+
+def fish_script() -> str:
+    """Return the completion script of fish."""
+    lines = []
+    for name, command in COMMANDS.items():
+        summary = _quote(command.summary)
+        lines.append(f"complete -c mx -n __fish_use_subcommand -f -a {name} -d '{summary}'")
+        seen = f"-n '__fish_seen_subcommand_from {name}'"
+        for action in _actions(name):
+            about = _quote((action.help or "").split(";")[0])
+            values = f" -x -a '{_choices(action)}'" if action.choices else ""
+            for option in _long_options(action):
+                lines.append(f"complete -c mx {seen} -l {option[2:]}{values} -d '{about}'")
+            if not action.option_strings and action.choices:
+                lines.append(f"complete -c mx {seen} -a '{_choices(action)}'")
+    return "\n".join(lines) + "\n"
+
+
+def _quote(text: str) -> str:
+    return text.replace("'", "").replace(":", " ").replace("%%", "%")
+
+
+SCRIPTS = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}

@@ -1,0 +1,172 @@
+"""`mx convert`: a model in another format, written only if both compute the same."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mxnet import ndarray as nd
+from mxnet import symbol as sym
+from mxnet.convert import Difference, Report
+from mxnet.convert import convert as convert_model
+from mxnet.convert.compare import compare, test_inputs
+from mxnet.convert.conversion import INT8_SUFFIX
+from mxnet.convert.source import as_model
+from mxnet.convert.to_int8 import INT8_TOLERANCE, convert_to_int8
+from mxnet.dtypes import to_torch
+from mxnet.formats.atomic import one_commit
+from mxnet.model import named_params, write_symbol
+
+from . import CommandError, UsageError
+from .models import Model, Predictor, Shapes, load_model, parse_shapes
+from .output import print_json, print_table
+from .predict import Preparation, read_inputs
+
+Arrays = dict[str, np.ndarray]
+
+SUFFIXES = {
+    "onnx": (".onnx",),
+    "torch": (".pt2",),
+    "safetensors": (".safetensors",),
+    "mxnet": ("-symbol.json", "-0000.params"),
+    "int8": ("-symbol.json", "-0000.params"),
+}
+TOLERANCE = 1e-4
+
+
+class Job(NamedTuple):
+    """What to convert, into which files, and what to compare on."""
+
+    model: Model
+    shapes: Shapes
+    dtypes: dict[str, Any]
+    cases: list[Arrays]
+    targets: list[Path]
+    tolerance: float
+    calibration: str
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert and compare; an error above the tolerance is raised before anything is written."""
+    model = load_model(args)
+    known = parse_shapes(args.shape, model.inputs)
+    cases = []
+    if args.input:
+        cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
+    if not known and cases:
+        known = {name: array.shape for name, array in cases[0].items()}
+    shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
+    dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    targets = _choose_targets(args, model)
+    if args.tolerance is None:
+        args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE
+    job = Job(model, shapes, dtypes, cases, targets, args.tolerance, args.calibration)
+    report = WRITERS.get(args.to, _write_other)(job)
+    _print(args, report, model.symbol.list_outputs(), [str(target) for target in targets])
+    return 0
+
+
+def _choose_targets(args: argparse.Namespace, model: Model) -> list[Path]:
+    """Return the files to write, none of which is there already, unless --force."""
+    name = f"{model.name}{INT8_SUFFIX}" if args.to == "int8" else model.name
+    base = args.output or str(model.files[0].with_name(name))
+    for suffix in SUFFIXES[args.to]:
+        base = base.removesuffix(suffix)
+    targets = [Path(base + suffix) for suffix in SUFFIXES[args.to]]
+    for target in targets:
+        if not target.parent.is_dir():
+            raise CommandError(f"{target}: there is no folder {target.parent}")
+        if any(target.exists() and target.samefile(file) for file in model.files):
+            raise UsageError(f"{target} is the model itself; give --output another name")
+        if target.exists() and not args.force:
+            raise CommandError(f"{target} is there already; --force replaces it")
+    return targets
+
+
+def _write_other(job: Job) -> Report:
+    params = {**job.model.arguments, **job.model.auxiliary}
+    return convert_model(
+        job.model.symbol,
+        job.targets[0],
+        job.shapes,
+        job.tolerance,
+        params,
+        job.cases,
+        job.dtypes,
+    )
+
+
+def _write_mxnet(job: Job) -> Report:
+    """Write what MXNet 1.9.1 reads, after comparing with what is read back from its text."""
+    model = job.model
+    symbol = sym.load_json(model.symbol.tojson())
+    again = Model(model.name, symbol, model.arguments, model.auxiliary)
+    report = Report("mxnet", job.tolerance, str(job.targets[0]))
+    cases = test_inputs(job.shapes, {n: np.dtype(t) for n, t in job.dtypes.items()})
+    cases |= {f"given {i}": case for i, case in enumerate(job.cases)}
+    left, right = Predictor(model), Predictor(again)
+    for name, inputs in cases.items():
+        report.add(name, compare(right(inputs), left(inputs)))
+    report.check()
+    with one_commit():
+        write_symbol(str(job.targets[0]), model.symbol)
+        nd.save(str(job.targets[1]), named_params(model.arguments, model.auxiliary))
+    return report
+
+
+def _write_int8(job: Job) -> Report:
+    """Write an 8-bit model after comparing it with the float model."""
+    params = {**job.model.arguments, **job.model.auxiliary}
+    types = {name: to_torch(dtype) for name, dtype in job.dtypes.items()}
+    source = as_model(job.model.symbol, params, job.shapes, types)
+    prefix = Path(str(job.targets[0]).removesuffix(SUFFIXES["int8"][0]))
+    if not job.cases:
+        print(
+            "mx convert: no --input is given, so the 8-bit ranges are those of random numbers; "
+            "accuracy on real data may suffer",
+            file=sys.stderr,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the same, for programs
+        return convert_to_int8(source, prefix, job.tolerance, job.cases, job.calibration)
+
+
+WRITERS = {"mxnet": _write_mxnet, "int8": _write_int8}
+
+
+def _print(args: argparse.Namespace, report: Report, names: list[str], files: list[str]) -> None:
+    """Print the largest errors of each output, and the input on which it is the largest."""
+    if args.to == "safetensors":
+        names = [f"{len(report.rows)} arrays"]
+        rows = {"stored": [report.largest]}
+    else:
+        rows = report.rows
+    outputs = [_worst(name, i, rows) for i, name in enumerate(names)]
+    if args.json:
+        facts = {"inputs": len(rows), "outputs": outputs, "written": files}
+        print_json({**facts, "tolerance": args.tolerance})
+        return
+    print_table(
+        ("output", "absolute error", "relative error", "worst input"),
+        [
+            (o["output"], f"{o['absolute']:.3g}", f"{o['relative']:.3g}", o["worst_input"])
+            for o in outputs
+        ],
+        right=(1, 2),
+    )
+    print(f"compared on {len(rows)} inputs; wrote {', '.join(files)}")
+
+
+def _worst(name: str, index: int, rows: dict[str, list[Difference]]) -> dict[str, Any]:
+    case = max(rows, key=lambda key: rows[key][index].absolute)
+    return {
+        "output": name,
+        "absolute": rows[case][index].absolute,
+        "relative": max(row[index].relative for row in rows.values()),
+        "worst_input": case,
+    }
