@@ -56,7 +56,7 @@ from .optimizer import DistributedOptimizer
 
 def __getattr__(name: str) -> Any:
     if name == "DistributedTrainer":  # it builds on Gluon, which builds on this package
-        from ..gluon.distributed_trainer import DistributedTrainer
+        from ..gluon.trainer import DistributedTrainer
 
         return DistributedTrainer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,8 +32,7 @@ from .functions import (
     var,
     zeros,
 )
-from .methods import add_special_methods
-from .operator_overloads import add_operator_overloads
+from .methods import add_operator_overloads, add_special_methods
 from .symbol import Symbol
 
 if TYPE_CHECKING:
@@ -94,4 +93,5 @@ def _fill_namespaces() -> None:
 
 add_operator_overloads(Symbol)
 add_special_methods(Symbol)
+Symbol.split_v2 = split_v2
 _fill_namespaces()

@@ -12,7 +12,7 @@ from ... import autograd, symbol
 from ...context import Context
 from ...error import MXNetError
 from ...executor.cached_op import CachedOp
-from ...gluon.nesting import leaves
+from ...gluon.hybrid import leaves
 from ...graph import Entry
 from ...graph.graph import Graph
 from ...graph.interpret import interpret
