@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ...ops.documentation import inherits_parameters
-from .base_cell import HybridRecurrentCell, RecurrentCell
-from .combined_cells import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
+from .base_cell import (
+    HybridRecurrentCell,
+    RecurrentCell,
+    tensor_types,  # noqa: F401
+)
+from .base_cell import as_list as _as_list  # noqa: F401 other packages know these from here
+from .base_cell import begin_state_like as _get_begin_state  # noqa: F401
+from .base_cell import format_sequence as _format_sequence  # noqa: F401
+from .base_cell import mask_sequence as _mask_sequence_variable_length  # noqa: F401
+from .base_cell import reverse_sequence as _reverse_sequences  # noqa: F401
+from .combined_cells import (
+    BidirectionalCell,
+    DropoutCell,
+    HybridSequentialRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 from .combined_cells import _all_states as _cells_state_info  # noqa: F401
-from .modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
-from .sequences import as_list as _as_list  # noqa: F401 other packages know these from here
-from .sequences import begin_state_like as _get_begin_state  # noqa: F401
-from .sequences import format_sequence as _format_sequence  # noqa: F401
-from .sequences import mask_sequence as _mask_sequence_variable_length  # noqa: F401
-from .sequences import reverse_sequence as _reverse_sequences  # noqa: F401
-from .sequences import tensor_types  # noqa: F401
 
 __all__ = [
     "BidirectionalCell",

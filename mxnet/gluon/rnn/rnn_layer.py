@@ -11,7 +11,7 @@ from ...ops.documentation import inherits_parameters
 from ...util import is_np_array
 from ..block import HybridBlock
 from . import rnn_cell
-from .sequences import tensor_types
+from .base_cell import tensor_types
 
 __all__ = ["GRU", "LSTM", "RNN"]
 

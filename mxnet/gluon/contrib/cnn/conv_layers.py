@@ -7,7 +7,7 @@ from typing import Any
 from ....ops.documentation import inherits_parameters
 from ...block import HybridBlock
 from ...nn import Activation
-from ...nn.axes import Sizes, spread
+from ...nn.conv_layers import Sizes, spread
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
