@@ -14,10 +14,9 @@ from ..initializer import Initializer, Uniform
 from ..model import load_params, params_name, write_params, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
-from . import parameters
-from .base_module import BaseModule
+from . import inputs
+from .base_module import SGD_DEFAULTS, BaseModule
 from .module import Module
-from .steps import SGD_DEFAULTS
 
 SymGen = Callable[[Any], tuple]
 
@@ -223,7 +222,7 @@ class BucketingModule(BaseModule):
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
         if self.params_initialized and not force_init:
-            parameters.warn_ignored("set_params")
+            inputs.warn_ignored("set_params")
             return
         self._curr_module.set_params(
             arg_params,

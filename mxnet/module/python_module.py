@@ -10,8 +10,7 @@ from .. import ndarray as nd
 from ..initializer import Initializer, Uniform
 from ..io.batches import described
 from ..ndarray import NDArray
-from .base_module import BaseModule
-from .steps import SGD_DEFAULTS
+from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class PythonModule(BaseModule):

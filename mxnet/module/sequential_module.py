@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray
-from .base_module import BaseModule
-from .steps import SGD_DEFAULTS
+from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class SequentialModule(BaseModule):
