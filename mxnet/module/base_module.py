@@ -173,15 +173,33 @@ class BaseModule:
         raise NotImplementedError
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients."""
+        """Compute the gradients.
+
+        Parameters
+        ----------
+        out_grads
+            Gradients of the outputs; loss layers need none.
+        """
         raise NotImplementedError
 
     def get_outputs(self, merge_multi_context: bool = True) -> list:
-        """Return the outputs of the last forward."""
+        """Return the outputs of the last forward.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
         raise NotImplementedError
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs."""
+        """Return the gradients of the inputs.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
         raise NotImplementedError
 
     def update(self) -> None:
@@ -189,7 +207,17 @@ class BaseModule:
         raise NotImplementedError
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward."""
+        """Let a metric take the outputs of the last forward.
+
+        Parameters
+        ----------
+        eval_metric
+            The metric.
+        labels
+            The labels.
+        pre_sliced
+            Whether labels are given for each device.
+        """
         raise NotImplementedError
 
     def bind(

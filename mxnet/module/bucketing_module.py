@@ -24,6 +24,8 @@ SymGen = Callable[[Any], tuple]
 class BucketingModule(BaseModule):
     """Modules for inputs of different shapes, such as sentences of different lengths.
 
+    Its methods take what those of `Module` take.
+
     Parameters
     ----------
     sym_gen : callable
@@ -163,23 +165,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values.
-
-        Parameters
-        ----------
-        initializer
-            Initializer of parameters that are not given.
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
-        allow_missing
-            Whether parameters that are not given are initialized; else they are an error.
-        force_init
-            Whether to do again what was done.
-        allow_extra
-            Whether parameters that the symbol does not have are ignored.
-        """
+        """Give the parameters their first values."""
         if self.params_initialized and not force_init:
             return
         if not self.binded:
@@ -203,21 +189,7 @@ class BucketingModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters.
-
-        Parameters
-        ----------
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
-        allow_missing
-            Whether parameters that are not given are initialized; else they are an error.
-        force_init
-            Whether to do again what was done.
-        allow_extra
-            Whether parameters that the symbol does not have are ignored.
-        """
+        """Set the parameters."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
@@ -235,26 +207,12 @@ class BucketingModule(BaseModule):
         self.params_initialized = True
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states of the current bucket.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the states of the current bucket."""
         self._need_params()
         return self._curr_module.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states of the current bucket.
-
-        Parameters
-        ----------
-        states
-            The states.
-        value
-            One number for all states.
-        """
+        """Set the states of the current bucket."""
         self._need_params()
         self._curr_module.set_states(states, value)
 
@@ -270,25 +228,7 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind the default bucket; the others follow when their batches come.
-
-        Parameters
-        ----------
-        data_shapes
-            Names and shapes of the data.
-        label_shapes
-            Names and shapes of the labels.
-        for_training
-            Whether gradients will be computed.
-        inputs_need_grad
-            Whether gradients of the inputs will be computed too.
-        force_rebind
-            Whether to bind again what is bound.
-        shared_module
-            The other module.
-        grad_req
-            How gradients are stored: ``'write'``, ``'add'`` or ``'null'``.
-        """
+        """Bind the default bucket; the others follow when their batches come."""
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
@@ -349,19 +289,7 @@ class BucketingModule(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update; all buckets use one optimizer.
-
-        Parameters
-        ----------
-        kvstore
-            What sums gradients: a store, its name, or None.
-        optimizer
-            The optimizer, or its name.
-        optimizer_params
-            Arguments of the optimizer, as a dict or pairs.
-        force_init
-            Whether to do again what was done.
-        """
+        """Get ready to update; all buckets use one optimizer."""
         self._need_params()
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -376,15 +304,7 @@ class BucketingModule(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Bind the bucket of a batch that will come to `forward` next.
-
-        Parameters
-        ----------
-        data_batch
-            The batch.
-        sparse_row_id_fn
-            Function of a batch that returns the rows of sparse parameters it needs.
-        """
+        """Bind the bucket of a batch that will come to `forward` next."""
         self._need_params()
         current = self._curr_bucket_key
         self._switch_for(data_batch)
@@ -403,15 +323,7 @@ class BucketingModule(BaseModule):
         self.switch_bucket(key, data, labels)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch in its bucket.
-
-        Parameters
-        ----------
-        data_batch
-            The batch.
-        is_train
-            Whether to run in training mode; by default as bound.
-        """
+        """Compute the outputs of a batch in its bucket."""
         self._need_params()
         self._switch_for(data_batch)
         if self._last_run is not self._curr_module:  # buckets take turns in the same memory
@@ -421,13 +333,7 @@ class BucketingModule(BaseModule):
         self._curr_module.forward(data_batch, is_train=is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients.
-
-        Parameters
-        ----------
-        out_grads
-            Gradients of the outputs; loss layers need none.
-        """
+        """Compute the gradients."""
         self._need_params()
         self._curr_module.backward(out_grads=out_grads)
 
@@ -438,50 +344,22 @@ class BucketingModule(BaseModule):
         self._curr_module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list:
-        """Return the outputs of the last forward.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the outputs of the last forward."""
         self._need_params()
         return self._curr_module.get_outputs(merge_multi_context=merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the gradients of the inputs."""
         self._need_params()
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward.
-
-        Parameters
-        ----------
-        eval_metric
-            The metric, or its name.
-        labels
-            The labels.
-        pre_sliced
-            Whether labels are given for each device.
-        """
+        """Let a metric take the outputs of the last forward."""
         self._need_params()
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all buckets, also those that come later.
-
-        Parameters
-        ----------
-        mon
-            The monitor.
-        """
+        """Let a monitor watch all buckets, also those that come later."""
         self._need_bind()
         self._monitor = mon
         for module in self._buckets.values():
