@@ -13,7 +13,7 @@ from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
-from .adam import Adam
+from .adaptive import Adam
 from .base import Index, register
 from .lists import Batch, ListOptimizer, all_rows
 from .sgd import SGD
@@ -212,7 +212,7 @@ class LBSGD(ListOptimizer):
     create_state = SGD.create_state
     lazy_update = True
     counts_first = False
-    least_momentum = 0.0
+    min_momentum = 0.0
 
     def __init__(
         self,

@@ -208,6 +208,7 @@ def variant(
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = get.__module__
+    function.__annotations__["return"] = get.__annotations__["return"]
     function.__doc__ = f"""Return {what}.
 
     Parameters
