@@ -18,6 +18,9 @@ from ....ndarray import NDArray
 from ...block import Block, HybridBlock
 from ...nn import HybridSequential, Sequential
 
+Size = int | tuple[int, int]
+Factors = tuple[float, float]
+
 
 class Compose(Sequential):
     """Apply transformations one after the other; neighbors that can run as one graph do.
@@ -193,9 +196,6 @@ class Normalize(HybridBlock):
         return F.image.normalize(x, self._mean, self._std)
 
 
-Factors = tuple[float, float]
-
-
 def _around_one(spread: float) -> Factors:
     return max(0, 1 - spread), 1 + spread
 
@@ -354,10 +354,6 @@ class RandomGray(Block):
     def forward(self, x: NDArray) -> NDArray:
         """Draw whether, and change."""
         return image.RandomGrayAug(self.p)(x).astype(x.dtype, copy=False)
-
-
-Size = int | tuple[int, int]
-Factors = tuple[float, float]
 
 
 class Rotate(Block):
