@@ -61,7 +61,7 @@ class Uniform(Initializer):
         super().__init__(scale=scale)
         self.scale = scale
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         _fill_uniform(arr, self.scale)
 
 
@@ -84,7 +84,7 @@ class Normal(Initializer):
         super().__init__(sigma=sigma)
         self.sigma = sigma
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         _fill_normal(arr, self.sigma)
 
 
@@ -112,7 +112,7 @@ class Orthogonal(Initializer):
         self.scale = scale
         self.rand_type = rand_type
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         shape = (arr.shape[0], math.prod(arr.shape[1:]))
         if self.rand_type == "uniform":
             drawn = nd.random.uniform(-1.0, 1.0, shape).asnumpy()
@@ -121,8 +121,8 @@ class Orthogonal(Initializer):
         else:
             raise ValueError(f"Unknown random type {self.rand_type!r}: use uniform or normal")
         left, _, right = np.linalg.svd(drawn, full_matrices=False)
-        made = left if left.shape == shape else right
-        arr[:] = (self.scale * made).reshape(arr.shape).astype(np.float32)
+        basis = left if left.shape == shape else right
+        arr[:] = (self.scale * basis).reshape(arr.shape).astype(np.float32)
 
 
 @register
@@ -219,7 +219,7 @@ class Zero(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 0
 
 
@@ -237,7 +237,7 @@ class One(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 1
 
 
@@ -260,7 +260,7 @@ class Constant(Initializer):
         super().__init__(value=value)
         self.value = value
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         value = self.value
         arr[:] = np.asarray(value) if isinstance(value, list | tuple) else value
 
@@ -273,7 +273,7 @@ class Constant(Initializer):
             value = value.tolist()
         return json.dumps([type(self).__name__.lower(), {"value": value}])
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and self.dumps() == other.dumps()
 
     __hash__ = None  # type: ignore[assignment]
@@ -292,7 +292,7 @@ class Bilinear(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = bilinear_kernel(arr.shape)
 
 
@@ -318,7 +318,7 @@ class LSTMBias(Initializer):
         super().__init__(forget_bias=forget_bias)
         self.forget_bias = forget_bias
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         hidden = arr.shape[0] // 4
         arr[:] = 0.0
         arr[hidden : 2 * hidden] = self.forget_bias
@@ -411,8 +411,8 @@ class FusedRNN(Initializer):
                 for gate in gates:
                     yield f"{cell}_{kind}{gate}_bias", (hidden,)
 
-    def _init_weight(self, desc: str, arr: NDArray) -> None:
-        overall = getattr(desc, "global_init", None)
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        overall = getattr(name, "global_init", None)
         init = overall if self._init is None else self._init
         if init is None or init is self:
             raise ValueError("FusedRNN(init=None) needs the initializer of the whole model.")

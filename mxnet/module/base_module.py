@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,8 @@ class BaseModule:
     def init_params(
         self,
         initializer: Initializer | None = Uniform(0.01),  # noqa: B008 (it holds no state)
-        arg_params: Params | None = None,
-        aux_params: Params | None = None,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
         allow_missing: bool = False,
         force_init: bool = False,
         allow_extra: bool = False,
@@ -120,8 +120,8 @@ class BaseModule:
 
     def set_params(
         self,
-        arg_params: Params,
-        aux_params: Params,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray],
         allow_missing: bool = False,
         force_init: bool = True,
         allow_extra: bool = False,
@@ -222,8 +222,8 @@ class BaseModule:
 
     def bind(
         self,
-        data_shapes: list,
-        label_shapes: list | None = None,
+        data_shapes: Sequence,
+        label_shapes: Sequence | None = None,
         for_training: bool = True,
         inputs_need_grad: bool = False,
         force_rebind: bool = False,

@@ -69,9 +69,9 @@ class BucketingModule(BaseModule):
         self._group2ctxs = group2ctxs
         self._compression_params = compression_params
         self._buckets: dict[Any, Module] = {}
-        self._curr_module: Module | None = None
+        self._curr_module: Any = None  # a Module, once bound
         self._curr_bucket_key: Any = None
-        self._last_run: Module | None = None  # whose outputs are kept
+        self._last_run: Module | None = None  # the one whose outputs are in memory
         self._params_dirty = False
         self._monitor: Any = None
         self._grad_req: Any = None
@@ -81,12 +81,12 @@ class BucketingModule(BaseModule):
     def _call_sym_gen(self, key: Any) -> tuple:
         """Return symbol and names of a bucket; automatic names start over in each."""
         with NameManager():
-            made = self._sym_gen(key)
-        if not isinstance(made, tuple | list) or len(made) != 3:
+            bucket = self._sym_gen(key)
+        if not isinstance(bucket, tuple | list) or len(bucket) != 3:
             raise TypeError("sym_gen(bucket_key) must return (symbol, data_names, label_names)")
-        return tuple(made)
+        return tuple(bucket)
 
-    def _made(self, key: Any) -> Module:
+    def _make_module(self, key: Any) -> Module:
         symbol, data_names, label_names = self._call_sym_gen(key)
         return Module(
             symbol,
@@ -109,7 +109,7 @@ class BucketingModule(BaseModule):
     # -- names and shapes ---------------------------------------------------------------------
 
     @property
-    def data_names(self) -> Sequence[str]:
+    def data_names(self) -> list[str]:
         """Names of the inputs, of the current bucket or of the default one."""
         if self.binded:
             return self._curr_module.data_names
@@ -234,19 +234,19 @@ class BucketingModule(BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        kept = self.get_params() if self.params_initialized and self.binded else None
-        kept = kept or self._loaded
+        params = self.get_params() if self.params_initialized and self.binded else None
+        params = params or self._loaded
         before = self._curr_module
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
-        module = self._made(self._default_bucket_key)
+        module = self._make_module(self._default_bucket_key)
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self._buckets[self._default_bucket_key] = module
         self.binded = True
-        if kept is not None:  # bound again, or loaded
-            self.set_params(*kept)
+        if params is not None:  # bound again, or loaded
+            self.set_params(*params)
         if before is not None and self.optimizer_initialized:
             module.borrow_optimizer(before)
 
@@ -268,7 +268,7 @@ class BucketingModule(BaseModule):
             raise AssertionError("call bind before switching bucket")
         if bucket_key not in self._buckets:
             first = self._buckets[self._default_bucket_key]
-            module = self._made(bucket_key)
+            module = self._make_module(bucket_key)
             module.bind(
                 data_shapes,
                 label_shapes,
@@ -318,7 +318,7 @@ class BucketingModule(BaseModule):
         if key in self._buckets:
             self._curr_module, self._curr_bucket_key = self._buckets[key], key
             return
-        data = batch.provide_data or _shapes_like(self._buckets, batch.data, "data")
+        data: Any = batch.provide_data or _shapes_like(self._buckets, batch.data, "data")
         labels = batch.provide_label or _shapes_like(self._buckets, batch.label, "label")
         self.switch_bucket(key, data, labels)
 

@@ -193,9 +193,10 @@ def give_values(
 
     Without `given` the initializer fills all; what it lacks is an error unless `allow_missing`.
     """
-    missing = [] if given is None else [name for name in sorted(arrays) if name not in given]
+    values = arrays if given is None else given
+    missing = [name for name in sorted(arrays) if name not in values]
     if missing and not allow_missing:
-        raise RuntimeError(missing_message(missing, given))
+        raise RuntimeError(missing_message(missing, values))
     for name, array in sorted(arrays.items()):
         if given is not None and name in given:
             _copy(name, given[name], array)

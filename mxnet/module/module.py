@@ -107,12 +107,12 @@ class Module(BaseModule):
         self._param_names = [name for name in symbol.list_arguments() if name not in fed]
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
-        self._arg_params: Params | None = None
-        self._aux_params: Params | None = None
+        self._arg_params: Any = None  # `Params`, once initialized
+        self._aux_params: Any = None
         self._params_dirty = False
         self._grad_req: Any = None
-        self._exec_group: DataParallelExecutorGroup | None = None
-        self._data_shapes: list[DataDesc] | None = None
+        self._exec_group: Any = None  # a DataParallelExecutorGroup, once bound
+        self._data_shapes: Any = None  # a list of DataDesc, once bound
         self._label_shapes: list[DataDesc] | None = None
         self._compression_params = compression_params
         self._optimizer: Any = None

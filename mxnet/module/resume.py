@@ -61,7 +61,7 @@ class Resuming:
             )
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
         self.history = history
-        self.files = None if prefix is None else SnapshotFiles(prefix)
+        self.files: Any = None if prefix is None else SnapshotFiles(prefix)
         self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
         self.resets: list[dict] = []  # the random streams before each reset, where needed
         self.order: Any = None  # of the data in this epoch
@@ -125,17 +125,17 @@ class Resuming:
         nbatch = 0 if state is None else state["nbatch"]
         for _ in range(nbatch):
             next(data_iter)
-        is_exact = state is not None and "streams" in state
-        if is_exact:
-            set_random_states(state["before_fetch"])
+        exact = state if state is not None and "streams" in state else None
+        if exact is not None:
+            set_random_states(exact["before_fetch"])
         batch = self.fetch(data_iter)
         if batch is None:
             raise MXNetError(
                 "train_data gave no batch: it is empty, or was used before and not reset."
             )
-        if is_exact:
-            set_random_states(state["streams"])
-            set_fields(self.metric, state["metric"])
+        if exact is not None:
+            set_random_states(exact["streams"])
+            set_fields(self.metric, exact["metric"])
         return nbatch, batch
 
     def fetch(self, data_iter: Any) -> Any:

@@ -39,7 +39,7 @@ class SequentialModule(BaseModule):
         self._modules: list[BaseModule] = []
         self._metas: list[dict[str, Any]] = []
         self._data_shapes: list | None = None
-        self._label_shapes: list | None = None
+        self._label_shapes: Any = None
 
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
         """Add a module at the end; return this one.

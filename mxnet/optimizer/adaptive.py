@@ -239,7 +239,9 @@ class AdaGrad(ListOptimizer):
         """Return the sum of squares."""
         return zero_state(weight)
 
-    def _update_sparse(self, index: Index, weight: NDArray, grad: NDArray, *rest: Any) -> None:
+    def _update_sparse(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
+        self, index: Index, weight: NDArray, grad: NDArray, *rest: Any
+    ) -> None:
         if grad.stype == "row_sparse" and rest[2]:
             raise MXNetError(
                 f"AdaGrad: parameter {self.idx2name.get(index, index)!r} has a row_sparse gradient "
@@ -338,7 +340,7 @@ class RMSProp(ListOptimizer):
         return tuple(zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Rule:  # pyright: ignore[reportIncompatibleVariableOverride] (by instance)
         """The rule of the chosen form."""
         return rmspropalex if self.centered else rmsprop
 

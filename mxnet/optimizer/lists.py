@@ -79,7 +79,9 @@ class Group:
     ) -> None:
         self.positions = positions  # in the lists of the whole plan; None for all of them
         self.indices, self.weights = indices, TensorList(weights)
-        self.kinds = [None if kind is None else TensorList(kind) for kind in kinds]
+        self.kinds: list[list[Tensor] | None] = [
+            None if kind is None else TensorList(kind) for kind in kinds
+        ]
         self.halves = halves  # in mixed precision the 16-bit weights; `weights` are their copies
         first = weights[0] if halves is None else halves[0]
         self.dtype, self.device = first.dtype, first.device
@@ -126,11 +128,12 @@ class Group:
     ) -> Iterator[Batch]:
         """Yield the parts with one rate, one decay and one count of updates."""
         if self.positions is not None:
-            lrs, wds, times = (
-                [numbers[i] for i in self.positions] for numbers in (lrs, wds, times)
-            )
+            lrs = [lrs[i] for i in self.positions]
+            wds = [wds[i] for i in self.positions]
+            times = [times[i] for i in self.positions]
         count = len(self.weights)
-        varying = [n for n in (lrs, wds, times) if n.count(n[0]) != count]
+        numbers: Any = (lrs, wds, times)
+        varying = [n for n in numbers if n.count(n[0]) != count]
         if not varying:
             yield Batch(self.indices, self.weights, grads, self.kinds, lrs[0], wds[0], times[0])
             return
@@ -255,6 +258,7 @@ class ListOptimizer(Optimizer):
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
     counts_first = True  # whether an update counts before its rate is read from the schedule
     min_momentum = -math.inf  # a smaller momentum counts as this one
+    momentum: float
 
     def _numbers(self, batch: Batch) -> dict[str, Any]:
         """Return the numbers of the rule that differ from the attributes of the same names."""
@@ -314,8 +318,8 @@ class ListOptimizer(Optimizer):
         if _are_dense(weight) and _are_dense(grad):
             self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
             return
-        for one in zip(index, weight, grad, state, lrs, wds, strict=True):
-            self._update_sparse(*one, mixed)
+        for i, w, g, s, lr, wd in zip(index, weight, grad, state, lrs, wds, strict=True):
+            self._update_sparse(i, w, g, s, lr, wd, mixed)
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
         """Return current rates and decays; overridden methods are called as MXNet calls them."""
@@ -375,9 +379,9 @@ class ListOptimizer(Optimizer):
         mixed: bool,
     ) -> Group:
         if positions is not None:
-            indices, weights, states = (
-                [items[i] for i in positions] for items in (indices, weights, states)
-            )
+            indices = [indices[i] for i in positions]
+            weights = [weights[i] for i in positions]
+            states = [states[i] for i in positions]
         halves = None
         if mixed and weights[0].dtype in HALF:
             halves = weights
@@ -416,7 +420,7 @@ class ListOptimizer(Optimizer):
         self,
         index: Index,
         weight: NDArray,
-        grad: NDArray,
+        grad: Any,
         state: Any,
         lr: float,
         wd: float,
@@ -433,7 +437,7 @@ class ListOptimizer(Optimizer):
             return
         held = [whole, *(None if s is None else all_rows(s) for s in _kinds(state))]
         parts = [None if h is None else h.index_select(0, rows) for h in held]
-        lists = [None if p is None else [p] for p in parts]
+        lists: list[Any] = [None if p is None else [p] for p in parts]
         t = self._index_update_count[index]
         self._step_batch(Batch([index], lists[0], [grad._values], lists[1:], lr, wd, t))
         for target, moved in zip(held, parts, strict=True):
@@ -448,7 +452,7 @@ def zero_state(weight: NDArray) -> NDArray:
     return wrap_plain(NDArray, torch.zeros_like(plain(weight)), weight._ctx)
 
 
-def all_rows(array: NDArray) -> Tensor:
+def all_rows(array: Any) -> Tensor:
     """Return the tensor with all rows of an array; a row_sparse one stores them all from now on."""
     if array.stype == "default":
         return plain(array)

@@ -119,17 +119,17 @@ class _Describer:
     def node(self, value: Any) -> dict[str, Any]:
         if isinstance(value, NDArray):
             return {"array": self.place(value.__getstate__()["handle"])}
+        kind = type(value)
+        if kind in (list, tuple, set, frozenset):
+            return {kind.__name__: [self.atom(v) for v in value]}
         if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
             raw = np.ascontiguousarray(value)
-            kind = "numpy" if isinstance(value, np.ndarray) else "scalar"
-            return {kind: [raw.dtype.str, list(np.shape(value)), raw.tobytes().hex()]}
+            form = "numpy" if isinstance(value, np.ndarray) else "scalar"
+            return {form: [raw.dtype.str, list(np.shape(value)), raw.tobytes().hex()]}
         if isinstance(value, bytes | bytearray):
             return {type(value).__name__: value.hex()}
         if isinstance(value, dict):
             return {"dict": [[self.atom(k), self.atom(v)] for k, v in value.items()]}
-        if type(value) in (list, tuple, set, frozenset):
-            return {type(value).__name__: [self.atom(v) for v in value]}
-        kind = type(value)
         if isinstance(value, Optimizer | LRScheduler) or program_class(*Named.of(kind)) is kind:
             get_fields = getattr(kind, "__getstate__", vars)
             fields = {k: self.atom(v) for k, v in (get_fields(value) or {}).items()}

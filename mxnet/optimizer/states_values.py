@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -174,7 +174,7 @@ def build(value: Any) -> Any:
     return _Builder().build(value)[0]
 
 
-def find_class(module: str, name: str) -> type:
+def find_class(module: str, name: str) -> Any:
     """Return the optimizer or scheduler of this name, or what one may hold; others are refused.
 
     Classes of MXNet are found wherever they are defined here, other classes only if they are
@@ -256,7 +256,11 @@ def make_numpy(code: Any, shape: Any, data: Any) -> np.ndarray:
             f"A NumPy array {tuple(shape)} of {dtype} in optimizer states needs "
             f"{math.prod(shape) * dtype.itemsize} bytes, and {len(data)} are there."
         )
-    return np.frombuffer(bytes(data), dtype.newbyteorder(code[0])).reshape(shape).astype(dtype)
+    return (
+        np.frombuffer(bytes(data), dtype.newbyteorder(cast("Any", code[0])))
+        .reshape(shape)
+        .astype(dtype)
+    )
 
 
 # -- fields of optimizers and schedulers -----------------------------------------------------------
@@ -436,7 +440,7 @@ def _ordered(code: str, shape: Any, data: Any, order: Any) -> np.ndarray:
     return make_numpy(code, tuple(shape)[::-1], data).T
 
 
-def _pickled_scalar(call: Call) -> np.generic:
+def _pickled_scalar(call: Call) -> Any:
     if len(call.args) != 2:
         raise FormatError("A NumPy number in optimizer states has no content.")
     return make_numpy(_pickled_dtype(call.args[0]), (), call.args[1])[()]

@@ -18,6 +18,7 @@ class _CellsOfCells(BaseRNNCell):
     """What they have in common: parameters and states are those of the cells."""
 
     _cells: list[BaseRNNCell]
+    _override_cell_params: bool
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -145,7 +146,7 @@ class DropoutCell(BaseRNNCell):
         """Nothing."""
         return []
 
-    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
+    def __call__(self, inputs: Symbol, states: Any) -> tuple[Symbol, list[Symbol]]:
         """Do one step."""
         if self.dropout > 0:
             inputs = symbol.Dropout(data=inputs, p=self.dropout)
@@ -265,7 +266,7 @@ class ModifierCell(BaseRNNCell):
         """Shape and layout of each state of the cell inside."""
         return self.base_cell.state_info
 
-    def begin_state(
+    def begin_state(  # pyright: ignore[reportIncompatibleMethodOverride] (as in MXNet)
         self, init_sym: Callable = symbol.zeros, func: Callable | None = None, **kwargs: Any
     ) -> list[Symbol]:
         """Return the first states of the cell inside; `func` is another name of `init_sym`."""
@@ -448,6 +449,7 @@ class FusedRNNCell(BaseRNNCell):
         self._directions = ["l", "r"] if bidirectional else ["l"]
         packed = init.FusedRNN(None, num_hidden, num_layers, mode, bidirectional, forget_bias)
         self._parameter = self._params.get("parameters", init=packed)
+        self._parameter_name = str(self._parameter.name)
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -498,7 +500,7 @@ class FusedRNNCell(BaseRNNCell):
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return parameters with one weight and bias for each layer, direction and gate."""
         args = dict(args)
-        array = args.pop(self._parameter.name)
+        array = args.pop(self._parameter_name)
         input_size = array.size // self._rows() - self._deeper() - self._num_hidden - 2
         args.update((name, x.copy()) for name, x in self._parts(array, input_size).items())
         return args
@@ -512,7 +514,7 @@ class FusedRNNCell(BaseRNNCell):
         array = ndarray.zeros((total,), ctx=first.context, dtype=first.dtype)
         for name, part in self._parts(array, input_size).items():
             part[:] = args.pop(name)
-        args[self._parameter.name] = array
+        args[self._parameter_name] = array
         return args
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:

@@ -273,7 +273,7 @@ class BaseConvRNNCell(BaseRNNCell):
         self._h2h_kernel, self._h2h_dilate = h2h_kernel, h2h_dilate
         pads = zip(h2h_kernel, h2h_dilate, strict=True)
         self._h2h_pad = tuple(dilate * (size - 1) // 2 for size, dilate in pads)
-        self._i2h = {
+        self._i2h: dict[str, Any] = {
             "kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate
         }  # fmt: skip
         self._conv_layout, self._activation = conv_layout, activation
