@@ -9,7 +9,6 @@ from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_ch
 from .rnn_cell import *  # noqa: F403 (MXNet shows all cells here)
 
 __all__ = [
-    *rnn_cell.__all__,
     "BucketSentenceIter",
     "do_rnn_checkpoint",
     "encode_sentences",
@@ -17,3 +16,4 @@ __all__ = [
     "rnn_unroll",
     "save_rnn_checkpoint",
 ]
+__all__ += rnn_cell.__all__
