@@ -189,15 +189,7 @@ class HybridBlock(Block):
             Name of the engine; None is the built-in one.
         clear
             Whether to forget a graph traced before.
-        static_alloc
-            Accepted for compatibility, without effect.
-        static_shape
-            Accepted for compatibility, without effect.
-        inline_limit
-            Accepted for compatibility, without effect.
-        forward_bulk_size
-            Accepted for compatibility, without effect.
-        backward_bulk_size
+        static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
             Accepted for compatibility, without effect.
         """
         self.hybridize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import random  # MXNet shows it here
 from .base import InitDesc, Initializer, Load, Mixed, alias, create, register
 from .schemes import (
     Bilinear,

@@ -204,7 +204,7 @@ class Reduced(Settings):
         return Reduced, (self.steps,)
 
 
-class Own(mx.lr_scheduler.LRScheduler):
+class Holder(mx.lr_scheduler.LRScheduler):
     def __init__(self, *held):
         super().__init__()
         self.held = list(held)
@@ -214,7 +214,7 @@ class Own(mx.lr_scheduler.LRScheduler):
 
 
 def with_scheduler(*held):
-    return mx.optimizer.get_updater(mx.optimizer.create("sgd", lr_scheduler=Own(*held)))
+    return mx.optimizer.get_updater(mx.optimizer.create("sgd", lr_scheduler=Holder(*held)))
 
 
 def test_objects_of_the_programs_classes_come_back():
@@ -258,7 +258,7 @@ def decay(step):
 
 
 def test_what_holds_itself_says_so():
-    scheduler = Own()
+    scheduler = Holder()
     scheduler.held.append(scheduler)
     with pytest.raises(mx.MXNetError, match="inside itself"):
         dump_states(({}, mx.optimizer.SGD(lr_scheduler=scheduler)))
