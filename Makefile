@@ -11,8 +11,8 @@ START := $(shell date +%s)
 
 OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE
-NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/gluon/nn \
-	tests/gluon/rnn tests/checkpoint
+NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/checkpoint \
+	tests/gluon/test_golden.py tests/gluon/test_layers.py tests/gluon/test_rnn_cells.py
 
 .PHONY: help test lint format demo bench docs site clean
 

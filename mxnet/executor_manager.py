@@ -20,7 +20,7 @@ from .symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
-Targets = Sequence[tuple[slice, NDArray]]  # which part of the batch goes where
+Targets = Sequence[tuple[slice | None, NDArray]]  # which part of the batch goes where
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
@@ -62,8 +62,8 @@ def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
     if target.stype != "default" or source.stype != "default":
         target[:] = source
         return
-    place = writable(target)
-    place.copy_(plain(source), non_blocking=place.device.type != "cpu")
+    tensor = writable(target)
+    tensor.copy_(plain(source), non_blocking=tensor.device.type != "cpu")
 
 
 def sliced(array: NDArray, axis: int, part: slice) -> NDArray:
@@ -83,17 +83,19 @@ def _load_general(
     `major_axis` is the batch axis of each array: 0 by default, -1 for none.
     """
     major_axis = repeat(0) if major_axis is None else major_axis
-    for source, places, axis in zip(data, targets, major_axis, strict=False):
-        if isinstance(places, NDArray):
-            copy_into(places, source)
+    for source, slots, axis in zip(data, targets, major_axis, strict=False):
+        if isinstance(slots, NDArray):
+            copy_into(slots, source)
             continue
         if isinstance(source, list | tuple):  # one part for each device already
-            for part, (_, target) in zip(source, places, strict=True):
+            for part, (_, target) in zip(source, slots, strict=True):
                 copy_into(target, part)
             continue
-        for part, target in places:
-            whole = axis < 0 or len(places) == 1
-            copy_into(target, source if whole else sliced(source, axis, part))
+        for part, target in slots:
+            if axis < 0 or part is None or len(slots) == 1:
+                copy_into(target, source)
+            else:
+                copy_into(target, sliced(source, axis, part))
 
 
 def _load_data(
@@ -162,15 +164,15 @@ class DataParallelExecutorGroup:
             )
             for i, (device, part) in enumerate(zip(ctx, self.slices, strict=True))
         ]
-        self.data_arrays = [self._places(name) for name in self.data_names]
-        self.label_arrays = [self._places(name) for name in self.label_names]
+        self.data_arrays = [self._slots(name) for name in self.data_names]
+        self.label_arrays = [self._slots(name) for name in self.label_names]
         self.param_arrays = [[e.arg_arrays[i] for e in self.train_execs] for i in self.param_idx]
         self.grad_arrays = [[e.grad_arrays[i] for e in self.train_execs] for i in self.param_idx]
         self.aux_arrays = [
             [e.aux_arrays[i] for e in self.train_execs] for i in range(len(self.aux_names))
         ]
 
-    def _places(self, name: str) -> Targets:
+    def _slots(self, name: str) -> Targets:
         pairs = zip(self.slices, self.train_execs, strict=True)
         return [(part, executor.arg_dict[name]) for part, executor in pairs]
 
@@ -251,7 +253,7 @@ class DataParallelExecutorManager:
         self.execgrp = DataParallelExecutorGroup(
             symbol, arg_names, param_names, ctx, self.slices, train_data
         )
-        self.curr_execgrp: DataParallelExecutorGroup | None = None  # of the batch that was loaded
+        self.curr_execgrp: Any = None  # the group of the batch that was loaded
         if sym_gen is not None:
             self.execgrp_bucket = {train_data.default_bucket_key: self.execgrp}
 
@@ -261,7 +263,7 @@ class DataParallelExecutorManager:
         return self.execgrp.param_arrays
 
     @property
-    def grad_arrays(self) -> list[list[NDArray]]:
+    def grad_arrays(self) -> list[list[NDArray | None]]:
         """The gradients, each as a list with one array of each device."""
         return self.execgrp.grad_arrays
 

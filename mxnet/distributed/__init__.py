@@ -24,7 +24,7 @@ __all__ += collectives.__all__
 
 def __getattr__(name: str) -> Any:
     if name == "DistributedTrainer":  # it builds on Gluon, which builds on this package
-        from ..gluon.distributed_trainer import DistributedTrainer
+        from ..gluon.trainer import DistributedTrainer
 
         return DistributedTrainer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,7 @@ from ..graph.graph import Graph
 from ..graph.typed import TypedGraph
 from ..ops.fused.unchanged import Unchanged
 from ..ops.interpreters import Interpreter
-from ..symbol.binding import BUILT_IN_BACKENDS
+from ..symbol.symbol import BUILT_IN_BACKENDS
 from .program import Program, compile_steps
 
 __all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -18,20 +19,74 @@ from ..context import Context
 from ..error import FormatError, did_you_mean
 from ..formats.atomic import one_commit, replacing
 from ..formats.location import existing_file, local_path
+from ..name import NameManager, Prefix
 from ..ndarray import NDArray
 from ..util import is_np_array
 from ..visualization.notebook import block_html
-from .block_scope import _BlockScope
 from .error_report import SetByInit, report_failure, uninitialized, unknown_option
-from .nesting import flatten as _flatten  # noqa: F401 (downstream packages know it from here)
-from .nesting import regroup as _regroup  # noqa: F401 (likewise)
 from .parameter import Parameter, ParameterDict, ParameterError
-from .parameter.dictionary import named_arrays, without_kind
-from .parameter.loading import load_all
+from .parameter.dictionary import load_all, named_arrays, without_kind
 from .summary import summarize
 from .utils import HookHandle, _brief_print_list, _check_all_np_ndarrays, _indent
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock"]
+
+
+class _BlockScope:
+    """Names for the children of a block that are made inside its `name_scope`."""
+
+    _current = threading.local()
+
+    def __init__(self, block: Block | None) -> None:
+        self._block: Any = block
+        self._counter: dict[str, int] = {}
+        self._outer: list[tuple[_BlockScope | None, Prefix | None]] = []
+
+    @staticmethod
+    def create(
+        prefix: str | None, params: ParameterDict | None, hint: str
+    ) -> tuple[str, ParameterDict]:
+        """Return prefix and parameters for a new block, as the scope around it asks."""
+        scope = getattr(_BlockScope._current, "value", None)
+        if scope is None:
+            if prefix is None:
+                name: str = NameManager.current.get(None, hint)
+                prefix = name + "_"
+            inside = outside = prefix
+            shared = None
+        else:
+            if prefix is None:
+                prefix = f"{hint}{scope._next(hint)}_"
+            parent = scope._block.params
+            inside, outside = parent.prefix + prefix, scope._block.prefix + prefix
+            shared = parent._shared
+        if params is not None:
+            return outside, ParameterDict(params.prefix, params)
+        return outside, ParameterDict(inside, shared)
+
+    def _next(self, hint: str) -> int:
+        number = self._counter.get(hint, 0)
+        self._counter[hint] = number + 1
+        return number
+
+    def __enter__(self) -> _BlockScope:
+        names = None
+        previous = getattr(_BlockScope._current, "value", None)
+        if not self._block._empty_prefix:  # a block without prefix leaves naming to those around
+            names = Prefix(self._block.prefix)
+            names.__enter__()
+            _BlockScope._current.value = self
+        self._outer.append((previous, names))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        previous, names = self._outer.pop()
+        if names is not None:
+            names.__exit__(*exc)
+            _BlockScope._current.value = previous
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_block": self._block, "_counter": self._counter, "_outer": []}
 
 
 class Block:
@@ -559,6 +614,8 @@ def _blocks_within(container: Any) -> Iterator[Block]:
             yield from _blocks_within(item)
 
 
-# Last: they are Blocks themselves. Downstream packages import the helper from here.
+# Last: they are Blocks themselves. Downstream packages import the helpers from here.
 from .hybrid import HybridBlock  # noqa: E402
+from .hybrid import flatten as _flatten  # noqa: E402, F401
+from .hybrid import regroup as _regroup  # noqa: E402, F401
 from .symbol_block import SymbolBlock, _common_prefix  # noqa: E402, F401

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .. import autograd, ndarray, symbol
+from ..base import users_stacklevel
 from ..context import Context, current_context
-from ..error import MXNetError, did_you_mean
-from ..executor import Compiled
+from ..error import MXNetError, ShapeError, did_you_mean
+from ..executor import CachedOp, Compiled
 from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
 from ..formats.location import local_path
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..symbol import Symbol
-from ..symbol.binding import BUILT_IN_BACKENDS
+from ..symbol.symbol import BUILT_IN_BACKENDS
+from ..util import is_np_array
 from .block import Block
-from .graph_block import GraphBlock
-from .nesting import are_arrays, leaves
-from .parameter import FIRST_CALL, DeferredInitializationError
+from .parameter import FIRST_CALL, DeferredInitializationError, Generation, Parameter
+from .utils import _check_all_np_symbols, _check_same_symbol_type
 
 __all__ = ["HybridBlock"]
 
@@ -42,7 +43,7 @@ def check_backend(backend: str | None) -> None:
         )
 
 
-class HybridBlock(GraphBlock):
+class HybridBlock(Block):
     """A block that runs eagerly or, after `hybridize()`, as a graph, with the same numbers.
 
     Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
@@ -71,6 +72,16 @@ class HybridBlock(GraphBlock):
     def __init__(self, prefix: str | None = None, params: Any = None, **unknown: Any) -> None:
         super().__init__(prefix=prefix, params=params, **unknown)
         self._active = False
+        self._cached_graph: tuple = ()
+        self._cached_op: CachedOp | None = None
+        self._cached_op_args: list[tuple[int, Parameter | None]] = []
+        self._held: tuple = ()  # parameter arrays of the last call, with what they depend on
+        self._in_format: Any = None
+        self._out_format: Any = None
+        self._flags: list[tuple[str, Any]] = []
+        self._callback: Callable | None = None
+        self._monitor_all = False
+        self._backend: str | None = None
         self._backend_opts: dict[str, Any] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -178,15 +189,7 @@ class HybridBlock(GraphBlock):
             Name of the engine; None is the built-in one.
         clear
             Whether to forget a graph traced before.
-        static_alloc
-            Accepted for compatibility, without effect.
-        static_shape
-            Accepted for compatibility, without effect.
-        inline_limit
-            Accepted for compatibility, without effect.
-        forward_bulk_size
-            Accepted for compatibility, without effect.
-        backward_bulk_size
+        static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
             Accepted for compatibility, without effect.
         """
         self.hybridize(
@@ -255,11 +258,167 @@ class HybridBlock(GraphBlock):
         """
         if not self._active:
             raise RuntimeError(f"{self.name} is not hybridized: call hybridize() first.")
-        feed, _ = self._feed_cached_op(*args)
+        arrays = _flat_arrays(args)
+        feed = self._feed(args, arrays, arrays[0].context)
         assert self._cached_op is not None
         return self._cached_op.compiled(feed, training)
 
+    # -- tracing -------------------------------------------------------------------------------
+
+    def _clear_cached_op(self) -> None:
+        self._cached_graph = ()
+        self._cached_op = None
+        self._cached_op_args = []
+        self._held = ()
+
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        """Return input variables and outputs of the graph, tracing it if that was not done."""
+        if self._cached_graph:
+            return self._cached_graph
+        with FIRST_CALL:
+            return self._cached_graph or self._make_graph(*args)
+
+    def _make_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        flat, self._in_format = flatten(args, "input")
+        count = sum(item is not None for item in flat)
+        names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
+        variables = [None if item is None else _input_variable(next(names)) for item in flat]
+        grouped, _ = regroup(variables, self._in_format)
+        out = self._trace(grouped)
+        outputs, self._out_format = flatten(out, "output")
+        if not outputs or any(o is None for o in outputs):
+            raise TypeError(
+                f"Expected a list of symbols from the forward of HybridBlock '{self.name}', "
+                f"but it returned {out}. Leave out what is None, or do not hybridize it."
+            )
+        kind = _check_same_symbol_type(outputs)
+        if is_np_array():
+            _check_all_np_symbols(kind)
+        inputs = [v for v in variables if v is not None]
+        self._cached_graph = inputs, symbol.Group(outputs, kind)
+        return self._cached_graph
+
+    def _trace(self, inputs: Sequence) -> Any:
+        """Return what the block makes of symbols."""
+        params = {name: param.var() for name, param in self._reg_params.items()}
+        with self.name_scope():
+            return self.hybrid_forward(symbol, *inputs, **params)
+
+    def _build_cache(self, *args: Any) -> None:
+        with FIRST_CALL:
+            if self._cached_op is None:
+                self._make_cached_op(*args)
+
+    def _make_cached_op(self, *args: Any) -> None:
+        inputs, out = self._get_graph(*args)
+        places = {v.name: i for i, v in enumerate(inputs)}
+        params = dict(self.collect_params().items())
+        used = dict.fromkeys(out.list_inputs())  # in order, and quick to look into
+        for name, i in places.items():
+            if name not in used:
+                warnings.warn(
+                    f"The {i}-th input to HybridBlock is not used by any computation. "
+                    "Is this intended?",
+                    stacklevel=users_stacklevel(),
+                )
+        for name in params:
+            if name not in used:
+                warnings.warn(
+                    f"Parameter {name} is not used by any computation. Is this intended?",
+                    stacklevel=users_stacklevel(),
+                )
+        sources: list[tuple[int, Parameter | None]] = []
+        for name in used:
+            if name not in places and name not in params:
+                raise ValueError(
+                    f"Unknown input to HybridBlock '{self.name}': {name} is neither an input nor "
+                    f"a parameter. {did_you_mean(name, params)}".rstrip()
+                )
+            sources.append((places.get(name, -1), params.get(name)))
+        flags = list(self._flags)
+        if self._backend in backend_names():
+            data = tuple(i for i, (place, _) in enumerate(sources) if place >= 0)
+            flags += [("backend", self._backend), ("data_indices", data)]
+        made = CachedOp(out, flags)
+        if self._callback is not None:
+            made._register_op_hook(self._callback, self._monitor_all)
+        self._held, self._cached_op_args = (), sources
+        self._cached_op = made  # last: other threads take it to mean that all is there
+
+    # -- inference ----------------------------------------------------------------------------
+
+    def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
+        """Pass to the parameters what their graph says about shapes or types."""
+        inputs, out = self._get_graph(*args)
+        flat = [item for item in flatten(args, "input")[0] if item is not None]
+        used = set(out.list_inputs())
+        known = {
+            v.name: getattr(item, attribute)
+            for v, item in zip(inputs, flat, strict=False)
+            if v.name in used
+        }
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            arguments, _, auxiliary = getattr(out, function)(**known)
+        if arguments is None:
+            raise ValueError("".join(str(w.message) for w in caught))
+        found = dict(zip(out.list_arguments(), arguments, strict=True))
+        found.update(zip(out.list_auxiliary_states(), auxiliary, strict=True))
+        for name, param in self.collect_params().items():
+            if name in found:
+                setattr(param, attribute, found[name])
+
+    def infer_shape(self, *args: Any) -> None:
+        """Infer the shapes of all parameters from inputs.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        """
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Infer the data types of all parameters from inputs.
+
+        Parameters
+        ----------
+        args
+            The inputs.
+        """
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        try:
+            self.infer_shape(*args)
+        except (MXNetError, ValueError) as error:
+            failed = ShapeError(
+                "Deferred initialization failed because shape cannot be inferred in "
+                f"{type(self).__name__} '{self.name}'. {error}"
+            )
+            failed.node = getattr(error, "node", None)
+            raise failed from error
+
+    def _initialize_for(self, *args: Any) -> None:
+        """Finish deferred initialization for these inputs."""
+        with FIRST_CALL:
+            self._initialize(args, self.collect_params().values())
+
+    def _initialize(self, args: tuple, params: Iterable[Parameter]) -> None:
+        """Initialize those parameters that still wait for their shapes."""
+        waiting = [param for param in params if param._deferred_init]
+        if waiting:
+            self._deferred_infer_shape(*args)
+            for param in waiting:
+                param._finish_deferred_init()
+
     # -- running ------------------------------------------------------------------------------
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs with the functions of F, `mx.nd` or `mx.sym`; define this."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define hybrid_forward(self, F, x, *args, **params)"
+        )
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run `hybrid_forward` on arrays or symbols, or the graph made of it.
@@ -271,35 +430,89 @@ class HybridBlock(GraphBlock):
         args
             The inputs.
         """
-        found = (x, *args)
-        if not are_arrays(*found):
-            found = self._arrays_or_symbols(x, *args)
-            if isinstance(found[0], Symbol):
-                return self._trace((x, *args))
-        ctx = found[0].context
+        inputs = arrays = (x, *args)
+        if not are_arrays(*inputs):
+            arrays = self._arrays_or_symbols(*inputs)
+            if isinstance(arrays[0], Symbol):
+                return self._trace(inputs)
+        ctx = arrays[0].context
         if self._active:
-            for other in found[1:]:
-                if (place := other.context) is not ctx and place != ctx:
+            for array in arrays[1:]:
+                if (other := array.context) is not ctx and other != ctx:
                     raise ValueError(
                         "Find multiple contexts in the input, After hybridized, the HybridBlock "
-                        f"only supports one input context. '{self.name}' got {[ctx, place]}: move "
+                        f"only supports one input context. '{self.name}' got {[ctx, other]}: move "
                         "the arrays with as_in_context()."
                     )
-            return self._call_cached_op(x, *args)
+            return self._run_graph(inputs, arrays, ctx)
         if ctx is current_context():  # nearly always; entering it would change nothing
-            return self._run_eagerly(ctx, x, *args)
+            return self._run_eagerly(ctx, *inputs)
         with ctx:
-            return self._run_eagerly(ctx, x, *args)
+            return self._run_eagerly(ctx, *inputs)
 
-    def _run_eagerly(self, ctx: Context, x: Any, *args: Any) -> Any:
+    def _run_eagerly(self, ctx: Context, *args: Any) -> Any:
         registered = self._reg_params
         try:
             params = {name: registered[name].data(ctx) for name in registered}
         except DeferredInitializationError:
             with FIRST_CALL:
-                self._initialize((x, *args), registered.values())
+                self._initialize(args, registered.values())
             params = {name: p.data(ctx) for name, p in registered.items()}
-        return self.hybrid_forward(ndarray, x, *args, **params)
+        return self.hybrid_forward(ndarray, *args, **params)
+
+    def _run_graph(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> Any:
+        """Run the prepared graph on arguments, of which these are the arrays."""
+        feed = self._feed(args, arrays, ctx)
+        assert self._cached_op is not None
+        outputs = self._cached_op.run(feed, ctx)
+        if self._out_format == 0:
+            return outputs[0]
+        return regroup(outputs, self._out_format)[0]
+
+    def _feed(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> list[NDArray]:
+        """Return the inputs of the prepared graph, which is made if it is not there."""
+        structure = [0] * len(args) if arrays is args else flatten(args, "input")[1]
+        if self._cached_op is None:
+            self._build_cache(*args)
+        if structure != self._in_format and not same_structure(self._in_format, structure):
+            raise ValueError(
+                "The argument structure of HybridBlock does not match the cached version. Stored "
+                f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
+                "before passing inputs of another structure."
+            )
+        held = self._held
+        if held and held[0] == Generation.number and (held[1] is ctx or held[1] == ctx):
+            sources = held[2]
+        else:
+            sources = self._gather(ctx, args)
+        return [arrays[i] if array is None else array for i, array in sources]
+
+    def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
+        """Return the parameters' arrays on a context, initializing those that wait."""
+        generation = Generation.number
+        try:
+            arrays = [
+                (i, None if param is None or i >= 0 else param.data(ctx))
+                for i, param in self._cached_op_args
+            ]
+        except DeferredInitializationError:
+            with FIRST_CALL:
+                self._initialize(args, [p for _, p in self._cached_op_args if p is not None])
+            return self._gather(ctx, args)
+        # A user's parameter class may return another array each time, as one with dropout does.
+        own = (
+            param is not None and type(param).data is not Parameter.data
+            for i, param in self._cached_op_args
+            if i < 0
+        )
+        if not any(own):
+            self._held = (generation, ctx, arrays)
+        return arrays
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        """Run the prepared graph; contexts are not compared."""
+        arrays = _flat_arrays(args)
+        return self._run_graph(args, arrays, arrays[0].context)
 
     def _arrays_or_symbols(self, *args: Any) -> list[Any]:
         """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""
@@ -411,3 +624,79 @@ def _recompute_limit(given: bool | str | int) -> bool | int:
     raise ValueError(
         f'hybridize: recompute={given!r} is neither True, False, "sublinear" nor a number of bytes.'
     )
+
+
+def _input_variable(name: str) -> Symbol:
+    made = symbol.var(name)
+    return made.as_np_ndarray() if is_np_array() else made
+
+
+# -- nested lists of arrays or symbols ---------------------------------------------------------
+
+
+def are_arrays(*args: Any) -> bool:
+    """Return whether all arguments are arrays, none of them a list."""
+    for arg in args:  # noqa: SIM110 (a generator takes longer than the question)
+        if not isinstance(arg, NDArray):
+            return False
+    return True
+
+
+def flatten(args: Any, inout: str) -> tuple[list, Any]:
+    """Return nested lists of arrays or symbols as one flat list, and their structure.
+
+    In the structure an array is 0, None is -1, and a symbol of n outputs is n.
+    """
+    if isinstance(args, NDArray):
+        return [args], 0
+    if isinstance(args, Symbol):
+        return [args], len(args) if len(args) > 1 else 0
+    if args is None:
+        return [None], -1
+    if not isinstance(args, list | tuple):
+        raise ValueError(
+            f"When hybridized, the {inout} of HybridBlock must be (nested) list of Symbol or "
+            f"NDArray, but got {args} of type {type(args)}"
+        )
+    flat, structure = [], []
+    for item in args:
+        items, part = flatten(item, inout)
+        flat.extend(items)
+        structure.append(part)
+    return flat, structure
+
+
+def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
+    """Return a flat list as nested lists again, and what is left of it."""
+    if isinstance(structure, int):
+        if structure <= 0:
+            return flat[0], list(flat[1:])
+        return list(flat[:structure]), list(flat[structure:])
+    grouped, rest = [], list(flat)
+    for part in structure:
+        item, rest = regroup(rest, part)
+        grouped.append(item)
+    return grouped, rest
+
+
+def same_structure(stored: list, structure: list) -> bool:
+    """Return whether two structures agree; None at the end counts as not given."""
+    while stored and stored[-1] == -1:
+        stored = stored[:-1]
+    while structure and structure[-1] == -1:
+        structure = structure[:-1]
+    return stored == structure
+
+
+def leaves(args: Any) -> list:
+    """Return what nested lists hold."""
+    if isinstance(args, list | tuple):
+        return [leaf for item in args for leaf in leaves(item)]
+    return [args]
+
+
+def _flat_arrays(args: tuple) -> Sequence[NDArray]:
+    """Return the arrays of nested arguments: the arguments themselves if none is a list."""
+    if are_arrays(*args):
+        return args
+    return [item for item in flatten(args, "input")[0] if item is not None]

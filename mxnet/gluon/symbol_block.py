@@ -14,8 +14,7 @@ from ..ndarray import NDArray
 from ..ndarray.ndarray import _STORAGE_TYPE_ID_TO_STR
 from ..symbol import Symbol
 from ..util import is_np_array
-from .hybrid import HybridBlock
-from .nesting import flatten, leaves, regroup
+from .hybrid import HybridBlock, flatten, leaves, regroup
 from .parameter import ParameterDict, ParameterError
 from .utils import _indent
 

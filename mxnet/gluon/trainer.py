@@ -10,6 +10,7 @@ from .. import env
 from .. import kvstore as kvs
 from .. import optimizer as opt
 from ..context import Context
+from ..distributed import DistributedOptimizer, collectives
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..formats.location import existing_file, local_path
@@ -505,3 +506,36 @@ def _updates_by_default(store: Any, params: Sequence[Parameter]) -> bool:
     if store.type != "local":
         return True
     return all(p._data is None or p._data[0].size <= LARGE_WEIGHT for p in params)
+
+
+class DistributedTrainer(Trainer):
+    """A Trainer that averages gradients over all workers; ``step(batch_size)`` is the local size.
+
+    Parameters
+    ----------
+    params, optimizer, optimizer_params
+        As of `mx.gluon.Trainer`.
+    compression_params : dict, optional
+        ``{'type': 'fp16'}``, 'bf16' or '2bit': how gradients travel.
+    gradient_predivide_factor, prefix, num_groups
+        Accepted: sums do not overflow in float32, and names need not be unique.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Any] | Sequence[Any],
+        optimizer: str | opt.Optimizer,
+        optimizer_params: Mapping[str, Any] | None = None,
+        compression_params: Mapping[str, Any] | None = None,
+        gradient_predivide_factor: float = 1.0,
+        prefix: str | None = None,
+        num_groups: int = 0,
+    ) -> None:
+        if isinstance(optimizer, DistributedOptimizer):
+            optimizer = optimizer._optimizer  # the average must be taken once
+        several = collectives.size() > 1
+        store = kvs.create("dist_sync") if several else None
+        super().__init__(
+            params, optimizer, optimizer_params, store, compression_params, update_on_kvstore=False
+        )
+        self._scale /= collectives.size()

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from .. import random  # MXNet shows it here
 from .base import InitDesc, Initializer, Load, Mixed, alias, create, register
-from .random import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
-from .structured import Bilinear, Constant, FusedRNN, LSTMBias, One, Zero
+from .schemes import (
+    Bilinear,
+    Constant,
+    FusedRNN,
+    LSTMBias,
+    MSRAPrelu,
+    Normal,
+    One,
+    Orthogonal,
+    Uniform,
+    Xavier,
+    Zero,
+)
 
 __all__ = [
     "Bilinear",

@@ -230,10 +230,13 @@ def bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
 register = registry.get_register_func(Initializer, "initializer")
 alias = registry.get_alias_func(Initializer, "initializer")
 create = registry.get_create_func(Initializer, "initializer")
-create.__doc__ += """
+create.__doc__ = (
+    (create.__doc__ or "")
+    + """
     >>> mx.init.create("normal", sigma=0.5).sigma
     0.5
     """
+)
 
 
 class Load:

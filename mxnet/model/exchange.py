@@ -50,7 +50,7 @@ def _trained(
     param_arrays: Sequence[Sequence[NDArray]],
     grad_arrays: Sequence[Sequence[NDArray | None]],
     param_names: Sequence[str] | None,
-) -> list[tuple[int, Any, Sequence[NDArray], Sequence[NDArray]]]:
+) -> list[tuple[int, Any, Sequence[NDArray], Sequence[Any]]]:
     """Return index, key, weights and gradients of every parameter that has a gradient."""
     return [
         (index, index if param_names is None else param_names[index], weights, grads)

@@ -78,9 +78,10 @@ class FeedForward:
             DeprecationWarning,
             stacklevel=2,
         )
-        self.symbol = symbol if isinstance(symbol, Symbol) else None
-        self.sym_gen = None if isinstance(symbol, Symbol) else symbol
-        self.arg_params, self.aux_params = arg_params, aux_params
+        self.symbol: Any = symbol if isinstance(symbol, Symbol) else None
+        self.sym_gen: Any = None if isinstance(symbol, Symbol) else symbol
+        self.arg_params: Any = arg_params  # by name, or None before training
+        self.aux_params: Any = aux_params
         self.allow_extra_params = allow_extra_params
         self.ctx = listed_contexts(ctx)
         self.num_epoch, self.epoch_size, self.begin_epoch = num_epoch, epoch_size, begin_epoch

@@ -1,10 +1,11 @@
-"""`BaseModule`: what all modules can do, which is loops of training and prediction over steps."""
+"""`BaseModule`: the steps that modules implement, and loops of training and prediction."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,17 @@ from ..error import InvalidType
 from ..initializer import Initializer, Uniform
 from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of them here)
 from ..metric import EvalMetric
-from ..model import BatchEndParam
+from ..model import BatchEndParam, named_params, read_params
+from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from ..tracking import History, Tracker
-from .names import check_input_names as _check_input_names  # noqa: F401
-from .snapshot import Resuming
-from .steps import SGD_DEFAULTS, Params, Steps
+from .inputs import check_input_names as _check_input_names  # noqa: F401
+from .resume import Resuming
+
+SGD_DEFAULTS = (("learning_rate", 0.01),)
 
 
-class BaseModule(Steps):
+class BaseModule:
     """A computation with parameters that is bound to shapes, run on batches and updated.
 
     In order: `bind`, `init_params`, `init_optimizer`, then for each batch `forward`, `backward`,
@@ -39,6 +42,219 @@ class BaseModule(Steps):
     >>> issubclass(mx.mod.Module, mx.mod.BaseModule)
     True
     """
+
+    def __init__(self, logger: Any = logging) -> None:
+        self.logger = logger
+        self.binded = False
+        self.for_training = False
+        self.inputs_need_grad = False
+        self.params_initialized = False
+        self.optimizer_initialized = False
+        self._symbol = None
+
+    # -- what is asserted ---------------------------------------------------------------------
+
+    def _need_bind(self) -> None:
+        if not self.binded:
+            raise AssertionError("call bind first, or fit")
+
+    def _need_params(self) -> None:
+        self._need_bind()
+        if not self.params_initialized:
+            raise AssertionError("call init_params, set_params or fit first")
+
+    def _need_optimizer(self) -> None:
+        self._need_params()
+        if not self.optimizer_initialized:
+            raise AssertionError("call init_optimizer or fit first")
+
+    # -- names and shapes: implemented by subclasses ------------------------------------------
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the inputs."""
+        raise NotImplementedError
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        raise NotImplementedError
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the inputs, after `bind`."""
+        raise NotImplementedError
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels, after `bind`; None if there are none."""
+        raise NotImplementedError
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of each output, after `bind`."""
+        raise NotImplementedError
+
+    @property
+    def symbol(self) -> Any:
+        """The symbol that is computed, if there is one."""
+        return self._symbol
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def get_params(self) -> tuple[Params, Params]:
+        """Return arguments and auxiliary states by name."""
+        raise NotImplementedError
+
+    def init_params(
+        self,
+        initializer: Initializer | None = Uniform(0.01),  # noqa: B008 (it holds no state)
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give all parameters their first values."""
+        raise NotImplementedError
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray],
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Set the parameters."""
+        self.init_params(
+            initializer=None,
+            arg_params=arg_params,
+            aux_params=aux_params,
+            allow_missing=allow_missing,
+            force_init=force_init,
+            allow_extra=allow_extra,
+        )
+
+    def save_params(self, fname: str) -> None:
+        """Write the parameters to a file."""
+        ndarray.save(fname, named_params(*self.get_params()))
+
+    def load_params(self, fname: str) -> None:
+        """Read the parameters from a file."""
+        self.set_params(*read_params(fname))
+
+    def get_states(self, merge_multi_context: bool = True) -> list:
+        """Return states, of modules that have some."""
+        self._need_params()
+        if merge_multi_context:
+            raise AssertionError("merge_multi_context=True is not supported for get_states yet.")
+        return []
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set states, of modules that have some."""
+        self._need_params()
+        if states or value:
+            raise AssertionError("this module has no states")
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor watch what is computed."""
+        raise NotImplementedError
+
+    # -- steps --------------------------------------------------------------------------------
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
+        """Get ready for a batch that will come to `forward` next."""
+        if sparse_row_id_fn is not None:
+            raise NotImplementedError(f"{type(self).__name__}.prepare takes no sparse_row_id_fn.")
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch."""
+        raise NotImplementedError
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients.
+
+        Parameters
+        ----------
+        out_grads
+            Gradients of the outputs; loss layers need none.
+        """
+        raise NotImplementedError
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list:
+        """Return the outputs of the last forward.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
+        raise NotImplementedError
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list:
+        """Return the gradients of the inputs.
+
+        Parameters
+        ----------
+        merge_multi_context
+            Whether results of several devices are joined.
+        """
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Change the parameters by the gradients of the last backward."""
+        raise NotImplementedError
+
+    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Let a metric take the outputs of the last forward.
+
+        Parameters
+        ----------
+        eval_metric
+            The metric.
+        labels
+            The labels.
+        pre_sliced
+            Whether labels are given for each device.
+        """
+        raise NotImplementedError
+
+    def bind(
+        self,
+        data_shapes: Sequence,
+        label_shapes: Sequence | None = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Get ready to compute on batches of these shapes."""
+        raise NotImplementedError
+
+    def init_optimizer(
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = SGD_DEFAULTS,
+        force_init: bool = False,
+    ) -> None:
+        """Get ready to update."""
+        raise NotImplementedError
+
+    # -- all that training changes, for `fit(resume=...)` -------------------------------------
+
+    def _training_state(self) -> Mapping[str, Any]:
+        """Return everything that training changes, as a tree of arrays, bytes and numbers."""
+        arg_params, aux_params = self.get_params()
+        return {"arg": dict(arg_params), "aux": dict(aux_params)}
+
+    def _restore_training_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `_training_state` gave."""
+        self.set_params(state["arg"], state["aux"])
+
+    # -- loops ---------------------------------------------------------------------------------
 
     def forward_backward(self, data_batch: Any) -> None:
         """Run forward in training mode, and backward.
@@ -97,7 +313,7 @@ class BaseModule(Steps):
                 break
             self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
             self.forward(eval_batch, is_train=False)
-            self._update_metric_by(eval_metric, eval_batch)
+            self._update_metric_from(eval_metric, eval_batch)
             if batch_end_callback is not None:
                 call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             actual_num_batch += 1
@@ -108,7 +324,7 @@ class BaseModule(Steps):
             )
         return eval_metric.get_name_value()
 
-    def _update_metric_by(self, eval_metric: EvalMetric, batch: Any) -> None:
+    def _update_metric_from(self, eval_metric: EvalMetric, batch: Any) -> None:
         if isinstance(batch, list):  # one batch for each device
             self.update_metric(eval_metric, [one.label for one in batch], pre_sliced=True)
         else:
@@ -301,8 +517,8 @@ class BaseModule(Steps):
         if not isinstance(eval_metric, EvalMetric):
             eval_metric = metrics.create(eval_metric)
         tracker = Tracker(train_data, progress, loggers, self.logger)
-        keeper = Resuming(self, resume, resume_every, train_data, eval_metric, tracker.history)
-        begin_epoch = keeper.continue_from(begin_epoch)
+        resuming = Resuming(self, resume, resume_every, train_data, eval_metric, tracker.history)
+        begin_epoch = resuming.continue_from(begin_epoch)
 
         # The loop over batches stays here: callbacks read its variables in `param.locals`.
         with tracker:
@@ -310,7 +526,7 @@ class BaseModule(Steps):
                 tic = time.time()
                 eval_metric.reset()
                 data_iter = iter(train_data)
-                nbatch, next_data_batch = keeper.start(data_iter)
+                nbatch, next_data_batch = resuming.start(data_iter)
                 tracker.start_epoch(epoch, nbatch)
                 end_of_batch = False
                 eval_name_vals: list[tuple[str, float]] = []
@@ -321,8 +537,8 @@ class BaseModule(Steps):
                     self.forward_backward(data_batch)
                     self.update()
                     # Before the next batch comes: iterators may write it into the same memory.
-                    self._update_metric_by(eval_metric, data_batch)
-                    next_data_batch = keeper.fetch(data_iter)
+                    self._update_metric_from(eval_metric, data_batch)
+                    next_data_batch = resuming.fetch(data_iter)
                     end_of_batch = next_data_batch is None
                     if not end_of_batch:
                         self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
@@ -336,10 +552,10 @@ class BaseModule(Steps):
                             batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals())
                         )
                     nbatch += 1
-                    keeper.after_batch(epoch, nbatch, end_of_batch)
+                    resuming.after_batch(epoch, nbatch, end_of_batch)
 
                 tracker.finish_bar((eval_metric,))
-                results = self._logged("train", epoch, eval_name_vals)
+                results = self._log_metrics("train", epoch, eval_name_vals)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
                 # Devices may differ in what they averaged, such as moving means: align them.
                 arg_params, aux_params = self.get_params()
@@ -348,17 +564,17 @@ class BaseModule(Steps):
                     for callback in _as_list(epoch_end_callback):
                         callback(epoch, self.symbol, arg_params, aux_params)
                 if eval_data is not None:
-                    found = self.score(
+                    values = self.score(
                         eval_data,
                         validation_metric,
                         score_end_callback=eval_end_callback,
                         batch_end_callback=eval_batch_end_callback,
                         epoch=epoch,
                     )
-                    results |= self._logged("val", epoch, found)
+                    results |= self._log_metrics("val", epoch, values)
                 tracker.end_epoch(epoch, results)
-                keeper.reset_data()
-                keeper.after_epoch(epoch)
+                resuming.reset_data()
+                resuming.after_epoch(epoch)
         return tracker.history
 
     def _bind_to_data(self, train_data: Any, force_rebind: bool) -> None:
@@ -375,7 +591,9 @@ class BaseModule(Steps):
             force_rebind=force_rebind,
         )
 
-    def _logged(self, part: str, epoch: int, values: list[tuple[str, float]]) -> dict[str, float]:
+    def _log_metrics(
+        self, part: str, epoch: int, values: list[tuple[str, float]]
+    ) -> dict[str, float]:
         """Log the metrics of an epoch and return them by the names they have in the history."""
         title = {"train": "Train", "val": "Validation"}[part]
         for name, value in values:

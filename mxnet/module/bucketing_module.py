@@ -14,16 +14,17 @@ from ..initializer import Initializer, Uniform
 from ..model import load_params, params_name, write_params, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
-from . import parameters
-from .base_module import BaseModule
+from . import inputs
+from .base_module import SGD_DEFAULTS, BaseModule
 from .module import Module
-from .steps import SGD_DEFAULTS
 
 SymGen = Callable[[Any], tuple]
 
 
 class BucketingModule(BaseModule):
     """Modules for inputs of different shapes, such as sentences of different lengths.
+
+    Its methods take what those of `Module` take.
 
     Parameters
     ----------
@@ -68,9 +69,9 @@ class BucketingModule(BaseModule):
         self._group2ctxs = group2ctxs
         self._compression_params = compression_params
         self._buckets: dict[Any, Module] = {}
-        self._curr_module: Module | None = None
+        self._curr_module: Any = None  # a Module, once bound
         self._curr_bucket_key: Any = None
-        self._last_run: Module | None = None  # whose outputs are kept
+        self._last_run: Module | None = None  # the one whose outputs are in memory
         self._params_dirty = False
         self._monitor: Any = None
         self._grad_req: Any = None
@@ -80,12 +81,12 @@ class BucketingModule(BaseModule):
     def _call_sym_gen(self, key: Any) -> tuple:
         """Return symbol and names of a bucket; automatic names start over in each."""
         with NameManager():
-            made = self._sym_gen(key)
-        if not isinstance(made, tuple | list) or len(made) != 3:
+            bucket = self._sym_gen(key)
+        if not isinstance(bucket, tuple | list) or len(bucket) != 3:
             raise TypeError("sym_gen(bucket_key) must return (symbol, data_names, label_names)")
-        return tuple(made)
+        return tuple(bucket)
 
-    def _made(self, key: Any) -> Module:
+    def _make_module(self, key: Any) -> Module:
         symbol, data_names, label_names = self._call_sym_gen(key)
         return Module(
             symbol,
@@ -108,7 +109,7 @@ class BucketingModule(BaseModule):
     # -- names and shapes ---------------------------------------------------------------------
 
     @property
-    def data_names(self) -> Sequence[str]:
+    def data_names(self) -> list[str]:
         """Names of the inputs, of the current bucket or of the default one."""
         if self.binded:
             return self._curr_module.data_names
@@ -164,23 +165,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values.
-
-        Parameters
-        ----------
-        initializer
-            Initializer of parameters that are not given.
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
-        allow_missing
-            Whether parameters that are not given are initialized; else they are an error.
-        force_init
-            Whether to do again what was done.
-        allow_extra
-            Whether parameters that the symbol does not have are ignored.
-        """
+        """Give the parameters their first values."""
         if self.params_initialized and not force_init:
             return
         if not self.binded:
@@ -204,26 +189,12 @@ class BucketingModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters.
-
-        Parameters
-        ----------
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
-        allow_missing
-            Whether parameters that are not given are initialized; else they are an error.
-        force_init
-            Whether to do again what was done.
-        allow_extra
-            Whether parameters that the symbol does not have are ignored.
-        """
+        """Set the parameters."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
         if self.params_initialized and not force_init:
-            parameters.warn_ignored("set_params")
+            inputs.warn_ignored("set_params")
             return
         self._curr_module.set_params(
             arg_params,
@@ -236,26 +207,12 @@ class BucketingModule(BaseModule):
         self.params_initialized = True
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states of the current bucket.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the states of the current bucket."""
         self._need_params()
         return self._curr_module.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states of the current bucket.
-
-        Parameters
-        ----------
-        states
-            The states.
-        value
-            One number for all states.
-        """
+        """Set the states of the current bucket."""
         self._need_params()
         self._curr_module.set_states(states, value)
 
@@ -271,43 +228,25 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind the default bucket; the others follow when their batches come.
-
-        Parameters
-        ----------
-        data_shapes
-            Names and shapes of the data.
-        label_shapes
-            Names and shapes of the labels.
-        for_training
-            Whether gradients will be computed.
-        inputs_need_grad
-            Whether gradients of the inputs will be computed too.
-        force_rebind
-            Whether to bind again what is bound.
-        shared_module
-            The other module.
-        grad_req
-            How gradients are stored: ``'write'``, ``'add'`` or ``'null'``.
-        """
+        """Bind the default bucket; the others follow when their batches come."""
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        kept = self.get_params() if self.params_initialized and self.binded else None
-        kept = kept or self._loaded
+        params = self.get_params() if self.params_initialized and self.binded else None
+        params = params or self._loaded
         before = self._curr_module
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
-        module = self._made(self._default_bucket_key)
+        module = self._make_module(self._default_bucket_key)
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self._buckets[self._default_bucket_key] = module
         self.binded = True
-        if kept is not None:  # bound again, or loaded
-            self.set_params(*kept)
+        if params is not None:  # bound again, or loaded
+            self.set_params(*params)
         if before is not None and self.optimizer_initialized:
             module.borrow_optimizer(before)
 
@@ -329,7 +268,7 @@ class BucketingModule(BaseModule):
             raise AssertionError("call bind before switching bucket")
         if bucket_key not in self._buckets:
             first = self._buckets[self._default_bucket_key]
-            module = self._made(bucket_key)
+            module = self._make_module(bucket_key)
             module.bind(
                 data_shapes,
                 label_shapes,
@@ -350,19 +289,7 @@ class BucketingModule(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update; all buckets use one optimizer.
-
-        Parameters
-        ----------
-        kvstore
-            What sums gradients: a store, its name, or None.
-        optimizer
-            The optimizer, or its name.
-        optimizer_params
-            Arguments of the optimizer, as a dict or pairs.
-        force_init
-            Whether to do again what was done.
-        """
+        """Get ready to update; all buckets use one optimizer."""
         self._need_params()
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -377,15 +304,7 @@ class BucketingModule(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Bind the bucket of a batch that will come to `forward` next.
-
-        Parameters
-        ----------
-        data_batch
-            The batch.
-        sparse_row_id_fn
-            Function of a batch that returns the rows of sparse parameters it needs.
-        """
+        """Bind the bucket of a batch that will come to `forward` next."""
         self._need_params()
         current = self._curr_bucket_key
         self._switch_for(data_batch)
@@ -399,20 +318,12 @@ class BucketingModule(BaseModule):
         if key in self._buckets:
             self._curr_module, self._curr_bucket_key = self._buckets[key], key
             return
-        data = batch.provide_data or _shapes_like(self._buckets, batch.data, "data")
+        data: Any = batch.provide_data or _shapes_like(self._buckets, batch.data, "data")
         labels = batch.provide_label or _shapes_like(self._buckets, batch.label, "label")
         self.switch_bucket(key, data, labels)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch in its bucket.
-
-        Parameters
-        ----------
-        data_batch
-            The batch.
-        is_train
-            Whether to run in training mode; by default as bound.
-        """
+        """Compute the outputs of a batch in its bucket."""
         self._need_params()
         self._switch_for(data_batch)
         if self._last_run is not self._curr_module:  # buckets take turns in the same memory
@@ -422,13 +333,7 @@ class BucketingModule(BaseModule):
         self._curr_module.forward(data_batch, is_train=is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients.
-
-        Parameters
-        ----------
-        out_grads
-            Gradients of the outputs; loss layers need none.
-        """
+        """Compute the gradients."""
         self._need_params()
         self._curr_module.backward(out_grads=out_grads)
 
@@ -439,50 +344,22 @@ class BucketingModule(BaseModule):
         self._curr_module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list:
-        """Return the outputs of the last forward.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the outputs of the last forward."""
         self._need_params()
         return self._curr_module.get_outputs(merge_multi_context=merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list:
-        """Return the gradients of the inputs.
-
-        Parameters
-        ----------
-        merge_multi_context
-            Whether results of several devices are joined.
-        """
+        """Return the gradients of the inputs."""
         self._need_params()
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward.
-
-        Parameters
-        ----------
-        eval_metric
-            The metric, or its name.
-        labels
-            The labels.
-        pre_sliced
-            Whether labels are given for each device.
-        """
+        """Let a metric take the outputs of the last forward."""
         self._need_params()
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all buckets, also those that come later.
-
-        Parameters
-        ----------
-        mon
-            The monitor.
-        """
+        """Let a monitor watch all buckets, also those that come later."""
         self._need_bind()
         self._monitor = mon
         for module in self._buckets.values():

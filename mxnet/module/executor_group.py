@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 from .. import ndarray as nd
 from ..context import Context
@@ -18,7 +18,7 @@ from ..io.batches import described
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-KEPT_SHAPES = 8  # executors for this many other batch shapes stay ready
+MAX_SHAPES = 8  # executors for this many batch shapes stay ready
 
 
 class DataParallelExecutorGroup:
@@ -89,7 +89,7 @@ class DataParallelExecutorGroup:
         self._monitors: list[Any] = []
         self._ready: OrderedDict[tuple, list[Executor]] = OrderedDict()
         self.execs: list[Executor] = []
-        self.batch_size: int | None = None
+        self.batch_size: Any = None  # an int, once bound
         self.bind_exec(data_shapes, label_shapes, shared_group)
 
     def _requirements(self, grad_req: Any, data_names: Sequence[str]) -> dict[str, str]:
@@ -99,7 +99,7 @@ class DataParallelExecutorGroup:
         if self.inputs_need_grad:
             trained.update(data_names)
         if isinstance(grad_req, Mapping):
-            return {n: "write" if n in trained else "null" for n in self.arg_names} | grad_req
+            return {n: "write" if n in trained else "null" for n in self.arg_names} | dict(grad_req)
         if isinstance(grad_req, str):
             grad_req = [grad_req] * len(self.arg_names)
         if len(grad_req) != len(self.arg_names):
@@ -147,11 +147,11 @@ class DataParallelExecutorGroup:
         key = self._key()
         if key not in self._ready:
             self._ready[key] = [
-                self._reshaped(i) if reshape else self._bound(i, shared_group)
+                self._reshape(i) if reshape else self._bind(i, shared_group)
                 for i in range(len(self.contexts))
             ]
         self._ready.move_to_end(key)
-        if len(self._ready) > KEPT_SHAPES:
+        if len(self._ready) > MAX_SHAPES:
             self._ready.popitem(last=False)
         before, self.execs = self.execs, self._ready[key]
         self._show_to_monitors(before)
@@ -177,7 +177,7 @@ class DataParallelExecutorGroup:
     def _shapes_of(self, device: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of one device's inputs; labels that the symbol lacks are left out."""
         part = self.slices[device]
-        found = {}
+        shapes = {}
         for descs, axes in (
             (self.data_shapes, self.data_layouts),
             (self.label_shapes or [], self.label_layouts),
@@ -187,16 +187,16 @@ class DataParallelExecutorGroup:
                 if axis >= 0:
                     shape[axis] = part.stop - part.start
                 if desc.name in self._known:
-                    found[desc.name] = tuple(shape)
-        return found
+                    shapes[desc.name] = tuple(shape)
+        return shapes
 
-    def _bound(self, device: int, shared_group: DataParallelExecutorGroup | None) -> Executor:
+    def _bind(self, device: int, shared_group: DataParallelExecutorGroup | None) -> Executor:
         descs = [*self.data_shapes, *(self.label_shapes or ())]
         shared = None if shared_group is None else shared_group.execs[device]
         shapes = self._shapes_of(device)
         if shared is not None:
             self._check_shared(shared, shapes)
-        made = simple_bind(
+        executor = simple_bind(
             self.symbol,
             self.contexts[device],
             grad_req=self.grad_req,
@@ -205,14 +205,14 @@ class DataParallelExecutorGroup:
             shared_arg_names=self.param_names,
             shared_exec=shared,
             shared_buffer=None if shared is None else self.shared_data_arrays[device],
-            **shapes,
+            **cast("Any", shapes),
         )
         if shared is None:  # whoever shares with this group uses its input buffers
-            arrays = made.arg_dict
+            arrays = executor.arg_dict
             self.shared_data_arrays[device].update((name, arrays[name]) for name in shapes)
         for monitor in self._monitors:
-            monitor.install(made)
-        return made
+            monitor.install(executor)
+        return executor
 
     def _check_shared(self, shared: Executor, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise unless the other group has every parameter, in the same shape."""
@@ -224,8 +224,8 @@ class DataParallelExecutorGroup:
                 f"{', '.join(sorted(theirs))}. {did_you_mean(missing[0], theirs)} Modules that "
                 "share, such as buckets, must have their parameters in the first one."
             )
-        found, _, _ = self.symbol.infer_shape_partial(**shapes)
-        for name, shape in zip(self.arg_names, found, strict=True):
+        inferred, _, _ = self.symbol.infer_shape_partial(**shapes)
+        for name, shape in zip(self.arg_names, inferred, strict=True):
             if name in self.param_names and shape and 0 not in shape:
                 copy_shape = theirs[name].shape
                 if shape != copy_shape:
@@ -235,11 +235,11 @@ class DataParallelExecutorGroup:
                         "shape."
                     )
 
-    def _reshaped(self, device: int) -> Executor:
+    def _reshape(self, device: int) -> Executor:
         old = self.execs[device]
         shapes = self._shapes_of(device)
-        made = old.reshape(partial_shaping=True, allow_up_sizing=True, **shapes)
-        before, after = old.arg_dict, made.arg_dict
+        executor = old.reshape(partial_shaping=True, allow_up_sizing=True, **shapes)
+        before, after = old.arg_dict, executor.arg_dict
         for name in self.param_names:
             if after[name] is not before[name]:
                 raise ShapeError(
@@ -249,8 +249,8 @@ class DataParallelExecutorGroup:
                     "again with force_rebind=True and new parameters."
                 )
         for monitor in self._monitors:
-            monitor.install(made)
-        return made
+            monitor.install(executor)
+        return executor
 
     def _collect_arrays(self) -> None:
         """Put the executors' arrays side by side: by kind, then by name, then by device."""
@@ -351,13 +351,13 @@ class DataParallelExecutorGroup:
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return name and shape of each output, for the whole batch."""
         shapes = [out.shape for out in self.execs[0].outputs]
-        found = []
+        whole = []
         for name, shape, axis in zip(self.output_names, shapes, self.output_layouts, strict=True):
             sizes = list(shape)
             if axis >= 0 and len(self.execs) > 1:
                 sizes[axis] = self.batch_size
-            found.append((name, tuple(sizes)))
-        return found
+            whole.append((name, tuple(sizes)))
+        return whole
 
     def release_outputs(self) -> None:
         """Free what the last forward made, unless somebody else holds it."""
@@ -430,7 +430,7 @@ def _average(block: Sequence[NDArray], like: NDArray) -> NDArray:
     return nd.add_n(*(array.as_in_context(like.context) for array in block)) / len(block)
 
 
-def _merge_multi_context(outputs: Sequence[Sequence[NDArray]], major_axis: Sequence[int]) -> list:
+def _merge_multi_context(outputs: Sequence[Sequence[Any]], major_axis: Sequence[int]) -> list:
     """Join each output's parts along its batch axis, on the first device; -1 takes the first."""
     merged = []
     for parts, axis in zip(outputs, major_axis, strict=True):
@@ -450,7 +450,7 @@ def _contexts_of_groups(group2ctxs: Any, count: int) -> list[dict[str, Context] 
         if len(group2ctxs) != count:
             raise ValueError(f"group2ctxs has {len(group2ctxs)} entries for {count} contexts.")
         return [dict(one) for one in group2ctxs]
-    spread: list[dict[str, Context]] = [{} for _ in range(count)]
+    spread: list[Any] = [{} for _ in range(count)]
     for group, where in group2ctxs.items():
         listed = [where] if isinstance(where, Context) else list(where)
         if len(listed) == 1:

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..context import Context
-from ..formats.atomic import one_commit
-from ..initializer import Uniform  # noqa: F401 (MXNet shows it here)
-from ..io import DataDesc  # noqa: F401 (MXNet shows it here)
-from ..model import load_checkpoint, params_name, write_params, write_symbol
+from .. import optimizer as opt
+from ..checkpoint.fields import get_fields, set_fields, tensors_of
+from ..context import Context, cpu, listed_contexts
+from ..error import InvalidType, MXNetError
+from ..executor_manager import copy_into
+from ..formats.atomic import one_commit, replacing
+from ..formats.location import existing_file, local_path
+from ..initializer import Initializer, Uniform
+from ..io import DataDesc
+from ..memory import return_gaps
+from ..model import (
+    _create_kvstore,
+    _initialize_kvstore,
+    _update_params,
+    _update_params_on_kvstore,
+    load_checkpoint,
+    params_name,
+    write_params,
+    write_symbol,
+)
+from ..model.checkpoint import Params
+from ..ndarray import NDArray
 from ..symbol import Symbol
-from . import optimizing
-from .base_module import BaseModule
-from .executor_group import DataParallelExecutorGroup  # noqa: F401 (MXNet shows it here)
-from .steps import SGD_DEFAULTS
-from .symbol_module import SymbolModule
+from . import inputs
+from .base_module import SGD_DEFAULTS, BaseModule
+from .executor_group import DataParallelExecutorGroup
 
 
-class Module(SymbolModule):
+class Module(BaseModule):
     """A symbol that can be trained and used for prediction.
 
     Parameters
@@ -64,23 +80,339 @@ class Module(SymbolModule):
         group2ctxs: Any = None,
         compression_params: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            symbol,
-            data_names,
-            label_names,
-            logger,
-            context,
-            work_load_list,
-            fixed_param_names,
-            state_names,
-            group2ctxs,
-        )
+        super().__init__(logger=logger)
+        if not hasattr(symbol, "list_arguments"):
+            raise InvalidType(
+                f"Module needs a Symbol, got a {type(symbol).__name__}. A Gluon block gives one: "
+                "net(mx.sym.var('data'))."
+            )
+        self._context = listed_contexts(cpu() if context is None else context)
+        self._work_load_list = list(work_load_list or [1] * len(self._context))
+        if len(self._work_load_list) != len(self._context):
+            raise AssertionError(
+                f"work_load_list has {len(self._work_load_list)} entries for "
+                f"{len(self._context)} contexts."
+            )
+        self._group2ctxs = group2ctxs
+        self._symbol = symbol
+        self._data_names = _name_list(data_names)
+        self._label_names = _name_list(label_names)
+        self._state_names = _name_list(state_names)
+        self._fixed_param_names = _name_list(fixed_param_names)
+        inputs.check_input_names(symbol, self._data_names, "data_names", True)
+        inputs.check_input_names(symbol, self._label_names, "label_names", False)
+        inputs.check_input_names(symbol, self._state_names, "state_names", True)
+        inputs.check_input_names(symbol, self._fixed_param_names, "fixed_param_names", True)
+        fed = {*self._data_names, *self._label_names, *self._state_names}
+        self._param_names = [name for name in symbol.list_arguments() if name not in fed]
+        self._aux_names = symbol.list_auxiliary_states()
+        self._output_names = symbol.list_outputs()
+        self._arg_params: Any = None  # `Params`, once initialized
+        self._aux_params: Any = None
+        self._params_dirty = False
+        self._grad_req: Any = None
+        self._exec_group: Any = None  # a DataParallelExecutorGroup, once bound
+        self._data_shapes: Any = None  # a list of DataDesc, once bound
+        self._label_shapes: list[DataDesc] | None = None
         self._compression_params = compression_params
         self._optimizer: Any = None
         self._kvstore: Any = None
         self._update_on_kvstore: bool | None = None
         self._updater: Any = None
         self._preload_opt_states: str | None = None
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Megabytes of the executors' results, as `Executor.debug_str` reports them."""
+        execs = self._exec_group.execs if self._exec_group is not None else []
+        return sum(int(exe.debug_str().split("\n")[-3].split()[1]) for exe in execs)
+
+    # -- names and shapes ---------------------------------------------------------------------
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the inputs."""
+        return self._data_names
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return self._label_names
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._output_names
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the inputs, after `bind`."""
+        self._need_bind()
+        return self._data_shapes
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels, after `bind`; None if there are none."""
+        self._need_bind()
+        return self._label_shapes
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of each output, after `bind`."""
+        self._need_bind()
+        return self._exec_group.get_output_shapes()
+
+    # -- parameters ---------------------------------------------------------------------------
+
+    def get_params(self) -> tuple[Params, Params]:
+        """Return arguments and auxiliary states by name, averaged over the devices."""
+        self._need_params()
+        if self._params_dirty:
+            self._sync_params_from_devices()
+        return self._arg_params, self._aux_params
+
+    def _sync_params_from_devices(self) -> None:
+        self._exec_group.get_params(self._arg_params, self._aux_params)
+        self._params_dirty = False
+
+    def init_params(
+        self,
+        initializer: Initializer | None = Uniform(0.01),  # noqa: B008 (it holds no state)
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give all parameters their first values.
+
+        Parameters
+        ----------
+        initializer : Initializer
+            Fills what is not given.
+        arg_params, aux_params : dict of NDArray, optional
+            Values by name; names that the symbol lacks are ignored.
+        allow_missing : bool
+            Whether the initializer fills what `arg_params` and `aux_params` lack.
+        force_init : bool
+            Do it even if it was done before.
+        allow_extra : bool
+            Accepted as in MXNet, where extra names are ignored here in any case.
+        """
+        if self.params_initialized and not force_init:
+            inputs.warn_ignored("init_params")
+            return
+        if not self.binded:
+            raise AssertionError("call bind before initializing the parameters")
+        self._make_host_params()
+        attributes = self._symbol.attr_dict()
+        for arrays, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            inputs.give_values(arrays, given, initializer, attributes, allow_missing)
+        self.params_initialized = True
+        self._params_dirty = False
+        self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
+
+    def _make_host_params(self) -> None:
+        """Make the arrays that `get_params` gives, if they are not there yet."""
+        group = self._exec_group
+        if self._arg_params is None:
+            self._arg_params = inputs.host_arrays(group.param_names, group.param_arrays)
+        if self._aux_params is None:
+            self._aux_params = inputs.host_arrays(group.aux_names, group.aux_arrays)
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray],
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Set the parameters; with `allow_missing` those that are not given stay as they are."""
+        if not allow_missing:
+            super().set_params(arg_params, aux_params, False, force_init, allow_extra)
+            return
+        if self.params_initialized and not force_init:
+            inputs.warn_ignored("set_params")
+            return
+        self._need_bind()
+        self._make_host_params()
+        self._exec_group.set_params(arg_params, aux_params, allow_extra=allow_extra)
+        self._params_dirty = True
+        self.params_initialized = True
+
+    # -- binding ------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Sequence,
+        label_shapes: Sequence | None = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Module | None = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Get ready to compute on batches of these shapes.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : list of DataDesc, or of (name, shape)
+        for_training : bool
+            Whether gradients will be needed.
+        inputs_need_grad : bool
+            Whether `get_input_grads` will be called.
+        force_rebind : bool
+            Bind again if that was done before.
+        shared_module : Module, optional
+            A module whose parameters are used.
+        grad_req : {'write', 'add', 'null'}, or a list or dict of them
+        """
+        if force_rebind:
+            self._reset_bind()
+        if self.binded:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if not for_training and inputs_need_grad:
+            raise AssertionError("inputs_need_grad=True needs for_training=True")
+        data, labels = inputs.parse_descs(
+            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
+        )
+        shared_group = None
+        if shared_module is not None:
+            shared_group = self._group_of(shared_module)
+        self._exec_group = DataParallelExecutorGroup(
+            self._symbol,
+            self._context,
+            self._work_load_list,
+            data,
+            labels,
+            self._param_names,
+            for_training,
+            inputs_need_grad,
+            shared_group,
+            logger=self.logger,
+            fixed_param_names=self._fixed_param_names,
+            grad_req=grad_req,
+            state_names=self._state_names,
+            group2ctxs=self._group2ctxs,
+        )
+        self._take_shapes()
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self._grad_req = grad_req
+        self.binded = True
+        if shared_module is not None:
+            self._share_with(shared_module)
+        elif self.params_initialized:  # a loaded module, or one that is bound again
+            inputs.copy_to_devices(self._exec_group, self._arg_params, self._aux_params)
+
+    def _group_of(self, module: Module) -> DataParallelExecutorGroup:
+        """Return the executors of a module whose parameters this one will use."""
+        if not (module.binded and module.params_initialized):
+            raise AssertionError("shared_module must be bound and have its parameters")
+        if len(module._exec_group.execs) < len(self._context):
+            raise AssertionError("shared_module has fewer contexts than this module")
+        return module._exec_group
+
+    def _share_with(self, module: Module) -> None:
+        """Use another module's parameters, and its optimizer if there is one."""
+        self.params_initialized = True
+        self._arg_params, self._aux_params = module._arg_params, module._aux_params
+        if module.optimizer_initialized:
+            self.borrow_optimizer(module)
+
+    def _take_shapes(self) -> None:
+        group = self._exec_group
+        self._data_shapes, self._label_shapes = group.data_shapes, group.label_shapes
+        group.label_names = group.label_names or self._label_names
+
+    def _reset_bind(self) -> None:
+        self.binded = False
+        if self._params_dirty:
+            self._sync_params_from_devices()
+        self._exec_group = None
+        self._data_shapes = self._label_shapes = None
+
+    def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
+        """Take batches of other shapes from now on; parameters stay."""
+        self._need_bind()
+        data, labels = inputs.parse_descs(
+            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
+        )
+        self._exec_group.reshape(data, labels)
+        self._take_shapes()
+
+    # -- steps --------------------------------------------------------------------------------
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
+        """Get ready for a batch that will come to `forward` next.
+
+        In MXNet this fetches the rows of sparse parameters that the batch needs. Here every device
+        has all rows at any time; `sparse_row_id_fn` is only checked to name parameters.
+        """
+        self._need_bind()
+        if sparse_row_id_fn is None:
+            return
+        rows = sparse_row_id_fn(data_batch)
+        if not isinstance(rows, Mapping):
+            raise TypeError("sparse_row_id_fn must return a dict from parameter names to row ids")
+        unknown = [name for name in rows if name not in self._param_names]
+        if unknown:
+            raise MXNetError(f"sparse_row_id_fn names no parameters: {', '.join(unknown)}")
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch, of whatever size it is.
+
+        Parameters
+        ----------
+        data_batch : DataBatch, or a list with one for each device
+        is_train : bool, optional
+            By default what was said to `bind`.
+        """
+        self._need_params()
+        if isinstance(data_batch, list):
+            data_batch = inputs.join_batches(data_batch)
+        changed = inputs.descs_of_batch(data_batch, self._data_shapes, self._label_shapes)
+        if changed is not None:
+            self._exec_group.reshape(*changed)
+            self._take_shapes()
+        self._exec_group.forward(data_batch, is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients; `out_grads` are those of the outputs."""
+        self._need_params()
+        self._exec_group.backward(out_grads=out_grads)
+
+    # -- results ------------------------------------------------------------------------------
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list:
+        """Return the outputs of the last forward, joined over the devices or as lists."""
+        self._need_params()
+        return self._exec_group.get_outputs(merge_multi_context=merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list:
+        """Return the gradients of the inputs, joined over the devices or as lists."""
+        self._need_params()
+        return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> list:
+        """Return the states, of each a list with one array for each device."""
+        self._need_params()
+        return self._exec_group.get_states(merge_multi_context=merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the states: from arrays as `get_states` gives them, or all to one number."""
+        self._need_params()
+        self._exec_group.set_states(states, value)
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Let a metric take the outputs of the last forward."""
+        self._exec_group.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a monitor watch what is computed."""
+        self._need_bind()
+        self._exec_group.install_monitor(mon)
 
     # -- optimizer ----------------------------------------------------------------------------
 
@@ -110,17 +442,49 @@ class Module(SymbolModule):
             return
         if self._params_dirty:
             self._sync_params_from_devices()
-        optimizing.attach_optimizer(self, kvstore, optimizer, optimizer_params)
+        kvstore, on_kvstore = _create_kvstore(kvstore, len(self._context), self._arg_params)
+        self._optimizer = self._make_optimizer(optimizer, optimizer_params, kvstore, on_kvstore)
+        self._kvstore, self._update_on_kvstore = kvstore, on_kvstore
+        if kvstore is not None:
+            if self._compression_params:
+                kvstore.set_gradient_compression(self._compression_params)
+            if on_kvstore:
+                kvstore.set_optimizer(self._optimizer)
+            arrays = self._exec_group.param_arrays
+            _initialize_kvstore(kvstore, arrays, self._arg_params, self._param_names, on_kvstore)
+        self._updater = None if on_kvstore else opt.get_updater(self._optimizer)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
 
-    def _share_with(self, module: Module) -> None:
-        """Use another module's parameters, and its optimizer if there is one."""
-        super()._share_with(module)
-        if module.optimizer_initialized:
-            self.borrow_optimizer(module)
+    def _make_optimizer(
+        self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
+    ) -> opt.Optimizer:
+        """Return an optimizer by name, scaled by the batch size, or the given one with names."""
+        batch_size = self._exec_group.batch_size
+        if kvstore is not None and "dist" in kvstore.type and "_sync" in kvstore.type:
+            batch_size *= kvstore.num_workers
+        scale = 1.0 / batch_size
+        count = 1 if on_kvstore else len(self._context)
+        names = {
+            i * count + k: name for k in range(count) for i, name in enumerate(self._param_names)
+        }
+        if isinstance(optimizer, str):
+            settings = {"rescale_grad": scale, **dict(params)}
+            return opt.create(optimizer, sym=self.symbol, param_idx2name=names, **settings)
+        if not isinstance(optimizer, opt.Optimizer):
+            raise TypeError(f"optimizer is a name or an Optimizer, not {type(optimizer).__name__}")
+        if optimizer.rescale_grad != scale:
+            warnings.warn(
+                "Optimizer created manually outside Module but rescale_grad is not normalized to "
+                f"1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {scale}). Is this "
+                "intended?",
+                stacklevel=3,  # the caller of init_optimizer
+            )
+        if not optimizer.idx2name:
+            optimizer.idx2name = names
+        return optimizer
 
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use another module's optimizer; both must share their parameters.
@@ -142,7 +506,14 @@ class Module(SymbolModule):
         """Change the parameters by the gradients of the last backward."""
         self._need_optimizer()
         self._params_dirty = True
-        optimizing.update_params(self)
+        group, store = self._exec_group, self._kvstore
+        params, grads, names = group.param_arrays, group.grad_arrays, group.param_names
+        if self._update_on_kvstore:
+            _update_params_on_kvstore(params, grads, store, names)
+        else:
+            devices = len(self._context)
+            _update_params(params, grads, self._updater, devices, kvstore=store, param_names=names)
+        return_gaps()
 
     # -- files --------------------------------------------------------------------------------
 
@@ -209,7 +580,11 @@ class Module(SymbolModule):
             Path of the file.
         """
         self._need_optimizer()
-        optimizing.write_states(self, fname)
+        if self._update_on_kvstore:
+            self._kvstore.save_optimizer_states(fname)
+            return
+        with replacing(local_path(fname)) as file:
+            file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read what `save_optimizer_states` wrote, here or in MXNet.
@@ -220,15 +595,65 @@ class Module(SymbolModule):
             Path of the file.
         """
         self._need_optimizer()
-        optimizing.read_states(self, fname)
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+        else:
+            self._updater.set_states(existing_file(fname).read_bytes())
 
     # -- all that training changes ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
-        return optimizing.state_of(self)
+        """Return parameters on every device, what the optimizer remembers, and its numbers."""
+        group = self._exec_group
+        return {
+            "arg": dict(zip(group.param_names, group.param_arrays, strict=True)),
+            "aux": dict(zip(group.aux_names, group.aux_arrays, strict=True)),
+            "optimizer": get_fields(self._optimizer),
+            "states": self._states_holder().get_states(),
+            "residuals": dict(self._residuals()),
+        }
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        optimizing.restore(self, state)
+        """Take over what `_training_state` gave."""
+        group = self._exec_group
+        for names, blocks, saved in (
+            (group.param_names, group.param_arrays, state["arg"]),
+            (group.aux_names, group.aux_arrays, state["aux"]),
+        ):
+            for name, block in zip(names, blocks, strict=True):
+                if len(block) != len(saved[name]):
+                    raise MXNetError(
+                        f"The training state is of {len(saved[name])} device(s), this module has "
+                        f"{len(block)}: their batches would be split in another way."
+                    )
+                for target, source in zip(block, saved[name], strict=True):
+                    copy_into(target, source, name)
+        self._sync_params_from_devices()
+        self._states_holder().set_states(state["states"])
+        set_fields(self._optimizer, state["optimizer"])
+        if self._update_on_kvstore:  # the store has weights of its own
+            self._kvstore._replace({n: self._arg_params[n] for n in group.param_names})
+        self._residuals().update(tensors_of(state["residuals"]))
+
+    def _residuals(self) -> dict:
+        """Return what the compression of gradients left for the next ones."""
+        return getattr(getattr(self._kvstore, "_compression", None), "residuals", {})
+
+    def _states_holder(self) -> Any:
+        """Return what holds the optimizer's states: the module's updater, or the store's."""
+        store, holder = self._kvstore, self._updater
+        if self._update_on_kvstore:
+            holder = getattr(store, "_updater", None)
+        if holder is None:
+            raise MXNetError(
+                f"fit(resume=...) cannot keep the optimizer's states of a {store.type!r} store: "
+                "they are in other processes."
+            )
+        return holder
+
+
+def _name_list(names: Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
 
 
 def _states_name(prefix: str, epoch: int) -> str:

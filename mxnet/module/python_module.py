@@ -10,8 +10,7 @@ from .. import ndarray as nd
 from ..initializer import Initializer, Uniform
 from ..io.batches import described
 from ..ndarray import NDArray
-from .base_module import BaseModule
-from .steps import SGD_DEFAULTS
+from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class PythonModule(BaseModule):
@@ -39,9 +38,9 @@ class PythonModule(BaseModule):
         self._data_names = list(data_names)
         self._label_names = None if label_names is None else list(label_names)
         self._output_names = list(output_names)
-        self._data_shapes: list | None = None
-        self._label_shapes: list | None = None
-        self._output_shapes: list | None = None
+        self._data_shapes: Any = None  # lists, once bound
+        self._label_shapes: Any = None
+        self._output_shapes: Any = None
 
     @property
     def data_names(self) -> list[str]:
@@ -183,9 +182,9 @@ class PythonLossModule(PythonModule):
         if grad_func is not None and not callable(grad_func):
             raise AssertionError("grad_func must be callable")
         self._name = name
-        self._scores: NDArray | None = None
+        self._scores: Any = None  # an NDArray, after `forward`
         self._labels: NDArray | None = None
-        self._scores_grad: NDArray | None = None
+        self._scores_grad: Any = None  # an NDArray, after `backward`
         self._grad_func = grad_func
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:

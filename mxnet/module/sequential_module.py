@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray
-from .base_module import BaseModule
-from .steps import SGD_DEFAULTS
+from .base_module import SGD_DEFAULTS, BaseModule
 
 
 class SequentialModule(BaseModule):
@@ -40,7 +39,7 @@ class SequentialModule(BaseModule):
         self._modules: list[BaseModule] = []
         self._metas: list[dict[str, Any]] = []
         self._data_shapes: list | None = None
-        self._label_shapes: list | None = None
+        self._label_shapes: Any = None
 
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
         """Add a module at the end; return this one.

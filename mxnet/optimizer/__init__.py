@@ -11,6 +11,6 @@ array([0.9, 0.9], dtype=float32)
 from . import contrib, optimizer
 from .contrib import AdamW
 from .optimizer import *  # noqa: F403 (MXNet shows them all here)
-from .optimizer import __all__ as _names
 
-__all__ = [*_names, "AdamW"]
+__all__ = ["AdamW"]
+__all__ += optimizer.__all__

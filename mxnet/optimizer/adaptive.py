@@ -1,15 +1,211 @@
-"""Optimizers that divide by a size of past gradients: AdaGrad, AdaDelta, RMSProp, Ftrl."""
+"""Optimizers that divide by a size of past gradients: AdaGrad, AdaDelta, RMSProp, Ftrl, Adam."""
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 from ..error import MXNetError
 from ..ndarray import NDArray
+from ..ops.training.adam import adam, adamax, ftml, nadam
 from ..ops.training.adaptive import adadelta, adagrad, ftrl, rmsprop, rmspropalex
 from ..ops.training.rules import Rule
 from .base import Index, register
 from .lists import Batch, ListOptimizer, zero_state
+
+
+@register
+class Adam(ListOptimizer):
+    """Adam: ``w -= lr' m / (sqrt(v) + eps)``.
+
+    ``m = b1 m + (1 - b1) g``;  ``v = b2 v + (1 - b2) g^2``, where
+    ``g = clip(rescale_grad g + wd w)``, and ``lr' = lr sqrt(1 - b2^t) / (1 - b1^t)`` at update t.
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate; also that of a scheduler that is given.
+    beta1, beta2 : float
+        Decay rates of the running mean and of the running square.
+    epsilon : float
+        Added to the denominator to avoid division by 0.
+    lazy_update : bool
+        With a row_sparse gradient change only the rows that it has.
+
+    >>> w = mx.nd.array([1.0, 1.0])
+    >>> adam = mx.optimizer.Adam(learning_rate=0.5)
+    >>> adam.update(0, w, mx.nd.array([7.0, -0.25]), adam.create_state(0, w))
+    >>> w.asnumpy().round(4)
+    array([0.5, 1.5], dtype=float32)
+    """
+
+    shards_by = "rows"
+    rule = adam
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        lazy_update: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.lazy_update = lazy_update
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the running mean and the running square."""
+        return zero_state(weight), zero_state(weight)
+
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Put bias correction into the rate."""
+        return {"lr": batch.lr * bias_correction(self.beta1, self.beta2, batch.t)}
+
+
+def bias_correction(beta1: float, beta2: float, t: int) -> float:
+    """Return the factor of Adam's rate that makes up for moments that start at 0.
+
+    >>> bias_correction(0.5, 0.75, 1)
+    1.0
+    """
+    return sqrt(1.0 - beta2**t) / (1.0 - beta1**t)
+
+
+@register
+class Adamax(ListOptimizer):
+    """Adam with the largest gradient in place of the root mean square.
+
+    ``g = clip(rescale_grad g + wd w)``;  ``m = b1 m + (1 - b1) g``;  ``u = max(b2 u, |g|)``;
+    ``w -= lr / (1 - b1^t) m / u``. Where no gradient came yet, a weight stays; in 1.9.1 it
+    becomes nan.
+
+    Parameters
+    ----------
+    learning_rate
+        The learning rate ``lr``.
+    beta1, beta2 : float
+        Decay rates of the running mean and of the largest gradient.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Adamax()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
+    """
+
+    shards_by = "rows"
+    rule = adamax
+    create_state = Adam.create_state
+
+    def __init__(
+        self,
+        learning_rate: float = 0.002,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Put bias correction into the rate."""
+        return {"lr": batch.lr / (1.0 - self.beta1**batch.t)}
+
+
+@register
+class Nadam(ListOptimizer):
+    """Adam with Nesterov's look ahead and a momentum that grows along a schedule.
+
+    With ``u_t = b1 (1 - 0.96^(t schedule_decay) / 2)`` and ``U_t`` the product of all ``u`` so
+    far: ``w -= lr ((1 - u_t) g / (1 - U_t) + u_t+1 m / (1 - U_t u_t+1)) / (sqrt(v') + eps)``,
+    where ``v'`` is Adam's corrected square. As in 1.9.1 one product serves all parameters.
+
+    Parameters
+    ----------
+    learning_rate
+        The learning rate ``lr``.
+    beta1, beta2 : float
+        Decay rates of the running mean and of the running square.
+    epsilon : float
+        Added to the denominator to avoid division by 0.
+    schedule_decay : float
+        How fast the momentum grows.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.Nadam()
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
+    """
+
+    rule = nadam
+    create_state = Adam.create_state
+    in_order = True
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.schedule_decay = schedule_decay
+        self.m_schedule = 1.0
+
+    def _momentum(self, t: int) -> float:
+        return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
+
+    def _numbers(self, batch: Batch) -> dict[str, float]:
+        """Advance the schedule of the momentum."""
+        now = self._momentum(batch.t)
+        self.m_schedule *= now
+        ahead = self._momentum(batch.t + 1)
+        return {"momentum": now, "next_momentum": ahead, "schedule": self.m_schedule}
+
+
+@register
+class FTML(ListOptimizer):
+    """Follow the moving leader; see `ftml_update` for the formula.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        Decay rates of the leader and of the running square.
+    epsilon : float
+        Added to the denominator to avoid division by 0.
+
+    >>> w = mx.nd.array([1.0])
+    >>> optimizer = mx.optimizer.FTML(learning_rate=0.1)
+    >>> optimizer.update(0, w, mx.nd.array([0.5]), optimizer.create_state(0, w))
+    >>> bool(w.asscalar() != 1)
+    True
+    """
+
+    shards_by = "rows"
+    rule = ftml
+
+    def __init__(
+        self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Return the last divisor, the running square and the leader."""
+        return zero_state(weight), zero_state(weight), zero_state(weight)
 
 
 @register
@@ -43,7 +239,9 @@ class AdaGrad(ListOptimizer):
         """Return the sum of squares."""
         return zero_state(weight)
 
-    def _update_sparse(self, index: Index, weight: NDArray, grad: NDArray, *rest: Any) -> None:
+    def _update_sparse(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
+        self, index: Index, weight: NDArray, grad: NDArray, *rest: Any
+    ) -> None:
         if grad.stype == "row_sparse" and rest[2]:
             raise MXNetError(
                 f"AdaGrad: parameter {self.idx2name.get(index, index)!r} has a row_sparse gradient "
@@ -142,7 +340,7 @@ class RMSProp(ListOptimizer):
         return tuple(zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Rule:  # pyright: ignore[reportIncompatibleVariableOverride] (by instance)
         """The rule of the chosen form."""
         return rmspropalex if self.centered else rmsprop
 

@@ -99,7 +99,7 @@ class Optimizer:
     def __init__(
         self,
         rescale_grad: float = 1.0,
-        param_idx2name: dict[int, str] | None = None,
+        param_idx2name: dict[Any, str] | None = None,
         wd: float = 0.0,
         clip_gradient: float | None = None,
         learning_rate: float | None = None,
@@ -121,7 +121,7 @@ class Optimizer:
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is None and learning_rate is None:
             learning_rate = 0.01
-        self.lr = learning_rate
+        self.lr: Any = learning_rate  # a float; None stays None, as in MXNet
         if lr_scheduler is not None and learning_rate is not None:
             if lr_scheduler.base_lr != learning_rate:
                 print(  # noqa: T201 (MXNet prints this)
@@ -141,7 +141,7 @@ class Optimizer:
         self.aggregate_num = 0
         if not isinstance(param_idx2name, dict | None):
             raise InvalidType("param_idx2name should be a dict of param indexes to names.")
-        self.idx2name = dict(param_idx2name or {})
+        self.idx2name: dict[Any, str] = dict(param_idx2name or {})
         self.sym_info = () if sym is None else (sym.attr_dict(), sym.list_arguments())
         self.param_dict = param_dict or {}
         self.allow_np_array = False
@@ -175,7 +175,7 @@ class Optimizer:
                 stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
-        return klass
+        return klass  # pyright: ignore[reportReturnType] (narrowed to Optimizer, still `klass`)
 
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
@@ -245,9 +245,7 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
-    def update_multi_precision(
-        self, index: Index, weight: NDArray, grad: NDArray, state: Any
-    ) -> None:
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy.
 
         Parameters
@@ -383,7 +381,7 @@ class Optimizer:
     def _update_count(self, index: Index | Sequence[Index]) -> None:
         """Count an update of one parameter or of several."""
         counts, begin = self._index_update_count, self.begin_num_update
-        indices = index if isinstance(index, list | tuple) else (index,)
+        indices: Any = index if isinstance(index, list | tuple) else (index,)
         newest = counts.get(indices[0], begin) + 1 if indices else begin
         equal = dict.fromkeys(indices, newest)
         if len(equal) == len(indices) and set(map(counts.get, indices)) == {newest - 1}:

@@ -8,7 +8,7 @@ from ..error import InvalidValue, MXNetError
 from ..ndarray import NDArray, zeros
 from ..ops.training.adam import adamw
 from ..ops.training.adaptive import group_adagrad
-from .adam import Adam, bias_correction
+from .adaptive import Adam, bias_correction
 from .base import Index, register
 from .lists import Batch, ListOptimizer
 

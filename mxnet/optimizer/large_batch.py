@@ -13,7 +13,7 @@ from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
-from .adam import Adam
+from .adaptive import Adam
 from .base import Index, register
 from .lists import Batch, ListOptimizer, all_rows
 from .sgd import SGD
@@ -72,8 +72,8 @@ class LARS(ListOptimizer):
         self.eta = eta
         self.eps = eps
         self.skip = 0
-        self.last_lr: float | None = None
-        self.cur_lr: float | None = None
+        self.last_lr: Any = None  # a float, after the first update
+        self.cur_lr: Any = None
 
     @staticmethod
     def _decays(name: str) -> bool:
@@ -91,7 +91,9 @@ class LARS(ListOptimizer):
             return self.momentum
         return self.momentum * self.cur_lr / self.last_lr
 
-    def _update_sparse(self, index: Index, weight: NDArray, *args: Any) -> None:
+    def _update_sparse(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
+        self, index: Index, weight: NDArray, *args: Any
+    ) -> None:
         """Step on some rows at the rate of the whole weight."""
         self._whole_weight = all_rows(weight)
         try:
@@ -212,7 +214,7 @@ class LBSGD(ListOptimizer):
     create_state = SGD.create_state
     lazy_update = True
     counts_first = False
-    least_momentum = 0.0
+    min_momentum = 0.0
 
     def __init__(
         self,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..ndarray import abs as NDabs
-from .adam import FTML, Adam, Adamax, Nadam
-from .adaptive import AdaDelta, AdaGrad, Ftrl, RMSProp
+from .adaptive import FTML, AdaDelta, AdaGrad, Adam, Adamax, Ftrl, Nadam, RMSProp
 from .base import Optimizer, create, register
 from .large_batch import LAMB, LARS, LBSGD
 from .sgd import DCASGD, NAG, SGD, SGLD, Signum, Test, ccSGD

@@ -36,7 +36,7 @@ class SGD(ListOptimizer):
     rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
     rates_by_list = True
-    least_momentum = 0.0
+    min_momentum = 0.0
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -88,7 +88,7 @@ class NAG(ListOptimizer):
     shards_by = "rows"
     rule, stateless_rule = nag_mom, sgd
     copy_comes_first = False
-    least_momentum = 0.0
+    min_momentum = 0.0
     create_state = SGD.create_state
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
@@ -123,7 +123,7 @@ class Signum(ListOptimizer):
 
     shards_by = "rows"
     rule, stateless_rule = signum, signsgd
-    least_momentum = 0.0
+    min_momentum = 0.0
     create_state = SGD.create_state
 
     def __init__(

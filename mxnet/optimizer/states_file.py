@@ -21,8 +21,17 @@ from ..formats.parameters.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer
-from .states_objects import Named, program_class, resolve
-from .states_values import DEEPEST, LARGEST, build, make_array, make_numpy, make_object
+from .states_values import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    Named,
+    build,
+    make_array,
+    make_numpy,
+    make_object,
+    program_class,
+    resolve,
+)
 
 __all__ = ["UnreadableStates", "dump_states", "read_states"]
 
@@ -39,7 +48,7 @@ def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict
     """Return the states by index, or a pair of them and their optimizer.
 
     What an optimizer held that files do not hold comes from `live`, the optimizer of the program;
-    without it there are names in its place (see `states_objects`).
+    without it there are names in its place (see `states_values`).
 
     >>> read_states(dump_states({0: None}))
     {0: None}
@@ -110,17 +119,17 @@ class _Describer:
     def node(self, value: Any) -> dict[str, Any]:
         if isinstance(value, NDArray):
             return {"array": self.place(value.__getstate__()["handle"])}
+        kind = type(value)
+        if kind in (list, tuple, set, frozenset):
+            return {kind.__name__: [self.atom(v) for v in value]}
         if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
             raw = np.ascontiguousarray(value)
-            kind = "numpy" if isinstance(value, np.ndarray) else "scalar"
-            return {kind: [raw.dtype.str, list(np.shape(value)), raw.tobytes().hex()]}
+            form = "numpy" if isinstance(value, np.ndarray) else "scalar"
+            return {form: [raw.dtype.str, list(np.shape(value)), raw.tobytes().hex()]}
         if isinstance(value, bytes | bytearray):
             return {type(value).__name__: value.hex()}
         if isinstance(value, dict):
             return {"dict": [[self.atom(k), self.atom(v)] for k, v in value.items()]}
-        if type(value) in (list, tuple, set, frozenset):
-            return {type(value).__name__: [self.atom(v) for v in value]}
-        kind = type(value)
         if isinstance(value, Optimizer | LRScheduler) or program_class(*Named.of(kind)) is kind:
             get_fields = getattr(kind, "__getstate__", vars)
             fields = {k: self.atom(v) for k, v in (get_fields(value) or {}).items()}
@@ -188,8 +197,8 @@ class _Description:
                 size, depth = 1, 0
                 ((kind, content),) = described.items()
                 made = self.node(kind, content, atom)
-                if size > LARGEST or depth > DEEPEST:
-                    self.fail(f"they hold more than {LARGEST} values, or too deep ones")
+                if size > MAX_VALUES or depth > MAX_DEPTH:
+                    self.fail(f"they hold more than {MAX_VALUES} values, or too deep ones")
                 built.append(made)
                 sizes.append(size)
                 depths.append(depth)

@@ -1,17 +1,26 @@
-"""Build optimizer states from the plain data that a file holds, checking every field.
+"""What values may come from a file of optimizer states, and how they are made.
 
-Only known kinds are made: numbers, text, containers, arrays, the optimizers and learning-rate
-schedulers that are imported already, and what `states_objects` allows them to hold. No function
-that a file names is ever called.
+Only known kinds are made, and every field is checked: numbers, text, containers, arrays, the
+optimizers and schedulers that are imported already, and objects of the program's own classes that
+have no code that runs when objects are made, copied or deleted. No function that a file names is
+ever called. Of everything else that a scheduler may hold (functions, objects of installed packages)
+the file has only the name; the object comes from the optimizer that the program made before it
+loads.
 """
 
 from __future__ import annotations
 
+import abc
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Number
-from typing import Any
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,10 +31,128 @@ from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from ..ndarray.sparse import from_stored
 from .base import Optimizer
-from .states_objects import program_class, subclasses
 
-DEEPEST = 40  # containers inside each other
-LARGEST = 1_000_000  # values, counted as often as they can be reached
+HEAP_TYPE = 1 << 9  # a class that Python code defined
+RUN_BY_PICKLE = frozenset(
+    ("__new__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+)
+STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+INSTALLED = frozenset(("site-packages", "dist-packages"))
+REFERENCES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+
+
+class Named(NamedTuple):
+    """Stands for an object that a file does not hold: the names of its class, or its own."""
+
+    module: str
+    name: str
+
+    @classmethod
+    def of(cls, value: Any) -> Named:
+        """Return what stands for an object."""
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return cls(str(named.__module__), str(named.__qualname__))
+
+
+def is_data(kind: type) -> bool:
+    """Return whether objects of a class are their fields: made without running anything.
+
+    >>> is_data(type("Pair", (), {})), is_data(dict)
+    (True, False)
+    """
+    if type(kind) not in (type, abc.ABCMeta) or not kind.__dictoffset__:
+        return False
+    return all(
+        base.__flags__ & HEAP_TYPE
+        and not base.__dict__.get("__slots__")
+        and RUN_BY_PICKLE.isdisjoint(base.__dict__)
+        for base in kind.__mro__[:-1]
+    )
+
+
+def program_class(module: str, name: str) -> type | None:
+    """Return the class of this name whose objects may come from files, None if there is none."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, "__dict__", {}).get(part)  # getattr might run something
+    if not isinstance(found, type) or (found.__module__, found.__qualname__) != (module, name):
+        return None
+    return found if is_data(found) and _is_of_program(module) else None
+
+
+def _is_of_program(module: str) -> bool:
+    """Return whether a module is the program's: not installed, or the home of such a class."""
+    if module == "__main__":
+        return True
+    package = module.partition(".")[0]
+    if package == __name__.partition(".")[0] or package in sys.stdlib_module_names:
+        return False
+    kinds = (*subclasses(Optimizer), *subclasses(LRScheduler))
+    if any(kind.__module__.partition(".")[0] == package for kind in kinds):
+        return True
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or STANDARD_LIBRARY in Path(file).parents:
+        return False
+    return INSTALLED.isdisjoint(Path(file).parts)
+
+
+def subclasses(base: type) -> Iterator[type]:
+    """Return all classes that inherit from one."""
+    for kind in base.__subclasses__():
+        yield kind
+        yield from subclasses(kind)
+
+
+def resolve(read: Any, live: Any, place: str = "") -> Any:
+    """Return what was read, with the program's objects where the file has their names.
+
+    Parameters
+    ----------
+    read
+        A value from a file.
+    live
+        What the program has in its place.
+    place
+        Where it is, for messages.
+    """
+    if isinstance(read, Named):
+        if live is None or Named.of(live) != read:
+            raise FormatError(_advice(place.lstrip("."), read))
+        if not isinstance(live, REFERENCES):
+            warnings.warn(
+                f"{place.lstrip('.')} keeps what the program gave it: files of optimizer states "
+                f"do not hold objects of {read.module}.{read.name}.",
+                stacklevel=2,
+            )
+        return live
+    if isinstance(read, dict):
+        others = live if isinstance(live, dict) else {}
+        read.update({k: resolve(v, others.get(k), f"{place}[{k!r}]") for k, v in read.items()})
+    elif isinstance(read, list | tuple):
+        same = isinstance(live, list | tuple) and len(live) == len(read)
+        pairs = zip(read, live if same else [None] * len(read), strict=True)
+        made = [resolve(v, other, f"{place}[{i}]") for i, (v, other) in enumerate(pairs)]
+        if isinstance(read, tuple):
+            return tuple(made)
+        read[:] = made
+    elif isinstance(read, Optimizer | LRScheduler) or is_data(type(read)):
+        others = getattr(live, "__dict__", {})
+        fields = vars(read)
+        fields.update({k: resolve(v, others.get(k), f"{place}.{k}") for k, v in fields.items()})
+    return read
+
+
+def _advice(place: str, missing: Named) -> str:
+    return (
+        f"Optimizer states: {place or 'a state'} was {missing.module}.{missing.name}, which files "
+        "do not hold: only numbers, text, arrays, containers, and objects of the program's own "
+        "classes that have no code for being copied or deleted. Make the optimizer with the same "
+        "lr_scheduler as when the states were saved, then load them. Nothing was run."
+    )
+
+
+MAX_DEPTH = 40  # containers inside each other
+MAX_VALUES = 1_000_000  # values, counted as often as they can be reached
 DENSE_BYTES = 64 << 20  # sparse states that are larger when dense stay sparse until they are used
 _NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _DTYPES = {
@@ -47,7 +174,7 @@ def build(value: Any) -> Any:
     return _Builder().build(value)[0]
 
 
-def find_class(module: str, name: str) -> type:
+def find_class(module: str, name: str) -> Any:
     """Return the optimizer or scheduler of this name, or what one may hold; others are refused.
 
     Classes of MXNet are found wherever they are defined here, other classes only if they are
@@ -129,7 +256,11 @@ def make_numpy(code: Any, shape: Any, data: Any) -> np.ndarray:
             f"A NumPy array {tuple(shape)} of {dtype} in optimizer states needs "
             f"{math.prod(shape) * dtype.itemsize} bytes, and {len(data)} are there."
         )
-    return np.frombuffer(bytes(data), dtype.newbyteorder(code[0])).reshape(shape).astype(dtype)
+    return (
+        np.frombuffer(bytes(data), dtype.newbyteorder(cast("Any", code[0])))
+        .reshape(shape)
+        .astype(dtype)
+    )
 
 
 # -- fields of optimizers and schedulers -----------------------------------------------------------
@@ -200,15 +331,15 @@ class _Builder:
         key = id(value)
         if key in self.built:
             return self.built[key]
-        if key in self.under_way or self.depth >= DEEPEST:
+        if key in self.under_way or self.depth >= MAX_DEPTH:
             raise FormatError("Optimizer states hold a container inside itself, or too deep.")
         self.under_way.add(key)
         self.depth += 1
         made, size = self._container(value)
         self.depth -= 1
         self.under_way.discard(key)
-        if size > LARGEST:
-            raise FormatError(f"Optimizer states hold more than {LARGEST} values.")
+        if size > MAX_VALUES:
+            raise FormatError(f"Optimizer states hold more than {MAX_VALUES} values.")
         self.built[key] = made, size
         return made, size
 
@@ -309,7 +440,7 @@ def _ordered(code: str, shape: Any, data: Any, order: Any) -> np.ndarray:
     return make_numpy(code, tuple(shape)[::-1], data).T
 
 
-def _pickled_scalar(call: Call) -> np.generic:
+def _pickled_scalar(call: Call) -> Any:
     if len(call.args) != 2:
         raise FormatError("A NumPy number in optimizer states has no content.")
     return make_numpy(_pickled_dtype(call.args[0]), (), call.args[1])[()]

@@ -9,7 +9,7 @@ from .. import ndarray, symbol
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-Sequenced = Symbol | list[Symbol]  # one symbol with a time axis, or one for each step
+Sequenced = Any  # one symbol with a time axis, or a list with one for each step
 
 
 class RNNParams:
@@ -186,7 +186,7 @@ class BaseRNNCell:
         """
         self.reset()
         steps, _ = as_sequence(length, inputs, layout, False)
-        states = self.begin_state() if begin_state is None else begin_state
+        states: Any = self.begin_state() if begin_state is None else begin_state
         outputs = []
         for step in steps:
             output, states = self(step, states)
@@ -222,7 +222,8 @@ def as_sequence(
                     "unroll doesn't allow grouped symbol as input. Please convert to list with "
                     "list(inputs) first or let unroll handle splitting."
                 )
-            split = symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1)
+            squeeze: Any = 1  # as graphs of MXNet spell it
+            split = symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=squeeze)
             return list(split), axis
     else:
         inputs = list(inputs)

@@ -5,11 +5,24 @@ from __future__ import annotations
 from ..base import numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .base_cell import BaseRNNCell, RNNParams
 from .base_cell import as_sequence as _normalize_sequence  # noqa: F401
-from .conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
-from .fused_cell import FusedRNNCell
-from .modifier_cells import ModifierCell, ResidualCell, ZoneoutCell
-from .stacked_cells import BidirectionalCell, DropoutCell, SequentialRNNCell
-from .step_cells import GRUCell, LSTMCell, RNNCell
+from .combined_cells import (
+    BidirectionalCell,
+    DropoutCell,
+    FusedRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
+from .step_cells import (
+    BaseConvRNNCell,
+    ConvGRUCell,
+    ConvLSTMCell,
+    ConvRNNCell,
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+)
 
 __all__ = [
     "BaseConvRNNCell",

@@ -11,63 +11,17 @@ from . import numpy as np
 from . import numpy_extension as npx
 from . import symbol as _symbol_module
 from .codegen import add_methods, populate
-from .functions import (
-    Group,
-    Variable,
-    arange,
-    eye,
-    fromjson,
-    full,
-    histogram,
-    hypot,
-    linspace,
-    load,
-    load_json,
-    maximum,
-    minimum,
-    ones,
-    pow,
-    power,
-    split_v2,
-    var,
-    zeros,
-)
-from .methods import add_special_methods
-from .operator_overloads import add_operator_overloads
+from .functions import *  # noqa: F403 (MXNet shows them here)
+from .functions import fromjson, split_v2
+from .methods import add_operator_overloads, add_special_methods
 from .symbol import Symbol
 
 if TYPE_CHECKING:
     from ._stubs.functions import *  # noqa: F403
     from ._stubs.op import *  # noqa: F403
 
-__all__ = [
-    "Group",
-    "Symbol",
-    "Variable",
-    "arange",
-    "contrib",
-    "eye",
-    "fromjson",
-    "full",
-    "histogram",
-    "hypot",
-    "image",
-    "linalg",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "op",
-    "pow",
-    "power",
-    "random",
-    "sparse",
-    "split_v2",
-    "var",
-    "zeros",
-]
+__all__ = ["contrib", "fromjson", "image", "linalg", "op", "random", "sparse"]
+__all__ += _functions.__all__
 
 
 # MXNet's `mxnet.symbol.symbol` holds these functions as well.
@@ -94,4 +48,5 @@ def _fill_namespaces() -> None:
 
 add_operator_overloads(Symbol)
 add_special_methods(Symbol)
+Symbol.split_v2 = split_v2
 _fill_namespaces()

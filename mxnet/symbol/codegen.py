@@ -8,6 +8,7 @@ from typing import Any
 
 from ..attribute import AttrScope
 from ..base import _Null
+from ..composites.namespace import OperatorNamespace
 from ..error import InvalidType, MXNetError
 from ..graph import Entry
 from ..graph.node import HIDDEN_KEYS, create_node, is_extra, stored_key
@@ -232,3 +233,6 @@ def add_methods(cls: type[Symbol]) -> None:
         op = registry.get(name)
         if op.method and not name.startswith("_") and not hasattr(cls, name):
             setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))
+
+
+F = OperatorNamespace(Symbol, make_function, is_symbolic=True)  # of composites on symbols

@@ -18,8 +18,8 @@ from ..graph.node import stored_key
 from ..graph.symbol_json import loads
 from ..ops.attributes import to_string
 from ..ops.tensor.math.operations import BY_NAME, Operation
-from .namespace import F
-from .operator_overloads import apply_to_number, apply_to_symbols
+from .codegen import F
+from .methods import apply_to_number, apply_to_symbols
 from .symbol import Symbol
 
 if TYPE_CHECKING:
@@ -377,9 +377,7 @@ def pow(base: Any, exp: Any) -> Any:
 
     Parameters
     ----------
-    base
-        A symbol or a number.
-    exp
+    base, exp
         A symbol or a number.
 
     >>> mx.sym.pow(mx.sym.var("x"), 2).eval(x=mx.nd.array([3]))[0].asnumpy()
@@ -393,9 +391,7 @@ def power(base: Any, exp: Any) -> Any:
 
     Parameters
     ----------
-    base
-        A symbol or a number.
-    exp
+    base, exp
         A symbol or a number.
 
     >>> mx.sym.power(mx.sym.var("x"), 2).eval(x=mx.nd.array([3]))[0].asnumpy()
@@ -409,9 +405,7 @@ def maximum(left: Any, right: Any) -> Any:
 
     Parameters
     ----------
-    left
-        A symbol or a number.
-    right
+    left, right
         A symbol or a number.
 
     >>> mx.sym.maximum(mx.sym.var("x"), 2).eval(x=mx.nd.array([1, 3]))[0].asnumpy()
@@ -425,9 +419,7 @@ def minimum(left: Any, right: Any) -> Any:
 
     Parameters
     ----------
-    left
-        A symbol or a number.
-    right
+    left, right
         A symbol or a number.
 
     >>> mx.sym.minimum(mx.sym.var("x"), 2).eval(x=mx.nd.array([1, 3]))[0].asnumpy()
@@ -441,9 +433,7 @@ def hypot(left: Any, right: Any) -> Any:
 
     Parameters
     ----------
-    left
-        A symbol or a number.
-    right
+    left, right
         A symbol or a number.
 
     >>> mx.sym.hypot(mx.sym.var("x"), 4).eval(x=mx.nd.array([3]))[0].asnumpy()

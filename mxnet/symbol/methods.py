@@ -1,12 +1,106 @@
-"""Methods of Symbol whose signature differs from their operator's."""
+"""Operator overloads of symbols, and methods whose signature differs from their operator's.
+
+Overloads are strict elementwise operators, or operators with a number.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
-from .functions import split_v2
-from .namespace import F
+import numpy as np
+
+from ..error import NotImplementedForSymbol
+from ..ops.attributes import to_string
+from ..ops.declare import Op
+from ..ops.tensor.math.elementwise import absolute
+from ..ops.tensor.math.operations import BY_DUNDER, BY_NAME, Operation
+from .codegen import F, entry_of, make_node_symbol
 from .symbol import Symbol
+
+NUMBERS = (int, float, np.generic, Number)
+
+
+def apply_to_symbols(op: Op, hint: str, lhs: Symbol, rhs: Symbol) -> Symbol:
+    """Return a strict elementwise operator on two symbols."""
+    given = {"lhs": entry_of(lhs, "lhs"), "rhs": entry_of(rhs, "rhs")}
+    return make_node_symbol(type(lhs), op, hint, given, {})
+
+
+def apply_to_number(op: Op, hint: str, data: Symbol, number: Any) -> Symbol:
+    """Return an operator on a symbol and a number."""
+    given = {"data": entry_of(data, "data")}
+    return make_node_symbol(type(data), op, hint, given, {"scalar": to_string(number)})
+
+
+def _unsupported(other: Any) -> TypeError:
+    return TypeError(f"type {type(other)} not supported: use a Symbol or a number.")
+
+
+def _overload(operation: Operation) -> Callable:
+    strict, scalar = operation.elementwise, operation.scalar
+    hint, scalar_hint = operation.symbol_hint, operation.scalar_hint
+
+    def overload(self: Symbol, other: Any) -> Symbol:
+        if isinstance(other, Symbol):
+            return apply_to_symbols(strict, hint, self, other)
+        if isinstance(other, NUMBERS):
+            return apply_to_number(scalar, scalar_hint, self, other)
+        raise _unsupported(other)
+
+    return overload
+
+
+def _reversed_overload(operation: Operation) -> Callable:
+    op = operation.reversed_scalar
+    # MXNet's Python called this one by another name than all others.
+    hint = op.name if operation.dunder == "pow" else operation.reversed_hint
+
+    def overload(self: Symbol, other: Any) -> Symbol:
+        if isinstance(other, NUMBERS):
+            return apply_to_number(op, hint, self, other)
+        raise _unsupported(other)
+
+    return overload
+
+
+def _in_place_overload(dunder: str) -> Callable:
+    def refuse(self: Symbol, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(f"__i{dunder}__", f"x = x.__{dunder}__(y)", other)
+
+    return refuse
+
+
+def _negate(self: Symbol) -> Symbol:
+    product = BY_NAME["multiply"]
+    return apply_to_number(product.scalar, product.scalar_hint, self, -1.0)
+
+
+def _absolute(self: Symbol) -> Symbol:
+    given = {"data": entry_of(self, "data")}
+    return make_node_symbol(type(self), absolute, absolute.name, given, {})
+
+
+def add_operator_overloads(cls: type[Symbol]) -> None:
+    """Give a class its arithmetic and comparison methods."""
+    for dunder, operation in BY_DUNDER.items():
+        _set(cls, f"__{dunder}__", _overload(operation))
+        if not operation.returns_bool:
+            _set(cls, f"__r{dunder}__", _reversed_overload(operation))
+    for dunder in ("add", "sub", "mul", "truediv"):
+        _set(cls, f"__i{dunder}__", _in_place_overload(dunder))
+    for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
+        setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
+    _set(cls, "__neg__", _negate)
+    _set(cls, "__abs__", _absolute)
+    cls.__hash__ = None  # as in MXNet, == builds a graph
+
+
+def _set(cls: type, name: str, function: Callable) -> None:
+    function.__name__ = name
+    function.__qualname__ = f"{cls.__name__}.{name}"
+    setattr(cls, name, function)
 
 
 def astype(self: Symbol, dtype: Any, **kwargs: Any) -> Symbol:
@@ -70,5 +164,5 @@ def squeeze(self: Symbol, axis: Any = None, inplace: bool = False, **kwargs: Any
 
 def add_special_methods(cls: type[Symbol]) -> None:
     """Give a class the methods of this module."""
-    for method in (astype, diag, expand_dims, flatten, squeeze, split_v2):
+    for method in (astype, diag, expand_dims, flatten, squeeze):
         setattr(cls, method.__name__, method)

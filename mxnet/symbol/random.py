@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..base import _Null
 from ..composites import random as _composites
 from ..composites.namespace import bind
-from .namespace import F
+from .codegen import F
 from .symbol import Symbol
 
 if TYPE_CHECKING:

@@ -1,39 +1,61 @@
 """`Symbol`: a user's handle to entries of a graph.
 
-How it is run is in `binding`; operator methods are generated in `codegen`.
+Operator methods are generated in `codegen`, overloads in `methods`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..error import MXNetError, did_you_mean
+import numpy as np
+
+from .. import dtypes
+from ..context import Context, current_context
+from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import local_path
 from ..graph import Entry, Graph
 from ..graph.graph import compose, describe
 from ..graph.node import apply_atomic, atomic, both_spellings, is_atomic
+from ..graph.passes.infer import Inferred, infer_shapes, infer_types, unknown_for_zero
 from ..graph.passes.simplify import without_casts
 from ..graph.symbol_json import dumps, loads
+from ..quantization.fused_layers import fuse_layers
 from ..shape_mode import is_np_shape
-from . import inference
-from .array_only import ArrayOnly
-from .binding import Binding
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..executor import Executor
     from ._stubs.methods import SymbolMethods
 else:
     SymbolMethods = object  # codegen adds the methods
 
 __all__ = ["Symbol"]
 
+# Libraries that MXNet could hand parts of a graph to; here the executor fuses by itself.
+BUILT_IN_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "ONEDNN", "ONEDNN_QUANTIZE", "default")
 
-class Symbol(Binding, ArrayOnly, SymbolMethods):
+_NO_VALUE = "A symbol is a part of a graph, without shape or values until the graph is run."
+_SHAPE_FREE = (
+    "In hybrid_forward use operators that need no shape: F.reshape(x, (0, -1)) keeps the first "
+    "axis, F.shape_array(x) computes the shape, *_like operators take it from another input. "
+    "Outside, symbol.infer_shape(data=...) returns shapes."
+)
+_INSTEAD = {
+    "shape": _SHAPE_FREE,
+    "ndim": _SHAPE_FREE,
+    "size": _SHAPE_FREE,
+    "dtype": "Outside hybrid_forward, symbol.infer_type(data=...) returns types.",
+    "context": "Choose the context when the graph is bound, or by that of the data.",
+    "ctx": "Choose the context when the graph is bound, or by that of the data.",
+}
+
+
+class Symbol(SymbolMethods):
     """One or several outputs of a graph that is not computed yet.
 
     Parameters
@@ -287,10 +309,10 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
         >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
         ([(4, 5), (3, 5), (3,)], [(4, 3)], [])
         """
-        found = inference.shapes(self._graph, args, kwargs)
+        found = _infer_from_shapes(self._graph, args, kwargs)
         if found.complete:
-            return inference.shape_lists(found)
-        unknown = inference.unknown_arguments(found, inference.shown_shape)
+            return _shape_lists(found)
+        unknown = _unknown_arguments(found, _shown_shape)
         warnings.warn(
             "Cannot decide shape for the following arguments (0s in shape means unknown "
             f"dimensions). Consider providing them as input:\n\t{unknown}",
@@ -306,7 +328,7 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
         args
             Shapes, types or arrays of the arguments, in order; others go by name.
         """
-        return inference.shape_lists(inference.shapes(self._graph, args, kwargs))
+        return _shape_lists(_infer_from_shapes(self._graph, args, kwargs))
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
         """Return the data types of arguments, outputs and auxiliary states, from those of some.
@@ -316,10 +338,10 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
         args
             Shapes, types or arrays of the arguments, in order; others go by name.
         """
-        found = inference.types(self._graph, args, kwargs)
+        found = _infer_from_types(self._graph, args, kwargs)
         if found.complete:
-            return inference.type_lists(found)
-        unknown = inference.unknown_arguments(found, lambda _: "None")
+            return _type_lists(found)
+        unknown = _unknown_arguments(found, lambda _: "None")
         warnings.warn(
             "Cannot decide type for the following arguments. Consider providing them as input:"
             f"\n\t{unknown}",
@@ -335,7 +357,7 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
         args
             Shapes, types or arrays of the arguments, in order; others go by name.
         """
-        return inference.type_lists(inference.types(self._graph, args, kwargs))
+        return _type_lists(_infer_from_types(self._graph, args, kwargs))
 
     # -- files and text -----------------------------------------------------------------------
 
@@ -387,7 +409,315 @@ class Symbol(Binding, ArrayOnly, SymbolMethods):
 
         return _Symbol(self._heads)
 
+    # -- running: the executors are in `mxnet.executor` -------------------------------------
+
+    def bind(
+        self,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Any = None,
+        shared_exec: Executor | None = None,
+    ) -> Executor:
+        """Return an executor of the graph on the given arrays.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        args
+            Arrays of all arguments: a list in order, or a dict by name.
+        args_grad
+            Arrays that receive gradients: a list in order, or a dict by name.
+        grad_req
+            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+        aux_states
+            Arrays of the auxiliary states.
+        group2ctx
+            Device of each ``ctx_group``.
+        shared_exec
+            Executor whose memory may be used again.
+        """
+        from ..executor import bind
+
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+
+    def simple_bind(
+        self,
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        group2ctx: Any = None,
+        shared_arg_names: Any = None,
+        shared_exec: Executor | None = None,
+        shared_buffer: Any = None,
+        **kwargs: Any,
+    ) -> Executor:
+        """Return an executor with new arrays, their shapes inferred from those given.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        grad_req
+            How gradients are stored, for all or by name: ``'write'``, ``'add'`` or ``'null'``.
+        type_dict
+            Data types by argument.
+        stype_dict
+            Storage types by argument.
+        group2ctx
+            Device of each ``ctx_group``.
+        shared_arg_names
+            Arguments whose arrays may be shared.
+        shared_exec
+            Executor whose memory may be used again.
+        shared_buffer
+            Arrays by name that may be used again.
+        """
+        from ..executor import simple_bind
+
+        return simple_bind(
+            self,
+            ctx,
+            grad_req,
+            type_dict,
+            stype_dict,
+            group2ctx,
+            shared_arg_names,
+            shared_exec,
+            shared_buffer,
+            **kwargs,
+        )
+
+    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list:
+        """Return the values of the outputs, given arrays for the arguments by name.
+
+        Parameters
+        ----------
+        ctx
+            Device of the arrays.
+        """
+        return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
+
+    def gradient(self, wrt: Iterable[str]) -> Symbol:
+        """Refuse, as MXNet does: gradients are taken by executors.
+
+        Parameters
+        ----------
+        wrt
+            Names of arguments.
+        """
+        raise MXNetError(
+            "Symbol.gradient is not implemented. Bind the symbol with gradient arrays and call "
+            "backward() of the executor."
+        )
+
+    def optimize_for(
+        self,
+        backend: str,
+        args: Any = None,
+        aux: Any = None,
+        ctx: Context | None = None,
+        shape_dict: Any = None,
+        type_dict: Any = None,
+        stype_dict: Any = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Symbol:
+        """Return the symbol to be run by an engine in inference, such as ``"openvino"``.
+
+        For the names of MXNet's own backends it returns what `get_backend_symbol` does.
+
+        Parameters
+        ----------
+        backend
+            Name of the engine.
+        args
+            Shapes, types or arrays of the arguments, in order; others go by name.
+        aux
+            Arrays of the auxiliary states.
+        ctx
+            Device of the arrays.
+        shape_dict
+            Shapes by argument.
+        type_dict
+            Data types by argument.
+        stype_dict
+            Storage types by argument.
+        skip_infer
+            Whether to skip the inference of shapes and types.
+        """
+        from ..executor.backends import backend_names
+
+        if backend in backend_names():
+            symbol = type(self)(self._heads)
+            symbol._graph.backend = backend
+            return symbol
+        if backend in BUILT_IN_BACKENDS:
+            return self.get_backend_symbol(backend)
+        warnings.warn(
+            f"Error optimizing for backend '{backend}' cannot be found; the symbol is "
+            "returned unchanged.",
+            stacklevel=2,
+        )
+        return self
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """Return the symbol with layers fused as that backend of MXNet does.
+
+        The executor fuses by itself, so this is for programs that look for the fused nodes.
+
+        Parameters
+        ----------
+        backend
+            Name of the backend, such as ``"MKLDNN"``.
+        """
+        if backend not in BUILT_IN_BACKENDS:
+            raise MXNetError(
+                f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; known are "
+                f"{', '.join(BUILT_IN_BACKENDS)}."
+            )
+        if backend == "default":
+            return self
+        return type(self)(fuse_layers(self._graph))
+
+    # -- what only arrays can do ------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # a checker should still find misspelled attributes
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            hint = f". {_NO_VALUE} {_INSTEAD[name]}" if name in _INSTEAD else ""
+            text = f"{kind!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(text, name=name, obj=self)
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol(
+            "__bool__",
+            "F.where(condition, x, y) or F.contrib.cond, which choose when the graph runs,",
+        )
+
+    __nonzero__ = __bool__
+
+    def wait_to_read(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("wait_to_read")
+
+    def asnumpy(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("asnumpy")
+
+    def asscalar(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("asscalar")
+
+    def copy(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("copy")
+
+    def as_in_context(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("as_in_context")
+
+    def detach(self) -> None:
+        """Refuse: a symbol has no value; `BlockGrad` stops gradients in a graph."""
+        raise NotImplementedForSymbol("detach", "mx.sym.BlockGrad")
+
+    def backward(self) -> None:
+        """Refuse: a symbol has no value."""
+        raise NotImplementedForSymbol("backward")
+
 
 def _empty(cls: type[Symbol]) -> Symbol:
     """Return a symbol that unpickling fills."""
     return cls(())
+
+
+# -- between the shapes and types that users write and read and those of the passes --------------
+
+
+def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
+    """Infer shapes from those given by position (in argument order) or by name."""
+    exact = is_np_shape()
+    given = {}
+    for name, shape in _by_name(graph, args, kwargs, "shapes").items():
+        if not isinstance(shape, tuple):
+            raise TypeError(f"Arguments need to be shapes (tuple), but '{name}' is {type(shape)}.")
+        sizes = tuple(int(n) for n in shape)
+        given[name] = tuple(max(n, -1) for n in sizes) if exact else unknown_for_zero(sizes)
+    _check_names(graph, kwargs, "InferShape")
+    return infer_shapes(graph, given, zero_is_unknown=not exact)
+
+
+def _infer_from_types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
+    """Infer data types from those given by position or by name."""
+    given = {
+        name: dtypes.to_torch(dtype)
+        for name, dtype in _by_name(graph, args, kwargs, "types").items()
+    }
+    _check_names(graph, kwargs, "InferType")
+    return infer_types(graph, given)
+
+
+def _by_name(graph: Graph, args: tuple, kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
+    if args and kwargs:
+        raise ValueError(
+            f"Can only specify known argument {what} either by positional or kwargs way."
+        )
+    if len(args) > len(graph.arguments):
+        raise MXNetError(
+            f"{len(args)} {what} were given for {len(graph.arguments)} arguments: "
+            f"{[n.name for n in graph.arguments]}"
+        )
+    pairs = zip((n.name for n in graph.arguments), args, strict=False) if args else kwargs.items()
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _check_names(graph: Graph, kwargs: Mapping[str, Any], what: str) -> None:
+    known = {n.name for n in graph.variables}
+    for name in kwargs:
+        if name not in known:
+            names = "\n".join(f"\t[{i}]{n.name}" for i, n in enumerate(graph.variables))
+            raise MXNetError(
+                f"{what}Keyword argument name {name} not found.\nCandidate arguments:\n{names}"
+            )
+
+
+def _shown_shape(shape: tuple | None) -> tuple | None:
+    """Return a shape as users read it now."""
+    if is_np_shape():
+        return shape
+    return () if shape is None else tuple(max(n, 0) for n in shape)
+
+
+def _shape_lists(found: Inferred) -> tuple[list, list, list]:
+    """Return shapes of arguments, outputs and auxiliary states."""
+    parts = found.arguments, found.heads, found.auxiliary
+    if found.complete:  # nothing is unknown, which users read as 0
+        return parts
+    arguments, heads, auxiliary = ([_shown_shape(s) for s in part] for part in parts)
+    return arguments, heads, auxiliary
+
+
+def _type_lists(found: Inferred) -> tuple[list, list, list]:
+    """Return NumPy types of arguments, outputs and auxiliary states."""
+    parts = found.arguments, found.heads, found.auxiliary
+    arguments, heads, auxiliary = ([_numpy_type(t) for t in part] for part in parts)
+    return arguments, heads, auxiliary
+
+
+def _numpy_type(dtype: Any) -> type[np.generic] | None:
+    return None if dtype is None else dtypes.to_numpy(dtype)
+
+
+def _unknown_arguments(found: Inferred, show: Callable[[Any], Any]) -> str:
+    """Return the lines that name what a user could still specify."""
+    lines = [
+        f"{node.name}: {show(value)}"
+        for node, value in zip(found.graph.arguments, found.arguments, strict=True)
+        if value is None or (isinstance(value, tuple) and -1 in value)
+    ]
+    return "\n\t".join(lines)

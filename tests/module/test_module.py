@@ -1,16 +1,19 @@
-"""Modules: names, parameters, shapes, files, and what they say when something is wrong."""
+"""Modules: names, parameters, shapes, files, errors; results and logs as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError, ShapeError
+from tests.golden.module_programs import PROGRAMS
 
 
 def net():
@@ -486,3 +489,35 @@ def test_fit_is_done_with_a_batch_before_it_asks_for_the_next():
     mod.get_params = lambda: (None, None)
     mod.fit(Batches(), num_epoch=1)
     assert newest == [0, 1, 2]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+DECIMALS = re.compile(r"\d+\.\d{6}")  # values of metrics, whose last digit may differ
+TEXTS = json.loads((GOLDEN / "modules.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    with np.load(GOLDEN / "modules.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_mxnet(name, arrays):
+    program, settings = PROGRAMS[name]
+    found = program(mx, **settings)
+    wanted = {
+        k.partition("/")[2]: v for k, v in (arrays | TEXTS).items() if k.startswith(f"{name}/")
+    }
+    assert set(found) == set(wanted)
+    for key, value in wanted.items():
+        if isinstance(value, list):
+            assert_same_lines(found[key], value)
+        else:
+            np.testing.assert_allclose(found[key], value, rtol=2e-4, atol=2e-5, err_msg=key)
+
+
+def assert_same_lines(found, wanted):
+    assert [DECIMALS.sub("#", line) for line in found] == [DECIMALS.sub("#", x) for x in wanted]
+    numbers, others = (list(map(float, DECIMALS.findall(" ".join(x)))) for x in (found, wanted))
+    np.testing.assert_allclose(numbers, others, atol=1e-5)

@@ -1,8 +1,9 @@
-"""Rates, decays, counts and the registry; list updates; mixed precision; row_sparse gradients."""
+"""Optimizers: rates, counts, lists, mixed precision, row_sparse; steps as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
 import copy
+import pathlib
 import pickle
 import warnings
 
@@ -12,6 +13,8 @@ import torch
 
 import mxnet as mx
 from mxnet.optimizer import optimizer as module
+from tests.batches import check_each, group_by
+from tests.golden import record_optimizers as recorder
 
 
 class Parameter:
@@ -475,3 +478,38 @@ def test_a_rate_beside_a_schedule_is_announced_as_in_mxnet(capsys):
         "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in "
         "optimizer.\n"
     )
+
+
+GOLDEN = np.load(pathlib.Path(recorder.__file__).parent / "optimizers.npz")
+ROWS = recorder.rows()
+NUMBERS = group_by(range(len(ROWS)), lambda number: ROWS[number][0])
+
+
+def _title(name, setting):
+    return name + "-" + ",".join(f"{k}={v}" for k, v in setting.items())
+
+
+@pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "one by one"])
+@pytest.mark.parametrize("optimizer", NUMBERS)
+def test_steps_as_mxnet(optimizer, in_lists):
+    cases = {_title(*ROWS[number]): number for number in NUMBERS[optimizer]}
+    check_each(cases, lambda number: _check_steps(number, in_lists))
+
+
+def _check_steps(number, in_lists):
+    name, setting = ROWS[number]
+    updater, seen = recorder.run(mx, name, setting, in_lists)
+    weights = np.concatenate([w.astype("float32").ravel() for step in seen for w in step])
+    expected = GOLDEN[f"{number}_weights"]
+    half = setting.get("float16", False)
+    _assert_close(weights, expected, 1e-3 if half else 1e-5)
+    # MXNet takes norms of the 16-bit weights, MXNext those of the 32-bit copies
+    rough = half and name in ("lars", "lamb")
+    expected = GOLDEN[f"{number}_states"]
+    _assert_close(recorder.flat_states(updater), expected, 1e-3 if rough else 1e-5)
+
+
+def _assert_close(found, expected, tolerance):
+    """Compare relative to the largest value: small ones may be differences of large ones."""
+    largest = np.abs(expected).max(initial=0)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * largest)

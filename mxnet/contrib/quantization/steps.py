@@ -18,7 +18,7 @@ from ... import autograd, ndarray, symbol
 from ...context import Context
 from ...error import MXNetError
 from ...executor.cached_op import CachedOp
-from ...gluon.nesting import leaves
+from ...gluon.hybrid import leaves
 from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
 from ...quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector

@@ -13,12 +13,15 @@ from ...context import cpu_pinned
 from ...visualization.notebook import facts_html
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
-from .pinning import _as_in_context, pinned  # noqa: F401 (for loaders of users)
-from .pool import _MultiWorkerIter, _worker_fn, _worker_initializer  # noqa: F401 (for subclasses)
+from .pool import (  # noqa: F401 (for loaders of users)
+    _as_in_context,
+    _MultiWorkerIter,
+    _worker_fn,
+    _worker_initializer,
+    pinned,
+)
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
-from .tasks import Tasks
-from .threads import WorkerThreads
-from .workers import WorkerProcesses
+from .workers import Tasks, WorkerProcesses, WorkerThreads
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 

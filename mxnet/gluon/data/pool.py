@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from ...context import cpu_pinned
+import torch
+
+from ...context import Context, cpu_pinned
+from ...imperative.handle import plain, wrap_plain
+from ...ndarray import NDArray
 from ...util import set_np
-from .pinning import pinned
 
 _worker_dataset: Any = None  # in a worker process: what it reads from
 
@@ -99,3 +102,26 @@ class _MultiWorkerIter:
     def next(self) -> Any:
         """Return the next batch."""
         return self.__next__()
+
+
+def pinned(batch: Any, ctx: Context) -> Any:
+    """Return a batch with its arrays in pinned memory; where there is no GPU, in name only."""
+    if isinstance(batch, NDArray):
+        tensor = plain(batch)
+        if torch.cuda.is_available():
+            tensor = tensor.pin_memory()
+        return wrap_plain(type(batch), tensor, ctx)
+    if isinstance(batch, list | tuple):
+        return [pinned(part, ctx) for part in batch]
+    return batch
+
+
+def _as_in_context(data: Any, ctx: Context) -> Any:
+    """Return data with its arrays on another device; tuples become lists, as in MXNet."""
+    if ctx.device_type == "cpu_pinned":
+        return pinned(data, ctx)
+    if isinstance(data, NDArray):
+        return data.as_in_context(ctx)
+    if isinstance(data, list | tuple):
+        return [_as_in_context(part, ctx) for part in data]
+    return data

@@ -1,4 +1,4 @@
-"""Worker processes that make batches ahead: torch's loader, with MXNet's batches and errors.
+"""Workers that make batches ahead: threads, or processes.
 
 `WorkerProcesses` is a `torch.utils.data.DataLoader` whose data set makes whole batches; an epoch
 goes over it once, and the next epoch finds the same processes.
@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import multiprocessing
 import multiprocessing.pool  # MXNet brings it in, and old programs name it without an import
 import multiprocessing.util
 import os
 import pickle
+import queue
 import random
 import signal
 import threading
 import time
+import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -31,12 +34,180 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ...error import MXNetError
 from ...formats.image_codec import limit_threads, resting_threads
-from ...util import set_np
+from ...random import host_rng
+from ...shape_mode import is_np_shape
+from ...util import is_np_array, set_np
 from . import batchify
-from .packing import Packed, pack, unpack
-from .sending import Sendable
-from .shared_memory import SharedPieces, remove_leftovers
-from .tasks import Failure, Fetch, LoaderTimeout, Switches, Task, Tasks, WorkerDied
+from .transfer import Packed, Sendable, SharedPieces, pack, remove_leftovers, unpack
+
+Fetch = Callable[[Sequence[Any]], Any]  # from indices to a batch
+
+
+class WorkerDied(MXNetError):
+    """A worker process ended before its batch was done."""
+
+
+class LoaderTimeout(MXNetError, multiprocessing.TimeoutError, TimeoutError):
+    """A batch took longer than the loader's `timeout`."""
+
+
+class WorkerTraceback(Exception):
+    """Where in a worker an error arose."""
+
+    def __str__(self) -> str:
+        return f"\n\nIn a worker of the DataLoader:\n{self.args[0]}"
+
+
+class Task(NamedTuple):
+    """What a worker is asked: the samples of a batch, and the seed of its random streams."""
+
+    indices: Any
+    seed: int
+
+
+class Tasks:
+    """The batches of a sampler, each with a seed; every iteration is an epoch."""
+
+    def __init__(self, batch_sampler: Any) -> None:
+        self._batch_sampler = batch_sampler
+
+    def __iter__(self) -> Iterator[Task]:
+        seeds = None
+        for indices in self._batch_sampler:
+            # After the sampler's own draw: one seed gives one order with and without workers.
+            seeds = seeds or host_rng()
+            yield Task(indices, int(seeds.integers(2**63)))
+
+
+class Switches(NamedTuple):
+    """The meanings of shapes and arrays that workers take over from the thread that asks."""
+
+    shape: bool
+    array: bool
+
+    @staticmethod
+    def here() -> Switches:
+        """Return those in force in this thread."""
+        return Switches(is_np_shape(), is_np_array())
+
+
+class Failure(NamedTuple):
+    """What a worker process answers when there is no batch: the error and where it arose.
+
+    Torch's own wrapper would make a new error out of the text; this one keeps what it carries.
+    """
+
+    error: bytes | None  # a pickle, if the error has one
+    summary: str
+    trace: str
+
+    @staticmethod
+    def of(error: BaseException) -> Failure:
+        """Return what can be sent of an error."""
+        pickled = None
+        with contextlib.suppress(Exception):
+            text = pickle.dumps(error)
+            if isinstance(error, Exception) and type(pickle.loads(text)) is type(error):
+                pickled = text
+        trace = "".join(traceback.format_exception(error))
+        return Failure(pickled, f"{type(error).__name__}: {error}", trace)
+
+    def throw(self) -> NoReturn:
+        """Raise the worker's error here, with its traceback as the cause."""
+        error: Exception = MXNetError(self.summary)
+        if self.error is not None:
+            # What could be pickled there need not be importable here.
+            with contextlib.suppress(Exception):
+                error = pickle.loads(self.error)
+        try:
+            raise error from WorkerTraceback(self.trace)
+        finally:
+            del error  # else it and this frame keep each other, and the workers with them
+
+
+class WorkerThreads:
+    """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
+
+    def __init__(self, count: int, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._owner = os.getpid()
+        self._tasks: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        self._answers: dict[int, tuple[bool, Any]] = {}
+        self._unwanted: set[int] = set()
+        self._news = threading.Condition()
+        self._next = 0
+        switches = Switches.here()
+        for number in range(count):
+            threading.Thread(
+                target=_work_in_thread,
+                args=(self._tasks, self._fetch, self._put, self._unwanted, switches),
+                name=f"DataLoader-thread-{number}",
+                daemon=True,
+            ).start()
+        self._count = count
+
+    @property
+    def usable(self) -> bool:
+        """Whether the threads are here; a copy of the process has none."""
+        return self._owner == os.getpid()
+
+    def submit(self, indices: Any) -> int:
+        """Give a batch to whichever thread is free first; return its number."""
+        with self._news:
+            number, self._next = self._next, self._next + 1
+        self._tasks.put((number, indices))
+        return number
+
+    def result(self, number: int, timeout: float) -> Any:
+        """Return a batch, or raise what went wrong with it."""
+        with self._news:
+            if not self._news.wait_for(lambda: number in self._answers, timeout):
+                self._unwanted.add(number)
+                raise LoaderTimeout(
+                    f"A thread of the DataLoader needed more than {timeout} seconds for a batch. "
+                    "Look into the data set's __getitem__ and transforms, or raise the "
+                    "DataLoader's timeout."
+                )
+            failed, answer = self._answers.pop(number)
+        if failed:
+            raise answer
+        return answer
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of batches that nobody will ask for."""
+        with self._news:
+            for number in numbers:
+                if self._answers.pop(number, None) is None:
+                    self._unwanted.add(number)
+
+    def close(self) -> None:
+        """Ask all threads to stop after their current item."""
+        for _ in range(self._count):
+            self._tasks.put(None)
+
+    def _put(self, number: int, failed: bool, answer: Any) -> None:
+        with self._news:
+            if number in self._unwanted:
+                self._unwanted.discard(number)
+                return
+            self._answers[number] = (failed, answer)
+            self._news.notify_all()
+
+
+def _work_in_thread(
+    tasks: queue.SimpleQueue, fetch: Fetch, put: Callable, unwanted: set[int], switches: Switches
+) -> None:
+    set_np(*switches)
+    while (task := tasks.get()) is not None:
+        number, indices = task
+        if number in unwanted:
+            put(number, False, None)
+            continue
+        try:
+            put(number, False, fetch(indices))
+        except BaseException as error:
+            put(number, True, error)
+
 
 LOOK = 0.2  # seconds between two looks whether all workers live
 FAREWELL = 1.0  # seconds that a terminated worker has to end

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import base
 from ...context import Context
@@ -14,6 +15,8 @@ from ..block import Block
 from ..utils import check_sha1, download, named_mirrors, replace_file, repository_addresses
 
 __all__ = ["get_model_file", "purge"]
+
+N = TypeVar("N", bound=Block)
 
 apache_repo_url = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
@@ -181,3 +184,39 @@ def purge(root: str | None = None) -> None:
     folder = Path(default_root() if root is None else root).expanduser()
     for file in folder.glob("*.params"):
         file.unlink()
+
+
+def variant(
+    get: Callable[..., N], name: str, what: str, *args: Any, **options: Any
+) -> Callable[..., N]:
+    """Return a public function that gets one variant of a network.
+
+    Parameters
+    ----------
+    get
+        The function that gets any variant.
+    name
+        Name of the new function, which is put into the module of `get`.
+    what
+        What it returns, in words.
+    args, options
+        Arguments of `get` that make the variant.
+    """
+
+    def function(**kwargs: Any) -> N:
+        return get(*args, **{**kwargs, **options})
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = get.__module__
+    function.__annotations__["return"] = get.__annotations__["return"]
+    function.__doc__ = f"""Return {what}.
+
+    Parameters
+    ----------
+    **kwargs
+        Arguments of the class, and `pretrained`, `ctx` and `root`.
+
+    >>> net = mx.gluon.model_zoo.vision.{name}(classes=10)
+    >>> net.initialize()
+    """
+    return function

@@ -7,11 +7,15 @@ from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known
-from .arrays import FIRST_CALL, Generation
-from .constant import Constant
 from .dictionary import ParameterDict
-from .errors import DeferredInitializationError, ParameterError
-from .parameter import Parameter
+from .parameter import (
+    FIRST_CALL,
+    Constant,
+    DeferredInitializationError,
+    Generation,
+    Parameter,
+    ParameterError,
+)
 
 __all__ = [
     "Constant",

@@ -13,11 +13,7 @@ from ...context import Context
 from ...error import did_you_mean
 from ...ndarray import NDArray
 from ..utils import _brief_print_list, _indent
-from .constant import Constant
-from .errors import ParameterError
-from .loading import load_all
-from .parameter import Parameter
-from .shapes import merged
+from .parameter import Constant, Parameter, ParameterError, merged
 
 _NAMING = "Source and target networks must have the same prefix."
 
@@ -358,6 +354,44 @@ class ParameterDict:
             ]
         pairs = [(self._params[n], array) for n, array in arrays.items() if n in self._params]
         load_all(pairs, problems, source, ctx, cast_dtype, dtype_source)
+
+
+def load_all(
+    pairs: Sequence[tuple[Parameter, NDArray]],
+    problems: Sequence[str],
+    source: str,
+    ctx: Any,
+    cast_dtype: bool,
+    dtype_source: str,
+) -> None:
+    """Give parameters their arrays, unless there are problems already or some do not fit.
+
+    Parameters
+    ----------
+    pairs
+        Parameters with the arrays they get.
+    problems
+        What is wrong with the names.
+    source
+        What the arrays were read from, for messages.
+    ctx, cast_dtype, dtype_source
+        See `Block.load_parameters`.
+    """
+    problems = list(problems)
+    for param, array in pairs:
+        try:
+            param._check_loading(array, ctx, cast_dtype, dtype_source)
+        except ParameterError as error:
+            problems.append(str(error))
+    if len(problems) == 1:
+        raise ParameterError(problems[0])
+    if problems:
+        listed = "".join(f"\n  {number}. {text}" for number, text in enumerate(problems, 1))
+        raise ParameterError(
+            f"{len(problems)} parameters do not fit {source}, and none was changed:{listed}"
+        )
+    for param, array in pairs:
+        param._load_init(array, ctx, cast_dtype, dtype_source)
 
 
 def named_arrays(filename: str) -> dict[str, NDArray]:

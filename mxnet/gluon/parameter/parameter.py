@@ -1,4 +1,4 @@
-"""`Parameter`: a named array of a block on one or several devices.
+"""`Parameter`: a named array of a block on one or several devices; `Constant`: one that is fixed.
 
 A parameter whose shape is not fully known waits: `initialize` remembers how to fill it, and the
 first forward pass, which infers the shape, does it (deferred initialization).
@@ -12,22 +12,48 @@ from typing import Any
 
 from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
-from ...context import Context, cpu, listed_contexts
+from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
-from ...imperative.handle import wrap_plain
+from ...imperative.gradient import attach
+from ...imperative.handle import leave_graphs, plain, wrap_plain
+from ...locks import ForkSafeLock
 from ...memory import untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known
-from .arrays import FIRST_CALL, ParameterArrays
-from .errors import DeferredInitializationError, ParameterError
-from .shapes import fits, stored_shape
 
 STORAGE_TYPES = ("default", "row_sparse", "csr")
 
 
-class Parameter(ParameterArrays):
+class DeferredInitializationError(MXNetError):
+    """A parameter was accessed before the first forward pass determined its shape.
+
+    >>> layer = mx.gluon.nn.Dense(3)
+    >>> layer.initialize()
+    >>> try:
+    ...     layer.weight.data()
+    ... except mx.gluon.DeferredInitializationError:
+    ...     print("its shape is known only after the first input")
+    its shape is known only after the first input
+    """
+
+
+class ParameterError(MXNetError, AssertionError, ValueError):
+    """A parameter cannot be what it is asked to be."""
+
+
+class Generation:
+    """Counts how often any parameter got new arrays, so that kept arrays can be checked."""
+
+    number = 0
+
+
+# One thread at a time initializes parameters and traces blocks.
+FIRST_CALL = ForkSafeLock()
+
+
+class Parameter:
     """A container of a block's weights, with one copy on each context.
 
     Parameters
@@ -81,7 +107,15 @@ class Parameter(ParameterArrays):
                     f"{what} for Parameter '{name}' must be one of 'default', 'row_sparse', or "
                     f"'csr', but got '{given}'"
                 )
-        super().__init__(name, stype, grad_stype)
+        self.name = name
+        self._stype = stype
+        self._grad_stype = grad_stype
+        self._grad_req: Any = None  # a str, once the parameter is made
+        self._data: Any = None  # a list of NDArray, once initialized
+        self._grad: list[NDArray] | None = None
+        self._ctx_list: Any = None  # a list of Context, once there are arrays
+        self._ctx_map: list[list[int | None]] | None = None
+        self._trainer: Any = None
         self._var: Symbol | None = None
         self._deferred_init: tuple = ()
         self._differentiable = differentiable
@@ -298,24 +332,40 @@ class Parameter(ParameterArrays):
                 f"initialized on {before}. Call reset_ctx() first."
             )
 
-    # -- values -------------------------------------------------------------------------------
+    # -- arrays -------------------------------------------------------------------------------
 
-    def _missing(self, ctx: Context | None = None) -> MXNetError:
-        """Return the error for a parameter without an array."""
-        if self._data is not None or not self._deferred_init:
-            return super()._missing(ctx)
-        return DeferredInitializationError(
-            f"Parameter '{self.name}' has not been initialized yet because initialization was "
-            "deferred. Actual initialization happens during the first forward pass. Please "
-            "pass one batch of data through the network before accessing Parameters, or give "
-            f"{self._layer()} its input size (in_units, in_channels, ...)."
-        )
+    def _init_impl(
+        self, data: NDArray, ctx_list: Sequence[Context], is_owned: bool = False
+    ) -> None:
+        """Put copies of the data on all contexts; one may be the data itself if it is owned."""
+        self._ctx_list = list(ctx_list)
+        self._ctx_map = places_of(self._ctx_list)
+        if is_np_array():
+            data = data.as_np_ndarray()
+        if is_owned and self._ctx_list == [data.context]:
+            arrays = [data]
+        else:
+            arrays = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._grad = self._attached(arrays)
+        self._data = arrays  # last: other threads take it to mean that all is there
+        Generation.number += 1
 
-    def list_ctx(self) -> list[Context]:
-        """Return the contexts on which this parameter is, or will be after deferral."""
-        if self._data is None and self._deferred_init:
-            return list(self._deferred_init[1])
-        return super().list_ctx()
+    def _init_grad(self) -> None:
+        """Make the gradient arrays that grad_req asks for; the data arrays stay the same."""
+        self._grad = self._attached(self._data)
+        Generation.number += 1
+
+    def _attached(self, arrays: list[NDArray]) -> list[NDArray] | None:
+        """Attach new gradients to arrays and return them."""
+        if self._grad_req == "null":
+            for array in arrays:
+                leave_graphs(array)
+            return None
+        for array in arrays:
+            attach(array, self._grad_req, stype=self._grad_stype)
+        return [array.grad for array in arrays]  # pyright: ignore[reportReturnType]
+
+    # -- changes -------------------------------------------------------------------------------
 
     def set_data(self, data: Any) -> None:
         """Copy new values to all contexts.
@@ -380,6 +430,165 @@ class Parameter(ParameterArrays):
                 for new, previous in zip(self._grad, old, strict=True):
                     new[:] = previous.astype(dtype)
 
+    # -- looking up ---------------------------------------------------------------------------
+
+    def _missing(self, ctx: Context | None = None) -> MXNetError:
+        """Return the error for a parameter without an array."""
+        if self._data is None and self._deferred_init:
+            return DeferredInitializationError(
+                f"Parameter '{self.name}' has not been initialized yet because initialization was "
+                "deferred. Actual initialization happens during the first forward pass. Please "
+                "pass one batch of data through the network before accessing Parameters, or give "
+                f"{self._layer()} its input size (in_units, in_channels, ...)."
+            )
+        if self._data is not None:
+            text = (
+                f"Parameter '{self.name}' was not initialized on context {ctx}. "
+                f"It was only initialized on {self._ctx_list}. Move the data there, or the "
+                "parameters with reset_ctx()."
+            )
+        else:
+            text = (
+                f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
+                "first. Note that Block.collect_params() has the parameters of child blocks too; "
+                "Block.params has not: initialize and create a Trainer with the former."
+            )
+        error = MXNetError(text)
+        error.node = self.name  # a hybridized network finds the layer by it
+        return error
+
+    def _require_data(self) -> None:
+        """Raise if there are no arrays; another thread that is making them is waited for."""
+        if self._data is None:
+            with FIRST_CALL:
+                if self._data is None:
+                    raise self._missing()
+
+    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
+        """Return the array on a context, or all of them when `ctx` is the type `list`."""
+        if arrays is None:
+            raise self._missing()
+        if ctx is list:
+            return list(arrays)
+        if ctx is None:
+            if len(arrays) == 1:
+                return arrays[0]
+            ctx = current_context()
+        for array, place in zip(arrays, self._ctx_list, strict=True):
+            if place is ctx or place == ctx:
+                return array
+        for array, place in zip(arrays, self._ctx_list, strict=True):
+            if isinstance(ctx, Context) and _is_same_host(place, ctx):
+                return array
+        raise self._missing(ctx)
+
+    def data(self, ctx: Context | None = None) -> NDArray:
+        """Return the array on a context: the only one, or that of the current context."""
+        if self._stype != "default":
+            raise MXNetError(
+                f"Cannot return a copy of Parameter '{self.name}' on ctx {ctx} via data() because "
+                f"its storage type is {self._stype}. Please use row_sparse_data() instead."
+            )
+        if self._data is None:
+            self._require_data()
+        return self._check_and_get(self._data, ctx)
+
+    def list_data(self) -> list[NDArray]:
+        """Return the arrays on all contexts."""
+        if self._stype != "default":
+            raise MXNetError(
+                f"Cannot return copies of Parameter '{self.name}' on all contexts via list_data() "
+                f"because its storage type is {self._stype}. Please use row_sparse_data() instead."
+            )
+        self._require_data()
+        return self._check_and_get(self._data, list)
+
+    def _check_grad(self) -> None:
+        self._require_data()
+        if self._data is not None and self._grad is None:
+            raise MXNetError(
+                f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'"
+            )
+
+    def grad(self, ctx: Context | None = None) -> NDArray:
+        """Return the gradient array on a context; backward writes into it."""
+        self._check_grad()
+        return self._check_and_get(self._grad, ctx)
+
+    def list_grad(self) -> list[NDArray]:
+        """Return the gradient arrays on all contexts."""
+        self._check_grad()
+        return self._check_and_get(self._grad, list)
+
+    def list_ctx(self) -> list[Context]:
+        """Return the contexts on which this parameter is, or will be after deferral."""
+        if self._data is not None:
+            return list(self._ctx_list)
+        if self._deferred_init:
+            return list(self._deferred_init[1])
+        raise MXNetError(f"Parameter '{self.name}' has not been initialized")
+
+    # -- rows, through the trainer --------------------------------------------------------------
+
+    def _set_trainer(self, trainer: Any) -> None:
+        """Remember who updates this parameter; a row_sparse one has a single trainer."""
+        if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
+            raise MXNetError(
+                f"Failed to set the trainer for Parameter '{self.name}' because it was already "
+                f"set: a {self._stype} Parameter can have one Trainer only."
+            )
+        self._trainer = trainer
+
+    def _check_row_sparse(self, call: str) -> None:
+        if self._stype != "row_sparse":
+            raise MXNetError(
+                f"Cannot return a copy of Parameter {self.name} via {call} because its storage "
+                f"type is {self._stype}. Please use data() instead."
+            )
+
+    def _pull_rows(self, arrays: list[NDArray], row_id: NDArray) -> list[NDArray]:
+        """Let the trainer bring rows up to date, and return the arrays."""
+        if self._trainer is None:
+            raise MXNetError(
+                f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is "
+                "created with it."
+            )
+        self._trainer._row_sparse_pull(self, arrays, row_id)
+        return arrays
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """Return the current rows of a row_sparse parameter, on the context of `row_id`."""
+        self._check_row_sparse("row_sparse_data()")
+        return self._pull_rows([self._check_and_get(self._data, row_id.context)], row_id)[0]
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """Return the current rows of a row_sparse parameter, on all contexts."""
+        self._check_row_sparse("list_row_sparse_data()")
+        return self._pull_rows(self._check_and_get(self._data, list), row_id)
+
+    # -- all copies ---------------------------------------------------------------------------
+
+    def zero_grad(self) -> None:
+        """Set the gradients to zero; without gradients do nothing."""
+        for array in self._grad or ():
+            if array.stype == "default":
+                plain(array).zero_()
+            else:
+                ndarray.sparse.zeros(array.stype, array.shape, ctx=array.context).copyto(array)
+
+    def _reduce(self) -> NDArray:
+        """Return the mean of all copies, on the CPU."""
+        arrays = self._check_and_get(self._data, list)
+        if self._stype != "default":
+            rows = ndarray.arange(0, arrays[0].shape[0], dtype="int64", ctx=self._ctx_list[0])
+            return self.row_sparse_data(rows).as_in_context(cpu())
+        copies = [array.detach().as_in_context(cpu()) for array in arrays]
+        if len(copies) == 1:
+            return copies[0]
+        return ndarray.add_n(*(c.as_nd_ndarray() for c in copies)) / len(copies)
+
+    # -- graphs and files ---------------------------------------------------------------------
+
     def var(self) -> Symbol:
         """Return the symbol that stands for this parameter in graphs."""
         if self._var is None:
@@ -417,3 +626,107 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
         fill(initializer.InitDesc(name, {"__init__": init}), data)
     except InvalidValue as error:
         raise InvalidValue(f"Parameter '{name}' of shape {data.shape}: {error}") from error
+
+
+def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
+    """Return where the array of a device stands: of GPUs, then of CPUs, by device number.
+
+    Parameter classes that users write copy this table and read it.
+    """
+    places: list[list[int | None]] = [[], []]
+    for position, ctx in enumerate(ctx_list):
+        row = places[ctx.device_typeid & 1]
+        row.extend([None] * (ctx.device_id + 1 - len(row)))
+        row[ctx.device_id] = position
+    return places
+
+
+def _is_same_host(one: Context, other: Context) -> bool:
+    """Return whether both are the same CPU: pinned and shared memory are its own memory."""
+    return 2 not in (one.device_typeid, other.device_typeid) and one.device_id == other.device_id
+
+
+class Constant(Parameter):
+    """A parameter with a fixed value, which training does not change.
+
+    Parameters
+    ----------
+    name
+        Name of the constant.
+    value
+        The value: an array, or numbers.
+
+    >>> c = mx.gluon.Constant("c", [[1, 2], [3, 4]])
+    >>> c
+    Constant c (shape=(2, 2), dtype=<class 'numpy.float32'>)
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        if not isinstance(value, NDArray):
+            value = ndarray.array(value)
+        self.value = value
+        super().__init__(
+            name,
+            grad_req="null",
+            shape=value.shape,
+            dtype=value.dtype,
+            init=_Value(name, value),
+        )
+
+    def __repr__(self) -> str:
+        return f"Constant {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    @property
+    def grad_req(self) -> str:
+        """Always 'null'."""
+        return "null"
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req != "null":
+            warnings.warn(
+                f"Constant parameter {self.name!r} does not support grad_req other than 'null', "
+                "and new value will be ignored.",
+                stacklevel=2,
+            )
+        self._grad_req = "null"
+
+
+class _Value(initializer.Initializer):
+    """Fills a constant with its value."""
+
+    def __init__(self, name: str, value: NDArray) -> None:
+        super().__init__()
+        self._name, self._value = name, value
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = self._value.astype(arr.dtype, copy=False)
+
+    _init_default = _init_bias = _init_gamma = _init_beta = _init_zero = _init_one = _init_weight
+
+    def dumps(self) -> str:
+        """Return the name that graphs carry; the value is in the parameter file."""
+        return f"Constant_{self._name}_{id(self._value)}"
+
+
+def stored_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a shape with 0 for unknown sizes, whatever the shapes in force."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(0 if size == -1 and is_np_shape() else size for size in sizes)
+
+
+def fits(known: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Return whether a shape agrees with all sizes that are known."""
+    return len(known) == len(wanted) and all(
+        a in (-1, 0, b) for a, b in zip(known, wanted, strict=True)
+    )
+
+
+def merged(stored: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape in which both know as much as they can; None if they contradict."""
+    if len(stored) != len(wanted):
+        return None
+    pairs = list(zip(stored, wanted, strict=True))
+    if not all(a == b or a in (0, -1) or b in (0, -1) for a, b in pairs):
+        return None
+    return tuple(b if a in (0, -1) else a for a, b in pairs)

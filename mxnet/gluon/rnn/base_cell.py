@@ -1,21 +1,19 @@
-"""What all recurrent cells share: states, counters and unrolling in time."""
+"""What all recurrent cells share: states, counters, unrolling in time, and sequences of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ... import ndarray
+from ... import ndarray, symbol
+from ...ndarray import NDArray
+from ...symbol import Symbol
 from ...util import is_np_array
 from ..block import Block, HybridBlock
 from ..nn import LeakyReLU
-from .sequences import (
-    begin_state_like,
-    format_sequence,
-    last_valid_states,
-    mask_sequence,
-    tensor_types,
-)
+
+__all__ = ["HybridRecurrentCell", "RecurrentCell", "tensor_types"]
+
 
 MODIFIED = (
     "After applying modifier cells (e.g. ZoneoutCell) the base cell cannot be called directly. "
@@ -167,4 +165,112 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         raise NotImplementedError
 
 
-__all__ = ["HybridRecurrentCell", "RecurrentCell", "tensor_types"]
+tensor_types = (Symbol, NDArray)
+
+
+def namespace_of(tensor: Any) -> Any:
+    """Return `mx.sym` for a symbol and `mx.nd` for an array."""
+    return symbol if isinstance(tensor, Symbol) else ndarray
+
+
+def as_list(value: Any) -> list:
+    """Return a list of one for anything that is not a list or tuple."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def format_sequence(
+    length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+) -> tuple[Any, int, Any, int]:
+    """Return the sequence merged or split as asked, its time axis, namespace and batch size.
+
+    ``merge=None`` leaves it as it came. The batch size of a symbol is 0: unknown.
+    """
+    assert inputs is not None, (
+        "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."
+    )
+    axis, batch_axis = layout.find("T"), layout.find("N")
+    in_axis = axis if in_layout is None else in_layout.find("T")
+    if isinstance(inputs, tensor_types):
+        return _format_merged(length, inputs, merge, axis, batch_axis, in_axis)
+    assert length is None or len(inputs) == length, (
+        f"unroll of length {length} was given {len(inputs)} steps"
+    )
+    F = namespace_of(inputs[0])
+    batch_size = 0 if F is symbol else inputs[0].shape[0]
+    if merge is True:
+        inputs = F.stack(*inputs, axis=axis)
+    return inputs, axis, F, batch_size
+
+
+def _format_merged(
+    length: int | None, inputs: Any, merge: bool | None, axis: int, batch_axis: int, in_axis: int
+) -> tuple[Any, int, Any, int]:
+    F = namespace_of(inputs)
+    batch_size = 0 if F is symbol else inputs.shape[batch_axis]
+    if merge is not False:
+        if axis != in_axis:
+            inputs = F.swapaxes(inputs, dim1=axis, dim2=in_axis)
+        return inputs, axis, F, batch_size
+    if F is symbol:
+        assert len(inputs.list_outputs()) == 1, (
+            "unroll doesn't allow grouped symbol as input. Please convert to list with "
+            "list(inputs) first or let unroll handle splitting."
+        )
+    else:
+        steps = inputs.shape[in_axis]
+        assert length is None or length == steps, (
+            f"unroll of length {length} was given a sequence of {steps} steps"
+        )
+        length = steps
+    steps = F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1)
+    return as_list(steps) if F is ndarray or length == 1 else list(steps), axis, F, batch_size
+
+
+def begin_state_like(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
+    """Return the states to begin with: those given, or zeros where the inputs live."""
+    if begin_state is not None:
+        return begin_state
+    if F is symbol:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size)
+    first: Any = inputs if isinstance(inputs, tensor_types) else inputs[0]
+    with first.ctx:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size, dtype=first.dtype)
+
+
+def mask_sequence(
+    F: Any, data: Any, length: int, valid_length: Any, time_axis: int, merge: bool
+) -> Any:
+    """Set every step at or behind the valid length to zero."""
+    if not isinstance(data, tensor_types):
+        data = F.stack(*data, axis=time_axis)
+    masked = F.SequenceMask(
+        data, sequence_length=valid_length, use_sequence_length=True, axis=time_axis
+    )
+    if merge:
+        return masked
+    return as_list(F.split(masked, num_outputs=length, axis=time_axis, squeeze_axis=True))
+
+
+def reverse_sequence(sequence: list, length: int, valid_length: Any = None) -> list:
+    """Turn a list of steps round, each sample only within its valid length."""
+    if valid_length is None:
+        return list(reversed(sequence))
+    F = namespace_of(sequence[0])
+    turned = F.SequenceReverse(
+        F.stack(*sequence, axis=0), sequence_length=valid_length, use_sequence_length=True
+    )
+    steps = F.split(turned, axis=0, num_outputs=length, squeeze_axis=True)
+    return [steps] if length == 1 else list(steps)
+
+
+def last_valid_states(F: Any, history: list[list], valid_length: Any) -> list:
+    """Return, for each state, its value at the last valid step of each sample."""
+    return [
+        F.SequenceLast(
+            F.stack(*values, axis=0),
+            sequence_length=valid_length,
+            use_sequence_length=True,
+            axis=0,
+        )
+        for values in zip(*history, strict=True)
+    ]

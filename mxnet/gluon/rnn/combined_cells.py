@@ -1,12 +1,18 @@
-"""Cells made of other cells: one after the other, or one in each direction."""
+"""Cells made of other cells: stacked, one in each direction, with dropout or residuals."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ... import ndarray, symbol
 from ..utils import _indent
-from .base_cell import MODIFIED, HybridRecurrentCell, RecurrentCell
-from .sequences import (
+from .base_cell import (
+    MODIFIED,
+    HybridRecurrentCell,
+    RecurrentCell,
     begin_state_like,
     format_sequence,
     mask_sequence,
@@ -243,3 +249,234 @@ class BidirectionalCell(HybridRecurrentCell):
             F.concat(l_step, r_step, dim=1, name=f"{self._output_prefix}t{i}")
             for i, (l_step, r_step) in enumerate(zip(left, right, strict=True))
         ]
+
+
+class DropoutCell(HybridRecurrentCell):
+    """Drop values of the input; it has no state.
+
+    Parameters
+    ----------
+    rate
+        Probability that a value is set to 0.
+    axes
+        Axes along which all values share one decision.
+    prefix
+        What the names of parameters begin with; by default the class name and a number.
+    params
+        Parameters of another block, to share them.
+
+    >>> cell = mx.gluon.rnn.DropoutCell(0.5)
+    >>> cell(nd.array([[1, 2]]), [])[0].asnumpy()  # nothing falls outside training
+    array([[1., 2.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        axes: tuple[int, ...] = (),
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix, params)
+        assert isinstance(rate, (float, int, np.generic)), "rate must be a number"
+        self._rate = rate
+        self._axes = axes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
+
+    def state_info(self, batch_size: int = 0) -> list[dict]:
+        """Return nothing: there is no state."""
+        return []
+
+    def _alias(self) -> str:
+        return "dropout"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: list) -> tuple[Any, list]:
+        """Take one step."""
+        if self._rate > 0:
+            name = f"t{self._counter}_fwd"
+            inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=name)
+        return inputs, states
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: list | None = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list]:
+        """Drop values of the whole sequence at once where it is one array."""
+        self.reset()
+        inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
+        if isinstance(inputs, tensor_types):
+            return self.hybrid_forward(F, inputs, begin_state if begin_state else [])
+        return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length=None)
+
+
+class ModifierCell(HybridRecurrentCell):
+    """Base of cells that wrap another one, which cannot be called directly any more.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+
+    >>> isinstance(mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.LSTMCell(3)), mx.gluon.rnn.ModifierCell)
+    True
+    """
+
+    def __init__(self, base_cell: RecurrentCell) -> None:
+        assert not base_cell._modified, (
+            f"Cell {base_cell.name} is already modified. One cell cannot be modified twice"
+        )
+        base_cell._modified = True
+        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        self.base_cell = base_cell
+
+    @property
+    def params(self) -> Any:
+        """The parameters of the wrapped cell."""
+        return self.base_cell.params
+
+    def state_info(self, batch_size: int = 0) -> list[dict]:
+        """Return shape and layout of the wrapped cell's states."""
+        return self.base_cell.state_info(batch_size)
+
+    def begin_state(self, func: Callable | None = None, **kwargs: Any) -> list:
+        """Make the first states.
+
+        Without `func` they are arrays when a batch size is given and symbols otherwise.
+        """
+        assert not self._modified, MODIFIED
+        if func is None:
+            func = ndarray.zeros if kwargs.get("batch_size") else symbol.zeros
+        self.base_cell._modified = False
+        begin = self.base_cell.begin_state(func=func, **kwargs)
+        self.base_cell._modified = True
+        return begin
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: list) -> Any:
+        """Take one step; each kind has its own."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_cell!r})"
+
+
+class ZoneoutCell(ModifierCell):
+    """Keep, while training, each output and state of the step before with some probability.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+    zoneout_outputs
+        Probability that an output keeps its last value.
+    zoneout_states
+        Probability that a state keeps its last value.
+
+    >>> cell = mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.RNNCell(3), zoneout_states=0.1)
+    >>> cell.initialize()
+    >>> cell(nd.ones((2, 4)), [nd.zeros((2, 3))])[0].shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        base_cell: RecurrentCell,
+        zoneout_outputs: float = 0.0,
+        zoneout_states: float = 0.0,
+    ) -> None:
+        assert not isinstance(base_cell, BidirectionalCell), (
+            "BidirectionalCell doesn't support zoneout since it doesn't support step. "
+            "Please add ZoneoutCell to the cells underneath instead."
+        )
+        super().__init__(base_cell)
+        self.zoneout_outputs = zoneout_outputs
+        self.zoneout_states = zoneout_states
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, "
+            f"{self.base_cell!r})"
+        )
+
+    def _alias(self) -> str:
+        return "zoneout"
+
+    def reset(self) -> None:
+        """Forget counters and the last output."""
+        super().reset()
+        self._prev_output = None
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: list) -> tuple[Any, list]:
+        """Take one step."""
+        output, next_states = self.base_cell(inputs, states)
+
+        def blend(rate: float, new: Any, old: Any) -> Any:
+            if rate == 0:
+                return new
+            return F.where(F.Dropout(F.ones_like(new), p=rate), new, old)
+
+        if self.zoneout_outputs != 0:
+            previous = self._prev_output
+            if previous is None:
+                previous = F.zeros_like(output)
+            output = blend(self.zoneout_outputs, output, previous)
+        pairs = zip(next_states, states, strict=True)
+        next_states = [blend(self.zoneout_states, new, old) for new, old in pairs]
+        self._prev_output = output
+        return output, next_states
+
+
+class ResidualCell(ModifierCell):
+    """Add the input to the output of the wrapped cell.
+
+    Parameters
+    ----------
+    base_cell
+        The cell that is changed.
+
+    >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.RNNCell(4))
+    >>> cell.initialize("zeros")
+    >>> cell(nd.ones((1, 4)), [nd.zeros((1, 4))])[0].asnumpy()
+    array([[1., 1., 1., 1.]], dtype=float32)
+    """
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: list) -> tuple[Any, list]:
+        """Take one step."""
+        output, states = self.base_cell(inputs, states)
+        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: list | None = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list]:
+        """Unroll the wrapped cell, then add the inputs."""
+        self.reset()
+        self.base_cell._modified = False
+        outputs, states = self.base_cell.unroll(
+            length,
+            inputs=inputs,
+            begin_state=begin_state,
+            layout=layout,
+            merge_outputs=merge_outputs,
+            valid_length=valid_length,
+        )
+        self.base_cell._modified = True
+        merged = isinstance(outputs, tensor_types)
+        inputs, axis, F, _ = format_sequence(length, inputs, layout, merged)
+        if valid_length is not None:
+            inputs = mask_sequence(F, inputs, length, valid_length, axis, merged)
+        if merged:
+            return F.elemwise_add(outputs, inputs), states
+        pairs = zip(outputs, inputs, strict=True)
+        return [F.elemwise_add(output, step) for output, step in pairs], states

@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ...ops.documentation import inherits_parameters
-from .base_cell import HybridRecurrentCell, RecurrentCell
-from .combined_cells import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
+from .base_cell import (
+    HybridRecurrentCell,
+    RecurrentCell,
+    tensor_types,  # noqa: F401
+)
+from .base_cell import as_list as _as_list  # noqa: F401 other packages know these from here
+from .base_cell import begin_state_like as _get_begin_state  # noqa: F401
+from .base_cell import format_sequence as _format_sequence  # noqa: F401
+from .base_cell import mask_sequence as _mask_sequence_variable_length  # noqa: F401
+from .base_cell import reverse_sequence as _reverse_sequences  # noqa: F401
+from .combined_cells import (
+    BidirectionalCell,
+    DropoutCell,
+    HybridSequentialRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 from .combined_cells import _all_states as _cells_state_info  # noqa: F401
-from .modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
-from .sequences import as_list as _as_list  # noqa: F401 other packages know these from here
-from .sequences import begin_state_like as _get_begin_state  # noqa: F401
-from .sequences import format_sequence as _format_sequence  # noqa: F401
-from .sequences import mask_sequence as _mask_sequence_variable_length  # noqa: F401
-from .sequences import reverse_sequence as _reverse_sequences  # noqa: F401
-from .sequences import tensor_types  # noqa: F401
 
 __all__ = [
     "BidirectionalCell",
@@ -63,13 +73,13 @@ class _GatedCell(HybridRecurrentCell):
     def __init__(
         self,
         hidden_size: int,
-        input_size: int,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        prefix: str | None,
-        params: Any,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
         self._hidden_size = hidden_size
@@ -128,11 +138,11 @@ class RNNCell(_GatedCell):
     ) -> None:
         super().__init__(
             hidden_size,
-            input_size,
             i2h_weight_initializer,
             h2h_weight_initializer,
             i2h_bias_initializer,
             h2h_bias_initializer,
+            input_size,
             prefix,
             params,
         )
@@ -198,11 +208,11 @@ class LSTMCell(_GatedCell):
     ) -> None:
         super().__init__(
             hidden_size,
-            input_size,
             i2h_weight_initializer,
             h2h_weight_initializer,
             i2h_bias_initializer,
             h2h_bias_initializer,
+            input_size,
             prefix,
             params,
         )
@@ -236,9 +246,9 @@ class LSTMCell(_GatedCell):
         f = self._get_activation(F, f, self._recurrent_activation, name=step + "f")
         g = self._get_activation(F, g, self._activation, name=step + "c")
         o = self._get_activation(F, o, self._recurrent_activation, name=step + "o")
-        kept = F.elemwise_mul(f, states[1], name=step + "mul0")
-        written = F.elemwise_mul(i, g, name=step + "mul1")
-        memory = F.elemwise_add(kept, written, name=step + "state")
+        old = F.elemwise_mul(f, states[1], name=step + "mul0")
+        new = F.elemwise_mul(i, g, name=step + "mul1")
+        memory = F.elemwise_add(old, new, name=step + "state")
         bent = F.Activation(memory, act_type=self._activation, name=step + "activation0")
         hidden = F.elemwise_mul(o, bent, name=step + "out")
         return hidden, [hidden, memory]
@@ -258,28 +268,6 @@ class GRUCell(_GatedCell):
     """
 
     gates = 3
-
-    def __init__(
-        self,
-        hidden_size: int,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        input_size: int = 0,
-        prefix: str | None = None,
-        params: Any = None,
-    ) -> None:
-        super().__init__(
-            hidden_size,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            prefix,
-            params,
-        )
 
     def _alias(self) -> str:
         return "gru"

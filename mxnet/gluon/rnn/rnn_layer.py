@@ -11,7 +11,7 @@ from ...ops.documentation import inherits_parameters
 from ...util import is_np_array
 from ..block import HybridBlock
 from . import rnn_cell
-from .sequences import tensor_types
+from .base_cell import tensor_types
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -65,12 +65,12 @@ class _RNNLayer(HybridBlock):
         i2h_bias_initializer: Any,
         h2h_bias_initializer: Any,
         mode: str,
-        projection_size: int | None,
-        h2r_weight_initializer: Any,
-        lstm_state_clip_min: float | None,
-        lstm_state_clip_max: float | None,
-        lstm_state_clip_nan: bool,
-        dtype: Any,
+        projection_size: int | None = None,
+        h2r_weight_initializer: Any = None,
+        lstm_state_clip_min: float | None = None,
+        lstm_state_clip_max: float | None = None,
+        lstm_state_clip_nan: bool = False,
+        dtype: Any = "float32",
         use_sequence_length: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -348,12 +348,7 @@ class RNN(_RNNLayer):
             i2h_bias_initializer,
             h2h_bias_initializer,
             "rnn_" + activation,
-            None,
-            None,
-            None,
-            None,
-            False,
-            dtype,
+            dtype=dtype,
             **kwargs,
         )
 
@@ -470,12 +465,7 @@ class GRU(_RNNLayer):
             i2h_bias_initializer,
             h2h_bias_initializer,
             "gru",
-            None,
-            None,
-            None,
-            None,
-            False,
-            dtype,
+            dtype=dtype,
             **kwargs,
         )
 

@@ -1,18 +1,34 @@
-"""Loaders without trouble: whole batches at once, pinned memory, batchify functions, samplers."""
+"""Loaders: whole batches at once, batchify functions, samplers, pools; and workers in trouble.
+
+A loader with workers never hangs, leaves nothing behind, and says what went wrong. Loaders of
+users, built as those of MXNet are, run on a pool by way of `_MultiWorkerIter`.
+"""
 
 from __future__ import annotations
 
 import io
+import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.gluon.data import ArrayDataset, DataLoader, Dataset, SimpleDataset, batchify
-from mxnet.gluon.data.dataloader import ForkingPickler, _as_in_context
+from mxnet.gluon.data.dataloader import (
+    ForkingPickler,
+    _as_in_context,
+    _MultiWorkerIter,
+    _worker_fn,
+    _worker_initializer,
+    default_batchify_fn,
+    default_mp_batchify_fn,
+)
 from mxnet.gluon.data.dataset import batch_reader
 
 
@@ -193,3 +209,180 @@ def test_batches_do_not_share_memory_with_what_they_are_made_of(values):
         np.testing.assert_array_equal(batch.asnumpy(), before)
         batch[:] = -1
         assert values.min() >= 0
+
+
+STORIES = Path(__file__).with_name("stories.py")
+ROOT = Path(__file__).parents[3]
+ALL = [
+    "all_arrive",
+    "large_batches",
+    "worker_raises",
+    "worker_is_killed",
+    "locks_are_lost",
+    "consumer_breaks",
+    "nested_loaders",
+    "time_runs_out",
+    "threads_share",
+    "thread_pool",
+    "parent_is_killed",
+    "python_ends",
+    "random_repeats",
+    "reloads",
+    "many_kept",
+    "arrays_and_structures",
+    "lambdas_are_sent",
+    "unsendable_data",
+    "opencv_has_threads",
+]
+ANEW = [
+    "all_arrive",
+    "large_batches",
+    "worker_raises",
+    "locks_are_lost",
+    "consumer_breaks",
+    "lambdas_are_sent",
+    "unsendable_data",
+]
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stories speak of POSIX processes")
+
+
+def run_stories(method, limit, stories):
+    """Return what each story ended in, and what it said before."""
+    finished = subprocess.run(
+        [sys.executable, STORIES, method, str(limit), *stories],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60 + limit * len(stories),
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    endings = dict(line.split(": ") for line in finished.stdout.splitlines() if ": " in line)
+    texts = {}
+    for part in finished.stderr.split("=== end of ")[:-1]:
+        texts[len(texts)] = part
+    return {name: (endings[name], texts[i]) for i, name in enumerate(stories)}
+
+
+@pytest.fixture(scope="module")
+def forked():
+    return run_stories("fork", 60, ALL)
+
+
+@pytest.mark.parametrize("story", ALL)
+def test_forked_workers(forked, story):
+    ending, text = forked[story]
+    assert ending.startswith("0 "), f"{ending}\n{text}"
+    assert "Traceback" not in text, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_that_start_anew(method):
+    for story, (ending, text) in run_stories(method, 120, ANEW).items():
+        assert ending.startswith("0 "), f"{story}: {ending}\n{text}"
+
+
+SAMPLER = [[0, 1], [2, 3], [4]]
+
+
+def scaled_batch(indices, scale, batchify_fn):
+    return pickle.dumps(batchify_fn([index * scale for index in indices]))
+
+
+class Growing(_MultiWorkerIter):
+    """Every batch has a scale of its own: what a subclass can do by its own `_push_next`."""
+
+    def __init__(self, pool, prefetch, **kwargs):
+        super().__init__(pool, list, SAMPLER, worker_fn=scaled_batch, **kwargs)
+        self._scale = 1
+        for _ in range(prefetch):
+            self._push_next()
+
+    def _push_next(self):
+        indices = next(self._iter, None)
+        if indices is None:
+            return
+        self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
+            self._worker_fn, (indices, self._scale, self._batchify_fn)
+        )
+        self._sent_idx += 1
+        self._scale *= 10
+
+
+@pytest.mark.parametrize("prefetch", [0, 2, 9])
+def test_a_subclass_decides_what_workers_get(prefetch):
+    with ThreadPool(2) as pool:
+        batches = Growing(pool, prefetch)
+        assert len(batches) == 3
+        assert iter(batches) is batches
+        assert batches.next() == [0, 1]
+        assert list(batches) == [[20, 30], [400]]
+
+
+def test_what_is_made_ahead():
+    with ThreadPool(1) as pool:
+        batches = Growing(pool, 2)
+        assert (batches._rcvd_idx, batches._sent_idx) == (0, 2)
+        next(batches)
+        assert (batches._rcvd_idx, batches._sent_idx) == (1, 3)
+        assert sorted(batches._data_buffer) == [1, 2]
+
+
+def test_with_a_data_set_answers_come_as_they_are():
+    def read(indices, batchify_fn, dataset):
+        return batchify_fn([dataset[index] for index in indices])
+
+    with ThreadPool(2) as pool:
+        batches = _MultiWorkerIter(pool, list, SAMPLER, worker_fn=read, dataset="abcde", prefetch=1)
+        assert list(batches) == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_pinned_batches():
+    def read(indices, batchify_fn, dataset):
+        return (batchify_fn(indices), "name")
+
+    with ThreadPool(1) as pool:
+        batches = _MultiWorkerIter(
+            pool, mx.nd.array, SAMPLER, pin_memory=True, worker_fn=read, dataset=()
+        )
+        array, name = next(batches)
+        assert array.context == mx.cpu_pinned(0)
+        assert name == "name"
+
+
+def test_a_worker_that_is_too_slow():
+    class Never:
+        def get(self, timeout):
+            assert timeout == 7
+            raise multiprocessing.TimeoutError
+
+    class Pool:
+        def apply_async(self, function, arguments):
+            return Never()
+
+    with pytest.raises(multiprocessing.TimeoutError):
+        next(_MultiWorkerIter(Pool(), list, SAMPLER, timeout=7))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_processes_send_arrays():
+    data = np.arange(15, dtype="float32").reshape(5, 3)
+    context = multiprocessing.get_context("fork")
+    with context.Pool(2, initializer=_worker_initializer, initargs=(data, False, False)) as pool:
+        batches = _MultiWorkerIter(pool, default_mp_batchify_fn, SAMPLER, prefetch=2)
+        arrays = list(batches)
+    assert all(type(array) is mx.nd.NDArray for array in arrays)
+    np.testing.assert_array_equal(np.concatenate([a.asnumpy() for a in arrays]), data)
+    assert _worker_fn.__module__.startswith("mxnet.")
+
+
+def test_a_loader_tells_its_subclasses_how_to_pin():
+    loader = DataLoader([1, 2], 1, pin_memory=True, pin_device_id=0)
+    assert loader._pin_memory
+    assert loader._pin_device_id == 0
+    assert next(iter(loader)).context == mx.cpu_pinned(0)
+    assert not DataLoader([1, 2], 1)._pin_memory
+    assert loader._batchify_fn is default_batchify_fn

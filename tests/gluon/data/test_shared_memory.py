@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import mxnet as mx
-from mxnet.gluon.data import shared_memory, workers
+from mxnet.gluon.data import transfer, workers
 
 FOLDER = pathlib.Path("/dev/shm")
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no /dev/shm here")
@@ -30,7 +30,7 @@ def test_what_could_not_be_filled_is_removed(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "share_memory_", full)
     with pytest.raises(MemoryError, match=r"100 bytes of shared memory.*fewer workers"):
-        shared_memory.share(100)
+        transfer.share(100)
     assert not left.exists()
 
 
@@ -39,7 +39,7 @@ def test_only_memory_of_the_named_processes_is_removed():
     mine.touch()
     other.touch()
     try:
-        shared_memory.remove_leftovers([99999991])
+        transfer.remove_leftovers([99999991])
         assert not mine.exists() and other.exists()
     finally:
         other.unlink()
@@ -91,19 +91,19 @@ def test_a_worker_that_is_still_dying_is_named():
 
 
 def test_a_piece_is_used_again_once_it_was_read():
-    pieces = shared_memory.SharedPieces()
+    pieces = transfer.SharedPieces()
     first = pieces.take(1000)
     assert pieces.take(1000) is not first
-    shared_memory.release(first)
+    transfer.release(first)
     assert pieces.take(900) is first
 
 
 def test_a_piece_that_an_array_lies_in_is_not_used_again():
-    pieces = shared_memory.SharedPieces()
+    pieces = transfer.SharedPieces()
     array = pieces.empty((10, 10), torch.float32)
     piece = pieces.find(array.data_ptr())
     pieces.finish([piece])
-    shared_memory.release(piece)
+    transfer.release(piece)
     view = array[3:].numpy()
     del array
     assert pieces.take(400) is not piece
@@ -112,10 +112,10 @@ def test_a_piece_that_an_array_lies_in_is_not_used_again():
 
 
 def test_a_worker_keeps_few_pieces():
-    pieces = shared_memory.SharedPieces()
+    pieces = transfer.SharedPieces()
     for size in range(1, 30):
         pieces.take(1000 * size)
-    assert len(pieces._kept) == shared_memory.MOST_PIECES
+    assert len(pieces._kept) == transfer.MAX_PIECES
 
 
 class Numbers(mx.gluon.data.Dataset):

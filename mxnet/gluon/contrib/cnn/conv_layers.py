@@ -7,7 +7,7 @@ from typing import Any
 from ....ops.documentation import inherits_parameters
 from ...block import HybridBlock
 from ...nn import Activation
-from ...nn.axes import Sizes, spread
+from ...nn.conv_layers import Sizes, spread
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -65,25 +65,25 @@ class _Deformable(HybridBlock):
     def __init__(
         self,
         channels: int,
-        kernel_size: Sizes,
-        strides: Sizes,
-        padding: Sizes,
-        dilation: Sizes,
-        groups: int,
-        num_deformable_group: int,
-        layout: str,
-        use_bias: bool,
-        in_channels: int,
-        activation: str | None,
-        weight_initializer: Any,
-        bias_initializer: Any,
-        offset_weight_initializer: Any,
-        offset_bias_initializer: Any,
-        offset_use_bias: bool,
-        op_name: str,
-        adj: Sizes | None,
-        prefix: str | None,
-        params: Any,
+        kernel_size: Sizes = (1, 1),
+        strides: Sizes = (1, 1),
+        padding: Sizes = (0, 0),
+        dilation: Sizes = (1, 1),
+        groups: int = 1,
+        num_deformable_group: int = 1,
+        layout: str = "NCHW",
+        use_bias: bool = True,
+        in_channels: int = 0,
+        activation: str | None = None,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        offset_weight_initializer: Any = "zeros",
+        offset_bias_initializer: Any = "zeros",
+        offset_use_bias: bool = True,
+        op_name: str = "DeformableConvolution",
+        adj: Sizes | None = None,
+        prefix: str | None = None,
+        params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
         assert layout in ("NCHW", "NHWC"), f"Only supports NCHW and NHWC layout, got {layout}"
@@ -169,52 +169,6 @@ class DeformableConvolution(_Deformable):
     >>> layer(nd.ones((1, 2, 5, 5))).shape
     (1, 4, 5, 5)
     """
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Sizes = (1, 1),
-        strides: Sizes = (1, 1),
-        padding: Sizes = (0, 0),
-        dilation: Sizes = (1, 1),
-        groups: int = 1,
-        num_deformable_group: int = 1,
-        layout: str = "NCHW",
-        use_bias: bool = True,
-        in_channels: int = 0,
-        activation: str | None = None,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        offset_weight_initializer: Any = "zeros",
-        offset_bias_initializer: Any = "zeros",
-        offset_use_bias: bool = True,
-        op_name: str = "DeformableConvolution",
-        adj: Sizes | None = None,
-        prefix: str | None = None,
-        params: Any = None,
-    ) -> None:
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            num_deformable_group,
-            layout,
-            use_bias,
-            in_channels,
-            activation,
-            weight_initializer,
-            bias_initializer,
-            offset_weight_initializer,
-            offset_bias_initializer,
-            offset_use_bias,
-            op_name,
-            adj,
-            prefix,
-            params,
-        )
 
     def _alias(self) -> str:
         return "deformable_conv"

@@ -10,8 +10,7 @@ from .... import checkpoint
 from ....checkpoint.fields import get_fields, set_fields
 from ....error import MXNetError
 from ....tracking import History
-from .event_handler import StoppingHandler
-from .events import EventHandler
+from .event_handler import EventHandler, StoppingHandler
 
 __all__ = ["Resuming"]
 

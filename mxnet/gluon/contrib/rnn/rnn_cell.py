@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell
-from ...rnn.sequences import format_sequence, mask_sequence, namespace_of, tensor_types
+from ...rnn.base_cell import format_sequence, mask_sequence, namespace_of, tensor_types
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 

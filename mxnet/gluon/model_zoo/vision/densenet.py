@@ -8,7 +8,7 @@ from ....context import Context, cpu
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent, Identity
-from ..model_store import load_pretrained
+from ..model_store import load_pretrained, variant
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
@@ -129,61 +129,7 @@ def get_densenet(
     return load_pretrained(net, f"densenet{num_layers}", pretrained, ctx, root)
 
 
-def densenet121(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 121 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.densenet121(classes=10)
-    >>> type(net).__name__
-    'DenseNet'
-    """
-    return get_densenet(121, **kwargs)
-
-
-def densenet161(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 161 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.densenet161(classes=10)
-    >>> type(net).__name__
-    'DenseNet'
-    """
-    return get_densenet(161, **kwargs)
-
-
-def densenet169(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 169 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.densenet169(classes=10)
-    >>> type(net).__name__
-    'DenseNet'
-    """
-    return get_densenet(169, **kwargs)
-
-
-def densenet201(**kwargs: Any) -> DenseNet:
-    """Return DenseNet of 201 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.densenet201(classes=10)
-    >>> type(net).__name__
-    'DenseNet'
-    """
-    return get_densenet(201, **kwargs)
+densenet121 = variant(get_densenet, "densenet121", "DenseNet of 121 layers", 121)
+densenet161 = variant(get_densenet, "densenet161", "DenseNet of 161 layers", 161)
+densenet169 = variant(get_densenet, "densenet169", "DenseNet of 169 layers", 169)
+densenet201 = variant(get_densenet, "densenet201", "DenseNet of 201 layers", 201)

@@ -7,7 +7,7 @@ from typing import Any
 from ....context import Context, cpu
 from ... import nn
 from ...block import HybridBlock
-from ..model_store import load_pretrained
+from ..model_store import load_pretrained, variant
 
 __all__ = [
     "MobileNet",
@@ -257,121 +257,23 @@ def get_mobilenet_v2(
     return load_pretrained(net, f"mobilenetv2_{_suffix(multiplier)}", pretrained, ctx, root)
 
 
-def mobilenet1_0(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with all its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet1_0(classes=10)
-    >>> type(net).__name__
-    'MobileNet'
-    """
-    return get_mobilenet(1.0, **kwargs)
-
-
-def mobilenet0_75(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with three quarters of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet0_75(classes=10)
-    >>> type(net).__name__
-    'MobileNet'
-    """
-    return get_mobilenet(0.75, **kwargs)
-
-
-def mobilenet0_5(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with half of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet0_5(classes=10)
-    >>> type(net).__name__
-    'MobileNet'
-    """
-    return get_mobilenet(0.5, **kwargs)
-
-
-def mobilenet0_25(**kwargs: Any) -> MobileNet:
-    """Return MobileNet with a quarter of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet0_25(classes=10)
-    >>> type(net).__name__
-    'MobileNet'
-    """
-    return get_mobilenet(0.25, **kwargs)
-
-
-def mobilenet_v2_1_0(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with all its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_1_0(classes=10)
-    >>> type(net).__name__
-    'MobileNetV2'
-    """
-    return get_mobilenet_v2(1.0, **kwargs)
-
-
-def mobilenet_v2_0_75(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with three quarters of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_75(classes=10)
-    >>> type(net).__name__
-    'MobileNetV2'
-    """
-    return get_mobilenet_v2(0.75, **kwargs)
-
-
-def mobilenet_v2_0_5(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with half of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_5(classes=10)
-    >>> type(net).__name__
-    'MobileNetV2'
-    """
-    return get_mobilenet_v2(0.5, **kwargs)
-
-
-def mobilenet_v2_0_25(**kwargs: Any) -> MobileNetV2:
-    """Return MobileNetV2 with a quarter of its channels.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.mobilenet_v2_0_25(classes=10)
-    >>> type(net).__name__
-    'MobileNetV2'
-    """
-    return get_mobilenet_v2(0.25, **kwargs)
+mobilenet1_0 = variant(get_mobilenet, "mobilenet1_0", "MobileNet with all its channels", 1.0)
+mobilenet0_75 = variant(
+    get_mobilenet, "mobilenet0_75", "MobileNet with three quarters of its channels", 0.75
+)
+mobilenet0_5 = variant(get_mobilenet, "mobilenet0_5", "MobileNet with half of its channels", 0.5)
+mobilenet0_25 = variant(
+    get_mobilenet, "mobilenet0_25", "MobileNet with a quarter of its channels", 0.25
+)
+mobilenet_v2_1_0 = variant(
+    get_mobilenet_v2, "mobilenet_v2_1_0", "MobileNetV2 with all its channels", 1.0
+)
+mobilenet_v2_0_75 = variant(
+    get_mobilenet_v2, "mobilenet_v2_0_75", "MobileNetV2 with three quarters of its channels", 0.75
+)
+mobilenet_v2_0_5 = variant(
+    get_mobilenet_v2, "mobilenet_v2_0_5", "MobileNetV2 with half of its channels", 0.5
+)
+mobilenet_v2_0_25 = variant(
+    get_mobilenet_v2, "mobilenet_v2_0_25", "MobileNetV2 with a quarter of its channels", 0.25
+)

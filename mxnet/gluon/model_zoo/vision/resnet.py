@@ -8,7 +8,7 @@ from ....context import Context, cpu
 from ....ops.documentation import inherits_parameters
 from ... import nn
 from ...block import HybridBlock
-from ..model_store import load_pretrained
+from ..model_store import load_pretrained, variant
 
 __all__ = [
     "BasicBlockV1",
@@ -402,151 +402,13 @@ def get_resnet(
     return load_pretrained(net, f"resnet{num_layers}_v{version}", pretrained, ctx, root)
 
 
-def resnet18_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 18 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet18_v1(classes=10)
-    >>> type(net).__name__
-    'ResNetV1'
-    """
-    return get_resnet(1, 18, **kwargs)
-
-
-def resnet34_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 34 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet34_v1(classes=10)
-    >>> type(net).__name__
-    'ResNetV1'
-    """
-    return get_resnet(1, 34, **kwargs)
-
-
-def resnet50_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 50 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet50_v1(classes=10)
-    >>> type(net).__name__
-    'ResNetV1'
-    """
-    return get_resnet(1, 50, **kwargs)
-
-
-def resnet101_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 101 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet101_v1(classes=10)
-    >>> type(net).__name__
-    'ResNetV1'
-    """
-    return get_resnet(1, 101, **kwargs)
-
-
-def resnet152_v1(**kwargs: Any) -> _ResNet:
-    """Return ResNet v1 of 152 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet152_v1(classes=10)
-    >>> type(net).__name__
-    'ResNetV1'
-    """
-    return get_resnet(1, 152, **kwargs)
-
-
-def resnet18_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 18 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet18_v2(classes=10)
-    >>> type(net).__name__
-    'ResNetV2'
-    """
-    return get_resnet(2, 18, **kwargs)
-
-
-def resnet34_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 34 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet34_v2(classes=10)
-    >>> type(net).__name__
-    'ResNetV2'
-    """
-    return get_resnet(2, 34, **kwargs)
-
-
-def resnet50_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 50 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet50_v2(classes=10)
-    >>> type(net).__name__
-    'ResNetV2'
-    """
-    return get_resnet(2, 50, **kwargs)
-
-
-def resnet101_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 101 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet101_v2(classes=10)
-    >>> type(net).__name__
-    'ResNetV2'
-    """
-    return get_resnet(2, 101, **kwargs)
-
-
-def resnet152_v2(**kwargs: Any) -> _ResNet:
-    """Return ResNet v2 of 152 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.resnet152_v2(classes=10)
-    >>> type(net).__name__
-    'ResNetV2'
-    """
-    return get_resnet(2, 152, **kwargs)
+resnet18_v1 = variant(get_resnet, "resnet18_v1", "ResNet v1 of 18 layers", 1, 18)
+resnet34_v1 = variant(get_resnet, "resnet34_v1", "ResNet v1 of 34 layers", 1, 34)
+resnet50_v1 = variant(get_resnet, "resnet50_v1", "ResNet v1 of 50 layers", 1, 50)
+resnet101_v1 = variant(get_resnet, "resnet101_v1", "ResNet v1 of 101 layers", 1, 101)
+resnet152_v1 = variant(get_resnet, "resnet152_v1", "ResNet v1 of 152 layers", 1, 152)
+resnet18_v2 = variant(get_resnet, "resnet18_v2", "ResNet v2 of 18 layers", 2, 18)
+resnet34_v2 = variant(get_resnet, "resnet34_v2", "ResNet v2 of 34 layers", 2, 34)
+resnet50_v2 = variant(get_resnet, "resnet50_v2", "ResNet v2 of 50 layers", 2, 50)
+resnet101_v2 = variant(get_resnet, "resnet101_v2", "ResNet v2 of 101 layers", 2, 101)
+resnet152_v2 = variant(get_resnet, "resnet152_v2", "ResNet v2 of 152 layers", 2, 152)

@@ -8,7 +8,7 @@ from ....context import Context, cpu
 from ... import nn
 from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
-from ..model_store import load_pretrained
+from ..model_store import load_pretrained, variant
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 
@@ -90,31 +90,7 @@ def get_squeezenet(
     return load_pretrained(net, f"squeezenet{version}", pretrained, ctx, root)
 
 
-def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
-    """Return SqueezeNet 1.0.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.squeezenet1_0(classes=10)
-    >>> type(net).__name__
-    'SqueezeNet'
-    """
-    return get_squeezenet("1.0", **kwargs)
-
-
-def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
-    """Return SqueezeNet 1.1, which computes less than half as much.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.squeezenet1_1(classes=10)
-    >>> type(net).__name__
-    'SqueezeNet'
-    """
-    return get_squeezenet("1.1", **kwargs)
+squeezenet1_0 = variant(get_squeezenet, "squeezenet1_0", "SqueezeNet 1.0", "1.0")
+squeezenet1_1 = variant(
+    get_squeezenet, "squeezenet1_1", "SqueezeNet 1.1, which computes less than half as much", "1.1"
+)

@@ -8,7 +8,7 @@ from ....context import Context, cpu
 from ....initializer import Xavier
 from ... import nn
 from ...block import HybridBlock
-from ..model_store import load_pretrained
+from ..model_store import load_pretrained, variant
 
 __all__ = [
     "VGG",
@@ -131,121 +131,19 @@ def get_vgg(
     return load_pretrained(VGG(layers, filters, **kwargs), name, pretrained, ctx, root)
 
 
-def vgg11(**kwargs: Any) -> VGG:
-    """Return VGG of 11 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg11(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(11, **kwargs)
-
-
-def vgg13(**kwargs: Any) -> VGG:
-    """Return VGG of 13 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg13(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(13, **kwargs)
-
-
-def vgg16(**kwargs: Any) -> VGG:
-    """Return VGG of 16 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg16(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(16, **kwargs)
-
-
-def vgg19(**kwargs: Any) -> VGG:
-    """Return VGG of 19 layers.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg19(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(19, **kwargs)
-
-
-def vgg11_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 11 layers with batch normalization.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg11_bn(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(11, **{**kwargs, "batch_norm": True})
-
-
-def vgg13_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 13 layers with batch normalization.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg13_bn(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(13, **{**kwargs, "batch_norm": True})
-
-
-def vgg16_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 16 layers with batch normalization.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg16_bn(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(16, **{**kwargs, "batch_norm": True})
-
-
-def vgg19_bn(**kwargs: Any) -> VGG:
-    """Return VGG of 19 layers with batch normalization.
-
-    Parameters
-    ----------
-    **kwargs
-        Arguments of the class, and `pretrained`, `ctx` and `root`.
-
-    >>> net = mx.gluon.model_zoo.vision.vgg19_bn(classes=10)
-    >>> type(net).__name__
-    'VGG'
-    """
-    return get_vgg(19, **{**kwargs, "batch_norm": True})
+vgg11 = variant(get_vgg, "vgg11", "VGG of 11 layers", 11)
+vgg13 = variant(get_vgg, "vgg13", "VGG of 13 layers", 13)
+vgg16 = variant(get_vgg, "vgg16", "VGG of 16 layers", 16)
+vgg19 = variant(get_vgg, "vgg19", "VGG of 19 layers", 19)
+vgg11_bn = variant(
+    get_vgg, "vgg11_bn", "VGG of 11 layers with batch normalization", 11, batch_norm=True
+)
+vgg13_bn = variant(
+    get_vgg, "vgg13_bn", "VGG of 13 layers with batch normalization", 13, batch_norm=True
+)
+vgg16_bn = variant(
+    get_vgg, "vgg16_bn", "VGG of 16 layers with batch normalization", 16, batch_norm=True
+)
+vgg19_bn = variant(
+    get_vgg, "vgg19_bn", "VGG of 19 layers with batch normalization", 19, batch_norm=True
+)

@@ -1,15 +1,206 @@
-"""Initializers that draw nothing: constants, upsampling kernels, gates of recurrent layers."""
+"""Initializers: random ones, and those of fixed or structured values."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from .. import ndarray as nd
+from ..imperative.handle import writable
 from ..ndarray import NDArray
+from ..ops import interpreters
 from .base import InitDesc, Initializer, alias, bilinear_kernel, create, register
+
+
+def _place(arr: NDArray) -> Tensor | None:
+    """Return the memory to draw into, None where a copy of drawn numbers is needed."""
+    if arr.stype != "default" or arr._ctx is not None or interpreters.eager:
+        return None
+    place = writable(arr)
+    return place if place.dtype is torch.float32 and place.is_contiguous() else None
+
+
+def _fill_uniform(arr: NDArray, scale: float) -> None:
+    place = _place(arr)
+    if place is not None and scale >= 0:
+        place.uniform_(-scale, scale)  # the same numbers, without another array for them
+    else:
+        arr[:] = nd.random.uniform(-scale, scale, arr.shape, ctx=arr.ctx)
+
+
+def _fill_normal(arr: NDArray, sigma: float) -> None:
+    place = _place(arr)
+    if place is not None and sigma >= 0:
+        place.normal_(0.0, sigma)
+    else:
+        arr[:] = nd.random.normal(0.0, sigma, arr.shape, ctx=arr.ctx)
+
+
+@register
+class Uniform(Initializer):
+    """Draw evenly from ``[-scale, scale)``.
+
+    Parameters
+    ----------
+    scale
+        Largest absolute value.
+
+    >>> w = mx.nd.array([[9, 9]])
+    >>> mx.init.Uniform(0.1)(mx.init.InitDesc("fc_weight"), w)
+    >>> bool(abs(w.asnumpy()).max() <= 0.1)
+    True
+    """
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        _fill_uniform(arr, self.scale)
+
+
+@register
+class Normal(Initializer):
+    """Draw from a normal distribution around 0 with standard deviation ``sigma``.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation.
+
+    >>> w = mx.nd.zeros((100,))
+    >>> mx.init.Normal(0.1)(mx.init.InitDesc("fc_weight"), w)
+    >>> bool(0 < w.norm().asscalar() < 3)
+    True
+    """
+
+    def __init__(self, sigma: float = 0.01) -> None:
+        super().__init__(sigma=sigma)
+        self.sigma = sigma
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        _fill_normal(arr, self.sigma)
+
+
+@register
+class Orthogonal(Initializer):
+    """Make the rows (or, if they are more, the columns) orthogonal, of length ``scale``.
+
+    Parameters
+    ----------
+    scale
+        The length of each row or column.
+    rand_type
+        What the matrix is drawn from before it is made orthogonal: ``'uniform'`` or ``'normal'``.
+
+    >>> w = mx.nd.zeros((2, 3))
+    >>> mx.init.Orthogonal(scale=1.0)(mx.init.InitDesc("fc_weight"), w)
+    >>> (mx.nd.dot(w, w.T).asnumpy().round(3) + 0).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(
+        self, scale: float = 1.414, rand_type: Literal["uniform", "normal"] = "uniform"
+    ) -> None:
+        super().__init__(scale=scale, rand_type=rand_type)
+        self.scale = scale
+        self.rand_type = rand_type
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        shape = (arr.shape[0], math.prod(arr.shape[1:]))
+        if self.rand_type == "uniform":
+            drawn = nd.random.uniform(-1.0, 1.0, shape).asnumpy()
+        elif self.rand_type == "normal":
+            drawn = nd.random.normal(0.0, 1.0, shape).asnumpy()
+        else:
+            raise ValueError(f"Unknown random type {self.rand_type!r}: use uniform or normal")
+        left, _, right = np.linalg.svd(drawn, full_matrices=False)
+        basis = left if left.shape == shape else right
+        arr[:] = (self.scale * basis).reshape(arr.shape).astype(np.float32)
+
+
+@register
+class Xavier(Initializer):
+    """Keep the size of signals about the same from layer to layer.
+
+    Draws within ``sqrt(magnitude / n)``, where ``n`` is the number of inputs of a neuron
+    (``factor_type="in"``), of outputs ("out") or their mean ("avg").
+
+    Parameters
+    ----------
+    rnd_type
+        ``'uniform'`` (the bound is the edge) or ``'gaussian'`` (it is the standard deviation).
+    factor_type
+        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+    magnitude
+        3 is Glorot's choice for ``'uniform'``, 2 with ``'in'`` is He's for ``'gaussian'``.
+
+    >>> w = mx.nd.zeros((2, 4))
+    >>> mx.init.Xavier()(mx.init.InitDesc("fc_weight"), w)
+    >>> bool(abs(w.asnumpy()).max() <= 1)
+    True
+    """
+
+    def __init__(
+        self,
+        rnd_type: Literal["uniform", "gaussian"] = "uniform",
+        factor_type: Literal["avg", "in", "out"] = "avg",
+        magnitude: float = 3,
+    ) -> None:
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type = rnd_type
+        self.factor_type = factor_type
+        self.magnitude = float(magnitude)
+
+    def _bound(self, name: str, shape: tuple[int, ...]) -> float:
+        if len(shape) < 2:
+            raise ValueError(
+                f"Xavier initializer cannot be applied to vector {name}. It requires at least 2D."
+            )
+        window = math.prod(shape[2:])
+        fan_in, fan_out = shape[1] * window, shape[0] * window
+        factors = {"avg": (fan_in + fan_out) / 2.0, "in": fan_in, "out": fan_out}
+        if self.factor_type not in factors:
+            raise ValueError(f"Incorrect factor type {self.factor_type!r}: use avg, in or out")
+        return math.sqrt(self.magnitude / factors[self.factor_type])
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        bound = self._bound(name, arr.shape)
+        if self.rnd_type == "uniform":
+            _fill_uniform(arr, bound)
+        elif self.rnd_type == "gaussian":
+            _fill_normal(arr, bound)
+        else:
+            raise ValueError(f"Unknown random type {self.rnd_type!r}: use uniform or gaussian")
+
+
+@register
+class MSRAPrelu(Xavier):
+    """Draw as He et al. for layers before a (leaky) rectifier: ``magnitude = 2 / (1 + slope^2)``.
+
+    Parameters
+    ----------
+    factor_type
+        Whose number counts: inputs (``'in'``), outputs (``'out'``) or their mean (``'avg'``).
+    slope
+        Slope of the rectifier's negative side.
+
+    >>> mx.init.MSRAPrelu(slope=0).magnitude
+    2.0
+    """
+
+    def __init__(
+        self, factor_type: Literal["avg", "in", "out"] = "avg", slope: float = 0.25
+    ) -> None:
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
 
 GATES = {"lstm": "ifco", "gru": "rzo", "rnn_relu": None, "rnn_tanh": None}
 
@@ -28,7 +219,7 @@ class Zero(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 0
 
 
@@ -46,7 +237,7 @@ class One(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = 1
 
 
@@ -69,7 +260,7 @@ class Constant(Initializer):
         super().__init__(value=value)
         self.value = value
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         value = self.value
         arr[:] = np.asarray(value) if isinstance(value, list | tuple) else value
 
@@ -82,7 +273,7 @@ class Constant(Initializer):
             value = value.tolist()
         return json.dumps([type(self).__name__.lower(), {"value": value}])
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and self.dumps() == other.dumps()
 
     __hash__ = None  # type: ignore[assignment]
@@ -101,7 +292,7 @@ class Bilinear(Initializer):
     def __init__(self) -> None:
         super().__init__()
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         arr[:] = bilinear_kernel(arr.shape)
 
 
@@ -127,7 +318,7 @@ class LSTMBias(Initializer):
         super().__init__(forget_bias=forget_bias)
         self.forget_bias = forget_bias
 
-    def _init_weight(self, _: str, arr: NDArray) -> None:
+    def _init_weight(self, name: str, arr: NDArray) -> None:
         hidden = arr.shape[0] // 4
         arr[:] = 0.0
         arr[hidden : 2 * hidden] = self.forget_bias
@@ -220,8 +411,8 @@ class FusedRNN(Initializer):
                 for gate in gates:
                     yield f"{cell}_{kind}{gate}_bias", (hidden,)
 
-    def _init_weight(self, desc: str, arr: NDArray) -> None:
-        overall = getattr(desc, "global_init", None)
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        overall = getattr(name, "global_init", None)
         init = overall if self._init is None else self._init
         if init is None or init is self:
             raise ValueError("FusedRNN(init=None) needs the initializer of the whole model.")

@@ -10,8 +10,10 @@ that are done already are drawn again and left out.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,13 @@ import numpy as np
 from ..checkpoint.data_order import data_order, set_data_order
 from ..checkpoint.fields import arrays_from, get_fields, set_fields, tensors_of
 from ..checkpoint.random_states import get_random_states, set_random_states
-from ..error import MXNetError
+from ..distributed.group import Group, current_group
+from ..error import FormatError, MXNetError
+from ..formats.location import local_path
+from ..formats.parameters import tree_file
 from ..tracking import History
-from .snapshot_files import VERSION, SnapshotFiles
+
+VERSION = 1
 
 
 class Resuming:
@@ -55,7 +61,7 @@ class Resuming:
             )
         self.module, self.every, self.train_data, self.metric = module, every, train_data, metric
         self.history = history
-        self.files = None if prefix is None else SnapshotFiles(prefix)
+        self.files: Any = None if prefix is None else SnapshotFiles(prefix)
         self.pending: dict[str, Any] | None = None  # a snapshot from inside an epoch
         self.resets: list[dict] = []  # the random streams before each reset, where needed
         self.order: Any = None  # of the data in this epoch
@@ -87,12 +93,12 @@ class Resuming:
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """Raise unless the file belongs to this network."""
-        ours, theirs = described(self.module), state["network"]
+        ours, theirs = describe_parameters(self.module), state["network"]
         if ours != theirs:
             odd = sorted({*ours, *theirs} - {n for n in ours if ours[n] == theirs.get(n)})
             name = odd[0]
             raise MXNetError(
-                f"{str(self.files.place)!r} was written for another network: {name!r} is "
+                f"{str(self.files.path)!r} was written for another network: {name!r} is "
                 f"{ours.get(name, 'not there')} here and {theirs.get(name, 'not there')} in the "
                 f"file ({len(odd)} such differences). Choose another prefix, or remove the file."
             )
@@ -119,17 +125,17 @@ class Resuming:
         nbatch = 0 if state is None else state["nbatch"]
         for _ in range(nbatch):
             next(data_iter)
-        is_exact = state is not None and "streams" in state
-        if is_exact:
-            set_random_states(state["before_fetch"])
+        exact = state if state is not None and "streams" in state else None
+        if exact is not None:
+            set_random_states(exact["before_fetch"])
         batch = self.fetch(data_iter)
         if batch is None:
             raise MXNetError(
                 "train_data gave no batch: it is empty, or was used before and not reset."
             )
-        if is_exact:
-            set_random_states(state["streams"])
-            set_fields(self.metric, state["metric"])
+        if exact is not None:
+            set_random_states(exact["streams"])
+            set_fields(self.metric, exact["metric"])
         return nbatch, batch
 
     def fetch(self, data_iter: Any) -> Any:
@@ -163,7 +169,7 @@ class Resuming:
             "epoch": epoch,
             "nbatch": nbatch,
             "symbol": None if symbol is None else symbol.tojson(remove_amp_cast=False),
-            "network": described(self.module),
+            "network": describe_parameters(self.module),
             "module": tensors_of(self.module._training_state()),
             "metric": get_fields(self.metric) if nbatch else None,
             "streams": get_random_states(),
@@ -175,10 +181,7 @@ class Resuming:
         self.files.write(state)
 
 
-# -- the network -------------------------------------------------------------------------------
-
-
-def described(module: Any) -> dict[str, str]:
+def describe_parameters(module: Any) -> dict[str, str]:
     """Return name, shape and type of every parameter."""
     args, auxes = module.get_params()
     return {
@@ -186,3 +189,87 @@ def described(module: Any) -> dict[str, str]:
         for kind, params in (("arg", args), ("aux", auxes))
         for name, x in sorted(params.items())
     }
+
+
+class SnapshotFiles:
+    """The files of a training run: one, or one for each worker of a distributed job.
+
+    Workers write at the same steps, but a failure may come between two of them; each keeps its
+    last two states, so that there is always one that all have.
+
+    Parameters
+    ----------
+    prefix : str or path
+        The files are named ``prefix-resume.params``, of workers ``prefix-resume-rank0.params``.
+    """
+
+    def __init__(self, prefix: str | os.PathLike) -> None:
+        group = current_group()
+        self._group: Group | None = group if group is not None and group.size > 1 else None
+        self._prefix = f"{os.fspath(prefix)}-resume"
+        self.path = self._of_rank(None if self._group is None else self._group.rank)
+
+    def _of_rank(self, rank: int | None) -> Path:
+        return local_path(self._prefix + ("" if rank is None else f"-rank{rank}") + ".params")
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Write a state; of a distributed job, keep the one before."""
+        if self._group is not None:
+            state["workers"] = self._group.size
+            if self.path.exists():
+                self.path.replace(_previous(self.path))
+        tree_file.write(self.path, state)
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the last state that all workers have, or None if there is none.
+
+        If the number of workers has changed it is that of rank 0, with ``workers`` of the time.
+        """
+        if self._group is None:
+            return _read(self.path) if self.path.exists() else None
+        states = [_read(p) for p in (self.path, _previous(self.path)) if p.exists()]
+        mine = json.dumps([[s["workers"], s["epoch"], s["nbatch"]] for s in states])
+        answers = self._group.gather_bytes(mine.encode(), "a comparison of training states")
+        by_rank = [[tuple(step) for step in json.loads(answer)] for answer in answers]
+        if not by_rank[0]:
+            return None
+        if all(steps and steps[0][0] == self._group.size for steps in by_rank):
+            return self._common(states, by_rank)
+        path = self._of_rank(0)
+        if not path.exists():
+            raise MXNetError(
+                f"To go on with another number of workers, all of them need {str(path)!r}: keep "
+                "training states in a folder that all hosts share."
+            )
+        return _read(path)
+
+    def _common(self, states: list[dict[str, Any]], by_rank: list[list[tuple]]) -> dict[str, Any]:
+        shared = set.intersection(*(set(steps) for steps in by_rank))
+        if not shared:
+            raise MXNetError(
+                f"The workers' training states {self._prefix}-rank*.params are of different "
+                "steps. Remove them to start over."
+            )
+        last = max(shared, key=lambda step: step[1:])
+        return next(s for s in states if (s["workers"], s["epoch"], s["nbatch"]) == last)
+
+    def batches_done(self, state: dict[str, Any]) -> int:
+        """Return how many batches of its epoch a state is past, for the present workers."""
+        if self._group is None or not self.was_resized(state):
+            return state["nbatch"]
+        return state["nbatch"] * state["workers"] // self._group.size
+
+    def was_resized(self, state: dict[str, Any]) -> bool:
+        """Return whether a state is of another number of workers."""
+        return self._group is not None and state["workers"] != self._group.size
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f"{path.name}.previous")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    state = tree_file.read(path)
+    if not isinstance(state, dict) or state.get("version") != VERSION:
+        raise FormatError(f"{str(path)!r} is not a training state of this version.")
+    return state

@@ -1,0 +1,255 @@
+"""What users give a module, checked: names, shapes of batches, values of parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .. import ndarray as nd
+from ..base import users_stacklevel
+from ..context import cpu
+from ..error import MXNetError, ShapeError, did_you_mean
+from ..executor_manager import copy_into
+from ..initializer import InitDesc, Initializer
+from ..io import DataBatch, DataDesc
+from ..io.batches import described
+from ..model.checkpoint import Params
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .executor_group import DataParallelExecutorGroup
+
+Descs = tuple[list[DataDesc], list[DataDesc] | None]
+PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
+
+
+def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: bool) -> None:
+    """Raise, or only warn, if the symbol lacks some of its inputs' names."""
+    known = symbol.list_arguments()
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return
+    candidates = [name for name in known if not name.endswith(PARAMETER_ENDINGS)]
+    if what == "fixed_param_names":
+        candidates = [name for name in known if name not in candidates]
+    message = (
+        f"You created Module with Module(..., {what}={list(names)}) but input with name "
+        f"{', '.join(map(repr, missing))} is not found in symbol.list_arguments(). "
+        "Did you mean one of:\n\t" + "\n\t".join(candidates)
+    )
+    near = did_you_mean(missing[0], known)
+    if near:
+        message += f"\n{near}"
+    labels = [name for name in candidates if name.endswith("label")]
+    if what == "label_names" and labels:
+        message += f"\n{parameter_hint(labels)}"
+    if must_be:
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=3)  # the caller of Module(...)
+
+
+def parameter_hint(names: Sequence[str]) -> str:
+    """Return the hint about inputs that a module does not know."""
+    which = "label_names" if all(name.endswith("label") for name in names) else "data_names"
+    return (
+        f"An input in neither data_names nor label_names is taken for a parameter: "
+        f"did you mean {which}={list(names)}?"
+    )
+
+
+def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
+    """Raise if the described arrays are not those that the module was bound with."""
+    given = [desc.name for desc in descs]
+    if sorted(given) != sorted(names):
+        raise ValueError(mismatch_message(names, descs, what))
+
+
+def mismatch_message(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> str:
+    """Return the sentence that lists what was given, what is expected, and the nearest name."""
+    given = [desc.name for desc in descs]
+    message = (
+        f"Data provided by {what}_shapes don't match names specified by {what}_names "
+        f"({list(descs)} vs. {list(names)})"
+    )
+    for name in given:
+        if name not in names and (near := did_you_mean(name, names)):
+            return f"{message}. {name!r} is not among them. {near}"
+    if given and names:
+        message += (
+            f". Make the iterator with {what}_name={names[0]!r}, or the Module with "
+            f"{what}_names={given}."
+        )
+    return message
+
+
+def missing_message(missing: Sequence[str], given: Iterable[str]) -> str:
+    """Return the sentence about parameters that have no value."""
+    given = sorted(given)
+    near = next((n for m in missing if (n := did_you_mean(m, given))), "")
+    verb = "is" if len(missing) == 1 else "are"
+    return " ".join(
+        filter(
+            None,
+            (
+                f"{', '.join(missing)} {verb} not presented:",
+                f"the parameters given are {', '.join(given) or 'none'}.",
+                near,
+                "Use allow_missing=True to initialize what is missing.",
+            ),
+        )
+    )
+
+
+# -- batches ------------------------------------------------------------------------------------
+
+
+def parse_descs(
+    symbol: Symbol,
+    data_names: Sequence[str],
+    label_names: Sequence[str],
+    data_shapes: Sequence,
+    label_shapes: Sequence | None,
+) -> Descs:
+    """Return the descriptions of data and labels, checked against the names.
+
+    Data must match. Labels may be left out, as in prediction, with a warning; a label that
+    neither the module nor its symbol knows is an error.
+    """
+    data = [described(d) for d in data_shapes]
+    check_names_match(data_names, data, "data")
+    labels = [described(d) for d in label_shapes or ()]
+    if sorted(d.name for d in labels) != sorted(label_names):
+        message = mismatch_message(label_names, labels, "label")
+        known = {*label_names, *symbol.list_arguments()}
+        if any(d.name not in known for d in labels):
+            raise ValueError(message)
+        warnings.warn(message, stacklevel=3)
+    return data, labels or None
+
+
+def descs_of_batch(
+    batch: Any, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
+) -> Descs | None:
+    """Return what a batch of other shapes than these has, or None if its shapes are these."""
+    shapes = [desc.shape for desc in data_shapes]
+    now = [x.shape for x in batch.data]
+    if shapes == now[: len(shapes)]:
+        return None
+    if len(now) < len(shapes):
+        raise MXNetError(
+            f"The batch has {len(now)} data array(s), but {len(shapes)} are needed: "
+            f"{', '.join(d.name for d in data_shapes)}."
+        )
+    data = getattr(batch, "provide_data", None) or _describe(data_shapes, batch.data)
+    labels = getattr(batch, "provide_label", None)
+    arrays = getattr(batch, "label", None)
+    if not labels and arrays and label_shapes:
+        labels = _describe(label_shapes, arrays)
+    return data, labels or None
+
+
+def _describe(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
+    """Return the descriptions with the shapes of these arrays."""
+    return [
+        DataDesc(d.name, x.shape, d.dtype, d.layout) for d, x in zip(descs, arrays, strict=False)
+    ]
+
+
+def join_batches(batches: Sequence[Any]) -> DataBatch:
+    """Return one batch from those of several devices."""
+
+    def join(kind: str) -> list | None:
+        lists = [getattr(batch, kind) for batch in batches]
+        if not lists[0]:
+            return None
+        here = lists[0][0].context
+        return [
+            nd.concat(*(part.as_in_context(here) for part in parts), dim=0)
+            for parts in zip(*lists, strict=True)
+        ]
+
+    return DataBatch(join("data"), join("label"))
+
+
+# -- parameters ---------------------------------------------------------------------------------
+
+
+def host_arrays(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Params:
+    """Return new arrays in the host's memory, like the first device's."""
+    return {
+        name: nd.sparse.zeros(block[0].stype, block[0].shape, ctx=cpu(), dtype=block[0].dtype)
+        for name, block in zip(names, blocks, strict=True)
+    }
+
+
+def give_values(
+    arrays: Params,
+    given: Mapping[str, NDArray] | None,
+    initializer: Initializer | None,
+    attributes: Mapping[str, Mapping[str, str]],
+    allow_missing: bool,
+) -> None:
+    """Fill arrays with the values given for them, and the others by the initializer.
+
+    Without `given` the initializer fills all; what it lacks is an error unless `allow_missing`.
+    """
+    values = arrays if given is None else given
+    missing = [name for name in sorted(arrays) if name not in values]
+    if missing and not allow_missing:
+        raise RuntimeError(missing_message(missing, values))
+    for name, array in sorted(arrays.items()):
+        if given is not None and name in given:
+            _copy(name, given[name], array)
+        elif initializer is not None:
+            _initialize(initializer, InitDesc(name, attributes.get(name)), array)
+
+
+def _initialize(initializer: Initializer, name: InitDesc, array: NDArray) -> None:
+    try:
+        initializer(name, array)
+    except ValueError as error:
+        if name.endswith(PARAMETER_ENDINGS):
+            raise
+        raise ValueError(f"{error} {parameter_hint([str(name)])}") from error
+
+
+def copy_to_devices(
+    group: DataParallelExecutorGroup, arg_params: Params, aux_params: Params
+) -> None:
+    """Copy parameters to new executors, which need all of them and in their own shapes."""
+    given = {**arg_params, **aux_params}
+    missing = [name for name in (*group.param_names, *group.aux_names) if name not in given]
+    if missing:
+        raise RuntimeError(missing_message(missing, given))
+    for names, blocks in (
+        (group.param_names, group.param_arrays),
+        (group.aux_names, group.aux_arrays),
+    ):
+        for name, block in zip(names, blocks, strict=True):
+            _check_shape(name, given[name], block[0])
+    group.set_params(
+        {name: arg_params[name] for name in group.param_names},
+        {name: aux_params[name] for name in group.aux_names},
+    )
+
+
+def warn_ignored(call: str) -> None:
+    """Warn the caller of a module's method that parameters keep the values they have."""
+    warnings.warn(
+        f"Parameters already initialized and force_init=False. {call} call ignored.",
+        stacklevel=users_stacklevel(),
+    )
+
+
+def _check_shape(name: str, given: NDArray, needed: NDArray) -> None:
+    if given.shape != needed.shape:
+        raise ShapeError(
+            f"Shape inconsistent: parameter {name!r} is given as {given.shape}, but the network "
+            f"needs {needed.shape}."
+        )
+
+
+def _copy(name: str, given: NDArray, target: NDArray) -> None:
+    if given is not target:
+        _check_shape(name, given, target)
+        copy_into(target, given, name)
