@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from ..graph.graph import Graph
-from ..imperative.gradient import Gradient, write_gradients
+from ..imperative.gradient import Gradient, truncate, write_gradients
 from ..imperative.handle import plain
 from ..imperative.history import graph_tensor
-from ..imperative.integers import truncate
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from .integers import cast_arguments, integer_kernels, integer_leaf

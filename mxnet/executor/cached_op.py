@@ -14,9 +14,8 @@ from ..error import MXNetError
 from ..graph.passes.resolve_sources import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
-from ..imperative.freed_graphs import IntegerInGraph, reachable
 from ..imperative.handle import alias, operand_in, plain, wrap, written_in
-from ..imperative.history import GraphRun, graph_tensor, record_step
+from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
 from ..imperative.state import Session, state
 from ..locks import ForkSafeLock
 from ..ndarray import NDArray

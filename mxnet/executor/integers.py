@@ -2,7 +2,7 @@
 
 Torch has no gradients of integers, so where MXNet lets one flow through them, as from
 ``cast(cast(x, 'int32'), 'float32')`` to ``x``, the slots of those integers hold arrays, and the
-calls between go through `imperative/integers`.
+calls between go through `imperative/gradient`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 from .. import autograd
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
+from ..imperative.gradient import leaf_tensor, run_on_integers
 from ..imperative.handle import plain, set_leaf, wrap
 from ..imperative.history import graph_tensor
-from ..imperative.integers import leaf_tensor, run
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from .schedule import Wrap
@@ -89,7 +89,7 @@ def _dispatching(node: Node, kernel: Callable) -> Callable:
         training = state.training
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(training):
-            made = run(op, arrays, attrs, NDArray, None)
+            made = run_on_integers(op, arrays, attrs, NDArray, None)
         return _value(made) if isinstance(made, NDArray) else tuple(_value(m) for m in made)
 
     return dispatching

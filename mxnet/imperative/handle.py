@@ -20,7 +20,6 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..memory import expose
-from .freed_graphs import reuse_across_sessions
 from .history import (
     UNKNOWN,
     LeafMember,
@@ -30,6 +29,7 @@ from .history import (
     graph_tensor,
     is_constant,
     make_constant,
+    reuse_across_sessions,
     step_node,
 )
 from .state import Session, state
@@ -186,7 +186,7 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
 
 
 def alias(array: Any) -> Any:
-    """Return another array on the same memory and at the same place of the graph.
+    """Return another array on the same memory and with the same node of the graph.
 
     It has no gradient array of its own.
     """
@@ -202,13 +202,13 @@ def set_empty(array: Any) -> None:
 
 
 def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
-    """Let an array hold a tensor that is outside any graph, and nothing else."""
+    """Fill the slots of an array that holds a tensor outside any graph, and nothing else."""
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
     array._grad = array._member = None
 
 
 def set_leaf(array: Any, leaf: Tensor, record: Any, session: Session | None = None) -> None:
-    """Let graphs begin at an array, with the record of where its gradient goes."""
+    """Make an array a leaf of graphs, with the record of where its gradient goes."""
     array._member, array._grad = LeafMember(leaf, session, record), record
 
 
@@ -218,7 +218,7 @@ def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:
-    """Let an array be in no graph; a record may still say that it has a gradient array."""
+    """Remove an array from all graphs; a record may still say that it has a gradient array."""
     array._member, array._grad = None, record
 
 
@@ -242,5 +242,5 @@ def writable(array: Any) -> Tensor:
 
 
 def is_same_memory(first: Tensor, second: Tensor) -> bool:
-    """Return whether two tensors start at the same place of the same storage."""
+    """Return whether two tensors start at the same address."""
     return first.data_ptr() == second.data_ptr() and first.device == second.device

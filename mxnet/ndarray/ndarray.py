@@ -23,8 +23,7 @@ from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
-from ..imperative.gradient import attach, run_backward
+from ..imperative.gradient import attach, map_integers, run_backward
 from ..imperative.handle import (
     Handle,
     current,
@@ -43,11 +42,12 @@ from ..imperative.history import (
     INDEXING,
     RESHAPING,
     Call,
+    IntegerInGraph,
     graph_tensor,
+    is_constant_now,
     node_of,
     record_step,
 )
-from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..memory import expose
 from ..ops.interpreters import active
@@ -234,7 +234,7 @@ class NDArray(NDArrayMethods):
         try:
             made = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
         except IntegerInGraph:
-            made = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
+            made = map_integers(self, lambda t: indexing.read(t, key, keeps_scalar))
         if made._member is not None:
             made._member.node = indexing.node_of_part(self, key, made.shape)
         return made
@@ -459,7 +459,7 @@ class NDArray(NDArrayMethods):
         try:
             made = wrap(type(self), function(current(self)), self._ctx)
         except IntegerInGraph:
-            made = derive(self, function)
+            made = map_integers(self, function)
         record_step(made, RESHAPING, (self,), made.shape)
         return made
 
@@ -660,7 +660,7 @@ class NDArray(NDArrayMethods):
             try:
                 tensor = current(self)
             except IntegerInGraph:
-                made = derive(self, lambda t: t.to(device, copy=True))
+                made = map_integers(self, lambda t: t.to(device, copy=True))
                 record_step(made, COPYING, (self,))
                 return made
             copied = tensor.clone() if tensor.device == device else tensor.to(device)

@@ -9,10 +9,9 @@ import torch
 
 from .. import dtypes
 from ..context import Context
-from ..imperative.freed_graphs import IntegerInGraph
-from ..imperative.gradient import attach
+from ..imperative.gradient import attach, map_integers
 from ..imperative.handle import Handle, current, plain, wrap, writable
-from ..imperative.integers import derive
+from ..imperative.history import IntegerInGraph
 from ..ndarray.indexing import node_of_part
 from ..ndarray.ndarray import NDArray
 from . import indexing
@@ -195,7 +194,7 @@ class ndarray(NDArray):
         try:
             made = wrap(type(self), indexing.read(current(self), key), self._ctx)
         except IntegerInGraph:
-            made = derive(self, lambda t: indexing.read(t, key))
+            made = map_integers(self, lambda t: indexing.read(t, key))
         if made._member is not None:
             made._member.node = node_of_part(self, key, made.shape)
         return made

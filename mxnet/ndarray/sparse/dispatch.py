@@ -15,9 +15,8 @@ from torch import Tensor
 from ... import dtypes
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.apply import assign
-from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import current, plain, wrap
-from ...imperative.history import graph_tensor
+from ...imperative.history import IntegerInGraph, graph_tensor
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
