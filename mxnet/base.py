@@ -1,4 +1,4 @@
-"""Small things that everything may use: the error root, number kinds, the Null marker.
+"""Small things that everything may use: the error root, number kinds, Null, the meaning of shapes.
 
 MXNet's Python called a C library from here. MXNext has none; the ctypes helpers
 remain for programs that call C libraries of their own, and `_LIB` says so when it is asked.
@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,11 @@ from . import env, error
 from .error import MXNetError, NotImplementedForSymbol, register_error
 from .libinfo import __version__  # noqa: F401 (MXNet shows it here)
 
-__all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
+__all__ = [
+    "MXNetError",
+    "NotImplementedForSymbol",
+    "register_error",
+]
 
 long = int
 basestring = str
@@ -345,3 +350,36 @@ def __getattr__(name: str) -> Any:
 
         return NotSupportedForSparseNDArray
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# -- the meaning of shapes in this thread: MXNet's classic one, or NumPy's ------------------------
+
+
+class _Mode(threading.local):
+    """Class attributes are each new thread's defaults."""
+
+    np_shape = False
+
+
+_mode = _Mode()
+_in_all_threads = False  # what set_np_shape(2) says
+
+
+def is_np_shape() -> bool:
+    """Return whether NumPy's meaning is in force: 0 is a size, () a scalar.
+
+    In the classic meaning a size of 0 and the shape () are unknown.
+    """
+    return _mode.np_shape or _in_all_threads
+
+
+def choose_np_shape(active: bool | int) -> bool:
+    """Choose the meaning and return the one that was in force; 2 chooses it for all threads.
+
+    >>> choose_np_shape(False)
+    False
+    """
+    global _in_all_threads
+    previous, _mode.np_shape = is_np_shape(), bool(active)
+    _in_all_threads = active == 2
+    return previous

@@ -1,6 +1,6 @@
 """Switches between classic and NumPy semantics, and a few questions to the system.
 
-Two switches belong to each thread: the semantics of shapes (kept in `shape_mode`) and the class of
+Two switches belong to each thread: the semantics of shapes (kept in `base`) and the class of
 new arrays, legacy ones or those of `mx.np`.
 """
 
@@ -16,10 +16,15 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 
-from . import shape_mode
-from .base import MXNetError, c_str, check_call, py_str  # noqa: F401 (MXNet shows them here)
+from .base import (  # noqa: F401 (MXNet shows them here)
+    MXNetError,
+    c_str,
+    check_call,
+    choose_np_shape,
+    is_np_shape,
+    py_str,
+)
 from .context import Context, num_gpus
-from .shape_mode import is_np_shape  # noqa: F401 (the switch's other half)
 
 Thing = TypeVar("Thing", bound=Callable)
 
@@ -82,7 +87,7 @@ def set_np_shape(active: bool | int) -> bool:
             "Deactivating NumPy shape semantics while NumPy array semantics is still active is not "
             "allowed. Please consider calling `npx.reset_np()` to deactivate both of them."
         )
-    return shape_mode.set_np_shape(active)
+    return choose_np_shape(active)
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
@@ -130,11 +135,11 @@ def np_shape(active: bool = True) -> Iterator[None]:
     ...     mx.nd.zeros((0, 2)).shape
     (0, 2)
     """
-    previous = shape_mode.set_np_shape(active)
+    previous = choose_np_shape(active)
     try:
         yield
     finally:
-        shape_mode.set_np_shape(previous)
+        choose_np_shape(previous)
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:

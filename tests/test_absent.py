@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 import mxnet as mx
-from mxnet.absent import INSTEAD
+from mxnet.compatibility import INSTEAD
 
 
 @pytest.mark.parametrize("name", sorted(INSTEAD))

@@ -81,7 +81,7 @@ FUNCTION_MODULES = (
     ("mxnet.numpy_extension", ""),
     ("mxnet.numpy_extension", "random"),
 )
-NUMPY_ARRAY = Target("", "ndarray", "mxnet.numpy.array", "", "", ())
+NUMPY_ARRAY = Target("", "ndarray", "mxnet.numpy.multiarray", "", "", ())
 
 
 def _class(target: Target) -> type:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
+from ..caches import ForkSafeLock
 from ..context import Context, torch_device
 from ..error import MXNetError
 from ..graph.passes.resolve_sources import open_sources
@@ -17,7 +18,6 @@ from ..imperative.apply import assign, stored_context
 from ..imperative.handle import alias, operand_in, plain, wrap, written_in
 from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
 from ..imperative.state import Session, state
-from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
 from .backends import BackendProgram, find_backend

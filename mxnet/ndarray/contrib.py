@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..composites import updates as _updates
+from ..composites import functions as _updates
 from ..composites.namespace import bind
-from ..composites.sampling import rand_zipfian as _rand_zipfian
+from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, OutOfRange
 from ..imperative.apply import apply
 from ..imperative.handle import plain, wrap_plain
 from ..ops.tensor.passing import zeros_like
 from ..ops.tensor.shaping.joining import stack
-from .namespace import F
+from .codegen import F
 from .ndarray import NDArray
 from .sparse.graphs import (
     dgl_adjacency,

@@ -11,6 +11,7 @@ import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
+from ..base import is_np_shape
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
@@ -18,7 +19,6 @@ from ..imperative.call_functions import make_call_function
 from ..imperative.handle import plain, wrap_foreign, wrap_plain
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
-from ..shape_mode import is_np_shape
 from .ndarray import NDArray
 
 __all__ = [

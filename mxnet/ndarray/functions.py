@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..composites.joining import split_v2 as _split_v2
+from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import InvalidValue
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
 from ..ops.tensor.math.operations import OPERATIONS, Operation
 from ..ops.tensor.shaping.shape_changing import transpose
+from .codegen import F
 from .creation import array
-from .namespace import F
 from .ndarray import NDArray
 from .operator_overloads import NUMBERS, binary_overload
 

@@ -17,7 +17,7 @@ import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
-from ..base import integer_types, mx_real_t, numeric_types
+from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats.parameters import params_file
@@ -55,11 +55,9 @@ from ..ops.tensor.passing import cast
 from ..ops.tensor.shaping.broadcasting import broadcast_to
 from ..ops.tensor.shaping.reshape_codes import resolve_reshape
 from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
-from ..shape_mode import is_np_shape
 from . import indexing
 from .indexing import is_basic
-from .one_element import convertible
-from .printing import html, text
+from .printing import convertible, html, text
 
 if TYPE_CHECKING:
     from ._stubs.methods import NDArrayMethods

@@ -15,14 +15,12 @@ import numpy as onp
 from ..symbol import numpy as symbol_module
 from ..symbol.numpy import _Symbol
 from . import dispatch, fallback, fallback_linalg, linalg, random, standard, utils
-from .array import ndarray
 from .arrayprint import set_printoptions
 from .codegen.namespaces import fill, fill_all
-from .codegen.operator_overloads import add_operator_overloads
-from .codegen.symbol_overloads import add_symbol_overloads
+from .codegen.operator_overloads import add_operator_overloads, add_symbol_overloads
 from .function_base import meshgrid
 from .io import genfromtxt
-from .making import array, empty
+from .multiarray import array, empty, ndarray
 from .utils import *  # noqa: F403 (constants and dtypes)
 from .utils import __all__ as _constants
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .array import ndarray
+from .multiarray import ndarray
 
 __all__ = ["meshgrid"]
 

@@ -13,8 +13,7 @@ import torch
 
 from ..context import Context
 from ..imperative.handle import wrap_foreign
-from .array import ndarray
-from .making import array
+from .multiarray import array, ndarray
 
 __all__ = [
     "asarray",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..composites import updates as _updates
+from ..composites import functions as _updates
 from ..composites.namespace import bind
-from ..composites.sampling import rand_zipfian as _rand_zipfian
+from ..composites.random import rand_zipfian as _rand_zipfian
 from .control_flow import cond, foreach, while_loop
 from .namespace import F
 

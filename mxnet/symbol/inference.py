@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..base import is_np_shape
 from ..error import MXNetError
 from ..graph import Graph
 from ..graph.passes.infer import Inferred, infer_shapes, infer_types, unknown_for_zero
-from ..shape_mode import is_np_shape
 
 
 def shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..base import is_np_shape
 from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.location import local_path
@@ -20,7 +21,6 @@ from ..graph.describe import describe
 from ..graph.node import both_spellings
 from ..graph.passes.amp import without_casts
 from ..graph.symbol_json import dumps, loads
-from ..shape_mode import is_np_shape
 from . import inference
 from .array_only import ArrayOnly
 from .binding import Binding

@@ -17,9 +17,8 @@ from ..error import MXNetError
 from ..executor import Executor
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from .comparison import assert_almost_equal
-from .surroundings import default_context
-from .tolerances import default_atols, default_numeric_eps, default_rtols
+from .comparison import assert_almost_equal, default_atols, default_numeric_eps, default_rtols
+from .consistency import default_context
 
 Values = Sequence[Any] | Mapping[str, Any]
 _FLOATS = (np.float16, np.float32, np.float64)

@@ -13,7 +13,7 @@ import mxnet as mx
 
 from ..context import Context, current_context
 from ..ndarray import NDArray
-from .tolerances import default_dtype
+from .comparison import default_dtype
 
 
 def rand_ndarray(

@@ -13,14 +13,14 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.error import MXNetError
 from mxnet.ndarray import sparse
-from mxnet.ndarray.sparse import fallback
+from mxnet.ndarray.sparse import base
 
 VALUES = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "float32")
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    fallback._warned.clear()
+    base._warned.clear()
 
 
 @pytest.fixture(params=["csr", "row_sparse"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.ndarray.sparse import fallback
+from mxnet.ndarray.sparse import base
 from tests.golden import HERE
 from tests.golden.sparse_programs import GROUPS, answer
 
@@ -24,7 +24,7 @@ MORE_THAN_MXNET = {
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    fallback._warned.clear()
+    base._warned.clear()
 
 
 def assert_same(mine, wanted, text):
@@ -60,7 +60,7 @@ def run(text):
 def test_sparse_programs_as_mxnet(group):
     assert list(GOLDEN[group]) == GROUPS[group], "record anew: tests/golden/record_sparse.py"
     for text, wanted in GOLDEN[group].items():
-        fallback._warned.clear()
+        base._warned.clear()
         found, falls_back = run(text)
         if "error" in wanted:
             assert found is None or text in MORE_THAN_MXNET, text

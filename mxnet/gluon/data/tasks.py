@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from ...base import is_np_shape
 from ...error import MXNetError
 from ...random import host_rng
-from ...shape_mode import is_np_shape
 from ...util import is_np_array
 
 Fetch = Callable[[Sequence[Any]], Any]  # from indices to a batch

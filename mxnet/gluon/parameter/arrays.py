@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import ndarray
+from ...caches import ForkSafeLock
 from ...context import Context, cpu, current_context
 from ...error import MXNetError
 from ...imperative.gradient import attach
 from ...imperative.handle import leave_graphs, plain
-from ...locks import ForkSafeLock
 from ...ndarray import NDArray
 from ...util import is_np_array
 

@@ -8,9 +8,9 @@ run as far as it is needed.
 
 from __future__ import annotations
 
+from ...base import is_np_shape
 from ...error import ShapeError
 from ...ops.shapes import is_known
-from ...shape_mode import is_np_shape
 from ..graph import Graph
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, rewrite

@@ -12,8 +12,7 @@ from ...formats.parameters import params_file
 from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import layout
-from .base import BaseSparseNDArray, Sparse, make
-from .fallback import warn_of_copy
+from .base import BaseSparseNDArray, Sparse, make, warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

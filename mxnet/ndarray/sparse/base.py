@@ -8,13 +8,16 @@ no memory, of a result it is the dense form.
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ... import dtypes
+from ... import dtypes, env
+from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import MXNetError, ShapeError
 from ...formats.parameters import params_file
@@ -22,14 +25,45 @@ from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain
 from ...imperative.history import LeafMember
+from ...ops.attributes import to_string
 from ..ndarray import NDArray, from_host
 from ..printing import label
-from .fallback import warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Self
+
+# Warnings that a sparse array is handled in its dense form, issued once for each case.
+_warned: set[str] = set()
+_ADVICE = (
+    "The result is right, but it takes the memory and time of dense arrays. Set the environment "
+    "variable MXNET_STORAGE_FALLBACK_LOG_VERBOSE to 0 to suppress this warning."
+)
+
+
+def _warn_once(what: str) -> None:
+    if what in _warned or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
+        return
+    _warned.add(what)
+    warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
+
+
+def warn_of_operator(
+    name: str, given: Sequence[str], made: Sequence[str], attrs: Mapping[str, Any]
+) -> None:
+    """Warn that an operator has no kernel for these storage types."""
+    params = ", ".join(f"{k}={to_string(v)}" for k, v in attrs.items())
+    _warn_once(
+        f"Storage type fallback detected: operator = {name}, input storage types = "
+        f"[{', '.join(given)}], output storage types = [{', '.join(made)}], params = {{{params}}}."
+    )
+
+
+def warn_of_copy(given: str, made: str) -> None:
+    """Warn that a copy between storage types makes a temporary dense or sparse array."""
+    _warn_once(f"Storage fallback detected: copy from {given} storage type to {made} storage type.")
+
 
 _FULL = slice(None)
 Sparse = TypeVar("Sparse", bound="BaseSparseNDArray")

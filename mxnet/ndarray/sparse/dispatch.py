@@ -23,8 +23,7 @@ from ...ops.interpreters import run_kernel
 from ...ops.kernel_errors import operator_error
 from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
-from .base import BaseSparseNDArray, make
-from .fallback import warn_of_operator
+from .base import BaseSparseNDArray, make, warn_of_operator
 
 CLASSES: dict[str, type[BaseSparseNDArray]] = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
 

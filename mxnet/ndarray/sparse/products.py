@@ -19,9 +19,8 @@ from ...ops.tensor.selection.indexing import embedding
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
-from .base import make
+from .base import make, warn_of_operator
 from .dispatch import Call, dense_now, kernel, to_storage
-from .fallback import warn_of_operator
 
 
 def wants_sparse_gradient(array: NDArray) -> bool:

@@ -1,4 +1,4 @@
-"""Fills `mx.np`, `mx.nd.np`, `mx.sym.np` and their `npx` with functions."""
+"""Fills `mx.np` and `mx.npx`, and those of `mx.nd` and `mx.sym`, with functions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 from ...composites.namespace import bind
 from ...name import NameManager
 from ...ndarray import numpy as eager_module
+from ...ndarray import numpy_extension as eager_extension
 from ...ndarray.codegen import make_function
 from ...ops import registry
 from ...ops.declare import Op
 from ...symbol import numpy as symbol_module
+from ...symbol import numpy_extension as symbol_extension
 from ...symbol.codegen import make_function as make_symbol_function
 from ...symbol.numpy import _Symbol
-from ..array import ndarray
-from ..composites import creation, elements, joining, linalg, products, random, reduction, shaping
+from ..composites import creation, elements, extension, linalg, random, reduction, shaping
+from ..multiarray import ndarray
 from . import methods
-from .functions import NumpyNamespace, composites_of, universal_functions
-from .glossary import GLOSSARY
+from .functions import GLOSSARY, NumpyNamespace, composites_of, universal_functions
 
-TOP_LEVEL = (creation, reduction, shaping, joining, elements, products)
+TOP_LEVEL = (creation, reduction, shaping, elements)
 # Other names of universal functions.
 SYNONYMS = {
     "divide": "true_divide",
@@ -114,6 +115,14 @@ def _nameable(function: Callable) -> Callable:
     return call
 
 
+def _bind_all(
+    composites: dict[str, Callable], F: NumpyNamespace, module: str
+) -> dict[str, Callable]:
+    return {
+        name: bind(function, F, module, glossary=GLOSSARY) for name, function in composites.items()
+    }
+
+
 def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
     """Put functions into a module, and their names into its `__all__`."""
     vars(module).update(functions)
@@ -146,10 +155,7 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
         fill(module, functions)
         fill_internal(module._internal, F)
         for part, source in (("linalg", linalg), ("random", random)):
-            bound = {
-                key: bind(function, F, f"{name}.{part}", glossary=GLOSSARY)
-                for key, function in composites_of([source]).items()
-            }
+            bound = _bind_all(composites_of([source]), F, f"{name}.{part}")
             fill(getattr(module, part), bound)
             if F is eager:
                 fill(public[part], bound)
@@ -157,3 +163,37 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
             setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
         made[F] = functions
     return made[eager]
+
+
+# -- `mx.npx` ---------------------------------------------------------------------------------
+
+
+def _show_as(function: Callable, name: str, module: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    return function
+
+
+def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Callable]:
+    """Return the operators whose registered names begin with a prefix, without it."""
+    return {
+        short: _show_as(getattr(F, name), short, module)
+        for name in registry.names()
+        if name.startswith(prefix) and not (short := name.removeprefix(prefix)).startswith("_")
+    }
+
+
+def fill_extension(public: ModuleType) -> None:
+    """Fill `mx.npx`, which is `public`, and the modules `mx.nd.npx` and `mx.sym.npx`."""
+    composites = composites_of([extension])
+    samplers = {name: composites.pop(name) for name in extension.RANDOM}
+    for F, module in ((eager, eager_extension), (symbolic, symbol_extension)):
+        name = public.__name__ if F is eager else module.__name__
+        parts = {
+            "": _operators_of(F, "_npx_", name) | _bind_all(composites, F, name),
+            "image": _operators_of(F, "_npx__image_", f"{name}.image"),
+            "random": _bind_all(samplers, F, f"{name}.random"),
+        }
+        for shown in (module, public) if F is eager else (module,):
+            for part, functions in parts.items():
+                fill(getattr(shown, part) if part else shown, functions)
