@@ -16,7 +16,7 @@ import mxnet as mx
 from mxnet.ops.declare import Op
 from tools.doc_coverage import Documented, documented, examine
 from tools.reference import PAGES, public_names
-from tools.shown_numbers import UpToRounding
+from tools.run_page import UpToRounding
 
 EXCEPTIONS = pathlib.Path(__file__).with_name("undocumented.txt")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

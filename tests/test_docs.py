@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tools.env_table import PAGE, with_table
+from tools.tables import VARIABLES_PAGE, with_variables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -29,13 +29,13 @@ def _is_there(name: str) -> bool:
 
 
 def test_table_of_variables_is_up_to_date() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert with_table(page) == page, "run: python -m tools.env_table"
+    page = VARIABLES_PAGE.read_text(encoding="utf-8")
+    assert with_variables(page) == page, "run: python -m tools.tables"
 
 
 def test_what_is_called_absent_is_absent() -> None:
     """Whoever builds one of these takes it off the list."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = VARIABLES_PAGE.read_text(encoding="utf-8")
     part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
     spelt = re.findall(r"`mx\.([\w.]+)`", part)
     assert spelt

@@ -15,7 +15,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.ops.declare import Op
-from tools.shown_numbers import UpToRounding
+from tools.run_page import UpToRounding
 
 ROOT = pathlib.Path(mx.__file__).parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

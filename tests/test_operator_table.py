@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mxnet.ops import registry
-from tools.operator_table import NAMES, PAGE, absent_names, differing, page
+from tools.tables import NAMES, PAGE, absent_names, differing, page
 
 RECORDED = json.loads(NAMES.read_text(encoding="utf-8"))
 IN_USE = RECORDED["in_use"]
@@ -27,7 +27,7 @@ def _same(given: Any, wanted: Any) -> bool:
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.operator_table"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.tables"
 
 
 def test_differences_speak_of_registered_operators() -> None:

@@ -11,7 +11,7 @@ import mxnet as mx
 from mxnet.ops import registry
 from mxnet.ops.declare import Op
 from mxnet.ops.documentation import entries_of, parameter_items, sections
-from tools.shown_numbers import UpToRounding
+from tools.run_page import UpToRounding
 
 OPERATORS = sorted(registry.operators(), key=lambda op: op.name)
 

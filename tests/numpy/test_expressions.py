@@ -12,7 +12,7 @@ from tests.golden.numpy_expressions import EXPRESSIONS, SETUP, WRITING
 
 NAMES = {"mx": mx, "np": np, "npx": npx, "onp": onp}
 RECORDED = Expressions("numpy_expressions.json", SETUP, NAMES, atol=1e-6)
-# MXNet 1.9.1 raises here; docs/differences.md lists what these do instead.
+# MXNet 1.9.1 raises here; docs/operators.md lists what these do instead.
 SUPERSETS = frozenset(
     {
         "l / i",
