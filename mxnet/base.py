@@ -114,7 +114,7 @@ def _as_list(obj: Any) -> list:
 class classproperty:
     """A read-only property of the class itself."""
 
-    def __init__(self, func: Callable[[type], Any]) -> None:
+    def __init__(self, func: Callable[[Any], Any]) -> None:
         self.func = func
 
     def __get__(self, instance: Any, owner: type) -> Any:
@@ -135,8 +135,8 @@ def with_metaclass(meta: type, *bases: type) -> type:
             return meta(name, bases, body)
 
         @classmethod
-        def __prepare__(cls, name: str, _: tuple) -> Any:
-            return meta.__prepare__(name, bases)
+        def __prepare__(cls, name: str, _: tuple, **kwargs: Any) -> Any:
+            return meta.__prepare__(name, bases, **kwargs)
 
     return type.__new__(Temporary, "temporary_class", (), {})
 
@@ -186,7 +186,7 @@ def c_str_array(strings: Sequence[str]) -> ctypes.Array:
     return (ctypes.c_char_p * len(strings))(*(s.encode("utf-8") for s in strings))
 
 
-def c_array(ctype: type, values: Sequence) -> ctypes.Array:
+def c_array(ctype: Any, values: Sequence) -> ctypes.Array:
     """Return a C array of the values.
 
     Parameters
@@ -202,7 +202,7 @@ def c_array(ctype: type, values: Sequence) -> ctypes.Array:
     return (ctype * len(values))(*values)
 
 
-def c_array_buf(ctype: type, buf: Any) -> ctypes.Array:
+def c_array_buf(ctype: Any, buf: Any) -> ctypes.Array:
     """Return a C array in the memory of a writable buffer, such as an ``array.array``."""
     return (ctype * len(buf)).from_buffer(buf)
 

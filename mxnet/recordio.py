@@ -93,7 +93,7 @@ class MXRecordIO:
         self.uri = os.fspath(uri)
         self.flag = flag
         self.on_error = on_error
-        self.handle: RecordReader | RecordWriter | None = None
+        self.handle: Any = None  # a RecordReader or a RecordWriter
         self.is_open = False
         self.open()
 
@@ -257,7 +257,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys: list[Any] = []
         self.key_type = key_type
         self.fidx: BinaryIO | None = None
-        self._index_file: AtomicFile | None = None
+        self._index_file: Any = None  # an AtomicFile while the index is written
         super().__init__(uri, flag, on_error=on_error)
 
     def open(self) -> None:

@@ -194,7 +194,7 @@ def pack_arguments(
             raise TypeError(f"The {i}-th argument of {name} must be a number, got {type(value)}.")
         elif kind == "__half":
             bits = torch.tensor(float(value), dtype=torch.float16).view(torch.int16).item()
-            values.append(ctype(bits & 0xFFFF))
+            values.append(ctype(int(bits) & 0xFFFF))
         else:
             values.append(ctype(float(value) if wanted.startswith("float") else int(value)))
     return values

@@ -202,7 +202,8 @@ def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
         return type(value)(_decorated(value.__func__, name, scope))
     if isinstance(value, property):
         parts = (value.fget, value.fset, value.fdel)
-        return property(*(p and _decorated(p, name, scope) for p in parts), value.__doc__)
+        fget, fset, fdel = (p and _decorated(p, name, scope) for p in parts)
+        return property(fget, fset, fdel, value.__doc__)
     return None
 
 
@@ -346,7 +347,7 @@ def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
         raise TypeError(f"{key}={value} not understood for operator {name}")
 
 
-def _wrap_ufunc(func: Thing) -> Thing:
+def _wrap_ufunc(func: Callable) -> Callable:
     @functools.wraps(func)
     def checked(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         check_ufunc_keywords(func.__name__, kwargs)
@@ -355,7 +356,7 @@ def _wrap_ufunc(func: Thing) -> Thing:
     return checked
 
 
-def wrap_np_unary_func(func: Thing) -> Thing:
+def wrap_np_unary_func(func: Callable) -> Callable:
     """Let a function of one array take NumPy's further arguments, at their defaults only.
 
     Parameters
@@ -372,7 +373,7 @@ def wrap_np_unary_func(func: Thing) -> Thing:
     return _wrap_ufunc(func)
 
 
-def wrap_np_binary_func(func: Thing) -> Thing:
+def wrap_np_binary_func(func: Callable) -> Callable:
     """Let a function of two arrays take NumPy's further arguments, at their defaults only.
 
     Parameters

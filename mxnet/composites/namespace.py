@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from ..ops import registry
@@ -88,7 +89,7 @@ class OperatorNamespace:
 
 def bind(
     composite: Callable,
-    F: OperatorNamespace | None,
+    F: OperatorNamespace | ModuleType | None,
     module: str,
     omit: tuple[str, ...] = (),
     glossary: Mapping[str, str] = GLOSSARY,
@@ -100,7 +101,7 @@ def bind(
     composite
         The function; its first parameter is the namespace.
     F
-        The namespace.
+        The namespace; methods of arrays take a module of functions.
     module
         Name of the module that shows the function.
     omit

@@ -18,7 +18,7 @@ from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reportin
 from ..memory import untouched_zeros
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.interpreters import run_kernel
-from .handle import leave_graphs, plain, set_leaf, set_member, wrap, wrap_plain
+from .handle import ArrayT, leave_graphs, plain, set_leaf, set_member, wrap, wrap_plain
 from .history import (
     UNKNOWN,
     Constant,
@@ -497,7 +497,7 @@ def run_on_integers(
     return arrays[0] if single else arrays
 
 
-def map_integers(array: NDArray, function: Callable[[Tensor], Tensor]) -> NDArray:
+def map_integers(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
     """Return what a function of torch makes of an integer array, with its gradient."""
     value, member = plain(array), _member_now(array)
     output = wrap_plain(type(array), function(value), array._ctx)

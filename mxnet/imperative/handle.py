@@ -13,7 +13,7 @@ their own (`Tensor.data`): torch would refuse to go back through values that wer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray.ndarray import NDArray
 
+ArrayT = TypeVar("ArrayT", bound="NDArray")
 new_object = object.__new__
 
 
@@ -86,7 +87,7 @@ def exported(array: Any) -> Tensor:
     return data.detach()
 
 
-def wrap_foreign(cls: type[NDArray], tensor: Tensor) -> NDArray:
+def wrap_foreign(cls: type[ArrayT], tensor: Tensor) -> ArrayT:
     """Return a new array on memory that others may write into when they like."""
     expose(tensor)
     return wrap_plain(cls, tensor.detach())
@@ -143,7 +144,7 @@ def _plain_or_refused(array: Any) -> Tensor:
     return plain(array)
 
 
-def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+def wrap(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
     """Return a new array around a tensor that an operator made."""
     array = new_object(cls)
     if tensor.requires_grad:
@@ -177,7 +178,7 @@ def wrap_constant(
     return array
 
 
-def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+def wrap_plain(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
     """Return a new array around a tensor that is known to be outside any graph."""
     array = new_object(cls)
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype

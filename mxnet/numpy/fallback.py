@@ -336,7 +336,7 @@ def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> 
 
     functools.update_wrapper(fallback, function, updated=())
     if name in _OLD_SIGNATURES:
-        del fallback.__wrapped__
+        del vars(fallback)["__wrapped__"]
     fallback.__name__ = fallback.__qualname__ = name
     fallback.__module__ = module
     fallback.__doc__ = _docstring(function, name, module)

@@ -5,7 +5,7 @@ Under MXNet's name for this module, `mxnet.numpy.multiarray`, all functions of `
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as onp
 import torch
@@ -24,10 +24,10 @@ from ..util import set_module, wrap_np_binary_func, wrap_np_unary_func  # noqa: 
 from . import indexing
 from .codegen.functions import check_order
 
-_DTYPES: dict[torch.dtype | None, Any] = {}
+_DTYPES: dict[torch.dtype, Any] = {}
 
 
-def _numpy_dtype(dtype: torch.dtype | None) -> Any:
+def _numpy_dtype(dtype: torch.dtype) -> Any:
     known = _DTYPES.get(dtype)
     if known is None:
         known = _DTYPES[dtype] = onp.dtype(dtypes.to_numpy(dtype))
@@ -66,7 +66,7 @@ class ndarray(NDArray):
     @property
     def T(self) -> ndarray:
         """A copy with the axes in reverse order."""
-        return self.transpose()
+        return cast("ndarray", self.transpose())
 
     @property
     def itemsize(self) -> int:
@@ -86,11 +86,11 @@ class ndarray(NDArray):
     @property
     def mT(self) -> ndarray:
         """A copy with the last two axes exchanged."""
-        return self.swapaxes(-1, -2)
+        return cast("ndarray", self.swapaxes(-1, -2))
 
     def to_device(self, device: Context, /, *, stream: Any = None) -> ndarray:
         """Return the array itself if it is on that device already, else a copy there."""
-        return self.as_in_context(device)
+        return cast("ndarray", self.as_in_context(device))
 
     # -- conversions --------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class ndarray(NDArray):
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
-    def astype(
+    def astype(  # pyright: ignore[reportIncompatibleMethodOverride] (NumPy's signature)
         self,
         dtype: Any,
         order: str = "K",
@@ -170,7 +170,7 @@ class ndarray(NDArray):
             raise ValueError("casting must be equal to 'unsafe'")
         if not subok:
             raise ValueError("subok must be equal to True")
-        return NDArray.astype(self, onp.float32 if dtype is None else dtype, copy)
+        return cast("ndarray", NDArray.astype(self, onp.float32 if dtype is None else dtype, copy))
 
     def copy(self, order: str = "C") -> ndarray:
         """Return a copy on the same device."""
@@ -178,11 +178,11 @@ class ndarray(NDArray):
             raise NotImplementedError(
                 f"ndarray.copy only supports order='C', while received {order}"
             )
-        return self.copyto(self.context)
+        return cast("ndarray", self.copyto(self.context))
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
         """Return the array itself if it is on that context already, else a copy there."""
-        return self.as_in_context(ctx)
+        return cast("ndarray", self.as_in_context(ctx))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view of another shape, by the rules and codes of legacy arrays.
@@ -192,7 +192,7 @@ class ndarray(NDArray):
         >>> x[0, 0]
         array(5.)
         """
-        return NDArray.reshape(self, *shape, **kwargs)
+        return cast("ndarray", NDArray.reshape(self, *shape, **kwargs))
 
     # -- elements -----------------------------------------------------------------------------
 
@@ -261,11 +261,11 @@ class ndarray(NDArray):
             return format(str(self), spec)
         return format(self.item(), spec)
 
-    def _repr_html_(self) -> None:
+    def _repr_html_(self) -> Any:
         return None  # notebooks show the text
 
     def __round__(self, n: int | None = None) -> ndarray:
-        return self.round(n or 0)
+        return cast("ndarray", self.round(n or 0))
 
 
 Handle.numpy_class = ndarray
@@ -333,7 +333,7 @@ def _from_host(values: Any, dtype: Any) -> Tensor:
 
 def _without_arrays(values: Any) -> Any:
     """Return nested lists with arrays replaced by NumPy's."""
-    if isinstance(values, Handle):
+    if isinstance(values, NDArray):
         return values.asnumpy()
     if isinstance(values, list | tuple):
         return [_without_arrays(v) for v in values]
@@ -361,7 +361,7 @@ def empty(
     """
     check_order(order)
     ctx = current_context() if ctx is None else ctx
-    sizes = (shape,) if isinstance(shape, int | onp.integer) else tuple(shape)
+    sizes: tuple[int, ...] = (int(shape),) if isinstance(shape, int | onp.integer) else tuple(shape)
     wanted = dtypes.to_torch(onp.float32 if dtype is None else dtype)
     tensor = torch.empty(sizes, dtype=wanted, device=torch_device(ctx))
     return wrap_plain(ndarray, tensor, stored_context(ctx))

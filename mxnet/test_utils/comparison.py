@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -102,11 +101,11 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
     >>> mx.test_utils.get_tolerance(np.ones(2), 0.5, {})
     0.5
     """
-    if isinstance(tol, Number):
-        return tol
     dtype = effective_dtype(dat)
     default = default_tol.get(dtype, 0)
-    return default if tol is None else tol.get(dtype, default)
+    if tol is None:
+        return default
+    return tol.get(dtype, default) if isinstance(tol, Mapping) else tol
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
@@ -498,7 +497,9 @@ def assert_almost_equal_ignore_nan(
     assert_almost_equal(np.where(nowhere, 0, a), np.where(nowhere, 0, b), rtol, atol, names)
 
 
-def assert_exception(f: Callable, exception_type: type, *args: Any, **kwargs: Any) -> None:
+def assert_exception(
+    f: Callable, exception_type: type[BaseException], *args: Any, **kwargs: Any
+) -> None:
     """Raise AssertionError unless calling a function raises an exception of the given type.
 
     Parameters

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -484,7 +484,7 @@ def _run_block(
         parameter.shape = initial[name].shape
         parameter.set_data(mx.nd.array(initial[name], dtype=initial[name].dtype))
     if not test_grad:
-        return _named("output", _flat(net(*inputs)))
+        return _name_values("output", _flat(net(*inputs)))
     for x in inputs:
         x.attach_grad()
     with mx.autograd.record():
@@ -492,8 +492,8 @@ def _run_block(
     mx.autograd.backward(outputs)
     trained = {n: p for n, p in net.collect_params().items() if p.grad_req != "null"}
     return {
-        **_named("output", outputs),
-        **_named("gradient of input", [x.grad for x in inputs]),
+        **_name_values("output", outputs),
+        **_name_values("gradient of input", [x.grad for x in inputs]),
         **{f"gradient of {name}": p.grad().asnumpy() for name, p in trained.items()},
     }
 
@@ -504,5 +504,5 @@ def _flat(outputs: Any) -> list[NDArray]:
     return [outputs]
 
 
-def _named(what: str, arrays: Sequence[NDArray]) -> dict[str, np.ndarray]:
+def _name_values(what: str, arrays: Iterable[Any]) -> dict[str, np.ndarray]:
     return {f"{what} {i}": array.asnumpy() for i, array in enumerate(arrays)}

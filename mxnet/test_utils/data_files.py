@@ -330,7 +330,7 @@ class DummyIter(DataIter):
     array([0., 1.], dtype=float32)
     """
 
-    def __init__(self, real_iter: DataIter) -> None:
+    def __init__(self, real_iter: Any) -> None:
         super().__init__()
         self.real_iter = real_iter
         self.provide_data = real_iter.provide_data

@@ -125,8 +125,8 @@ def rand_sparse_ndarray(
     if distribution not in ("uniform", "powerlaw"):
         raise AssertionError(f"Distribution not supported: {distribution}")
     where = _uniform_places if distribution == "uniform" else _powerlaw_places
-    made = _csr_at(where(shape, density), shape, dtype, data_init, shuffle_csr_indices, ctx)
-    return made, (made.indptr, made.indices, made.data)
+    csr = _csr_at(where(shape, density), shape, dtype, data_init, shuffle_csr_indices, ctx)
+    return csr, (csr.indptr, csr.indices, csr.data)
 
 
 def _random_rows(
@@ -191,12 +191,12 @@ def _check_matrix(shape: tuple[int, ...], density: float) -> None:
 
 def _csr_at(
     mask: np.ndarray,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     dtype: Any,
     data_init: Any,
     shuffled: bool,
     ctx: Context,
-) -> NDArray:
+) -> Any:
     rows, columns = np.nonzero(mask)
     counts = np.bincount(rows, minlength=shape[0])
     indptr = np.concatenate([[0], np.cumsum(counts)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from numbers import Number
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -177,6 +178,11 @@ class NumpyNamespace(OperatorNamespace):
                 f"Argument {name} must have {self.array_class.__name__} type, but got {value!r} of "
                 f"{type(value).__name__}. Wrap it: mx.np.array(value)."
             )
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number of Python's, or counts as one, as NumPy's do."""
+    return isinstance(value, Number)
 
 
 def check_order(order: str) -> None:

@@ -193,9 +193,10 @@ def tile(np: Any, self: Any, reps: Any) -> Any:
 
 def transpose(np: Any, self: Any, *axes: Any) -> Any:
     """Return the array with its axes permuted; without axes they are reversed."""
+    order: Any = axes
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-        axes = axes[0]
-    return np.transpose(self, tuple(axes) if axes else None)
+        order = axes[0]
+    return np.transpose(self, tuple(order) if order else None)
 
 
 def var(

@@ -55,8 +55,9 @@ def _make_symbolic(op: Op, name: str) -> Callable:
         made = function(*args, **kwargs)
         return made if len(made._heads) == 1 else list(made)
 
-    call.__signature__, call.__doc__ = function.__signature__, function.__doc__
-    call.__name__ = call.__qualname__ = function.__name__
+    for key in ("__signature__", "__doc__", "__name__"):
+        setattr(call, key, getattr(function, key))
+    call.__qualname__ = call.__name__
     return call
 
 
@@ -126,7 +127,7 @@ def _bind_all(
 def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
     """Put functions into a module, and their names into its `__all__`."""
     vars(module).update(functions)
-    module.__all__ = sorted({*vars(module).get("__all__", ()), *functions})
+    vars(module)["__all__"] = sorted({*vars(module).get("__all__", ()), *functions})
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as onp
 
-from ..codegen.functions import NumpyNamespace, check_order
+from ..codegen.functions import NumpyNamespace, check_order, is_number
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -198,7 +198,7 @@ def linspace(
     >>> mx.np.linspace(0, 1, 3)
     array([0. , 0.5, 1. ])
     """
-    if not isinstance(start, numbers.Number) or not isinstance(stop, numbers.Number):
+    if not is_number(start) or not is_number(stop):
         raise NotImplementedError("linspace: start and stop must be numbers.")
     if axis != 0:
         raise NotImplementedError("linspace: only axis 0 is supported.")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as onp
 
 from ...util import check_ufunc_keywords
-
-if TYPE_CHECKING:
-    from ..codegen.functions import NumpyNamespace
+from ..codegen.functions import NumpyNamespace, is_number
 
 
 def clip(F: NumpyNamespace, a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:
@@ -21,11 +18,12 @@ def clip(F: NumpyNamespace, a: Any, a_min: Any, a_max: Any, out: Any = None) -> 
     """
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
-    if isinstance(a, Number):
+    if is_number(a):
         return onp.clip(a, a_min, a_max)
+    limits: list[Any] = [a_min, a_max]
     low, high = (
         float(limit) if F.is_array(limit) and not hasattr(limit, "list_outputs") else limit
-        for limit in (a_min, a_max)
+        for limit in limits
     )
     low = float("-inf") if low is None else low
     high = float("inf") if high is None else high
@@ -159,7 +157,7 @@ def argsort(
     return F._npi_argsort(a, axis=axis, is_ascend=True, dtype="int64")
 
 
-def _refuse_order(name: str, order: str) -> Any:
+def _refuse_order(name: str, order: Any) -> None:
     if order is not None:
         raise NotImplementedError(f"{name}: order={order!r} is not supported; leave it out.")
 
@@ -203,13 +201,13 @@ def where(F: NumpyNamespace, condition: Any, x: Any = None, y: Any = None) -> An
         return nonzero(F, condition)
     if x is None or y is None:
         raise ValueError("where: give both x and y, or neither of them.")
-    if isinstance(condition, Number):
+    if is_number(condition):
         return x if condition != 0 else y
-    if isinstance(x, Number):
-        if isinstance(y, Number):
+    if is_number(x):
+        if is_number(y):
             return F._npi_where_scalar2(condition, x=float(x), y=float(y))
         return F._npi_where_lscalar(condition, y, scalar=float(x))
-    if isinstance(y, Number):
+    if is_number(y):
         return F._npi_where_rscalar(condition, x, scalar=float(y))
     return F._npi_where(condition, x, y)
 
@@ -343,7 +341,7 @@ def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C")
     """
     if order != "C":
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
-    if isinstance(indices, Number):
+    if is_number(indices):
         return onp.unravel_index(indices, shape)
     made = F._unravel_index(indices, shape=shape)
     return made if hasattr(made, "list_outputs") else tuple(made[i] for i in _range_of(made))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import Any
 
 import numpy as onp
 
-if TYPE_CHECKING:
-    from ..codegen.functions import NumpyNamespace
+from ..codegen.functions import NumpyNamespace, is_number
 
 
 def _sample(
@@ -331,7 +330,7 @@ def choice(
     place = {"size": size, "ctx": F.context_text(ctx), "replace": replace}
     indices = {"weighted": p is not None, **place}
     weights = () if p is None else (p,)
-    if isinstance(a, Number):
+    if is_number(a):
         return F._npi_choice(*weights, a=int(a), **indices, out=out)
     chosen = F._npi_choice(a, *weights, a=None, **indices)
     return F._npi_take(a, chosen, axis=0, out=out)

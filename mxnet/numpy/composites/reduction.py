@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Number
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import Any
 
 from ...util import check_ufunc_keywords
-
-if TYPE_CHECKING:
-    from ..codegen.functions import NumpyNamespace
+from ..codegen.functions import NumpyNamespace, is_number
 
 
 def sum(
@@ -281,7 +279,7 @@ def percentile(
     if overwrite_input is not None:
         raise NotImplementedError("overwrite_input is not supported; leave it out.")
     attributes = {"axis": axis, "interpolation": interpolation, "keepdims": keepdims}
-    if isinstance(q, Number):
+    if is_number(q):
         return F._npi_percentile(a, q_scalar=q, **attributes, out=out)
     return F._npi_percentile(a, q, **attributes, out=out)
 

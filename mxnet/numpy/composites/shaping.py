@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Number
+from numbers import Integral
 from typing import Any
 
 import numpy as onp
 
-from ..codegen.functions import NumpyNamespace, check_order
+from ..codegen.functions import NumpyNamespace, check_order, is_number
 
 
 def reshape(F: NumpyNamespace, a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
@@ -553,7 +553,7 @@ def insert(F: NumpyNamespace, arr: Any, obj: Any, values: Any, axis: Any = None)
     array([1., 2., 3.])
     """
     F.require_array("arr", arr)
-    if isinstance(values, Number):
+    if is_number(values):
         if isinstance(obj, slice):
             return F._npi_insert_slice(arr, val=values, **_slice_attributes(obj), axis=axis)
         if isinstance(obj, Integral):
