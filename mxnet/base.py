@@ -208,7 +208,7 @@ def c_array_buf(ctype: Any, buf: Any) -> ctypes.Array:
 
 
 def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
-    """Return a C array of the addresses that the handles of arrays stand for.
+    """Return a C array of the addresses that the handles of arrays hold.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def torch_device(ctx: Context) -> torch.device:
 
 
 def context_of(tensor: torch.Tensor) -> Context:
-    """Return the context that a tensor's device stands for by itself."""
+    """Return the context that a tensor's device implies by itself."""
     return CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
 
 

@@ -157,11 +157,11 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
     return _NumpyArrayScope(bool(active))
 
 
-def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:
+def _decorate(func: Any, name: str, scope: Callable[[], Any]) -> Any:
     """Return a function that runs in a scope, or a class all of whose methods do."""
     if inspect.isclass(func):
         for key, value in _members(func).items():
-            wrapped = _decorated_member(value, name, scope)
+            wrapped = _decorate_member(value, name, scope)
             if wrapped is not None:
                 setattr(func, key, wrapped)
         return func
@@ -195,14 +195,14 @@ def _members(cls: type) -> dict[str, Any]:
     return {**inherited, **vars(cls)}
 
 
-def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
+def _decorate_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
     if inspect.isfunction(value):
-        return _decorated(value, name, scope)
+        return _decorate(value, name, scope)
     if isinstance(value, staticmethod | classmethod):
-        return type(value)(_decorated(value.__func__, name, scope))
+        return type(value)(_decorate(value.__func__, name, scope))
     if isinstance(value, property):
         parts = (value.fget, value.fset, value.fdel)
-        fget, fset, fdel = (p and _decorated(p, name, scope) for p in parts)
+        fget, fset, fdel = (p and _decorate(p, name, scope) for p in parts)
         return property(fget, fset, fdel, value.__doc__)
     return None
 
@@ -221,7 +221,7 @@ def use_np_shape(func: Thing) -> Thing:
     >>> one(), is_np_shape()
     ((), False)
     """
-    return _decorated(func, "use_np_shape", np_shape)
+    return _decorate(func, "use_np_shape", np_shape)
 
 
 def use_np_array(func: Thing) -> Thing:
@@ -238,7 +238,7 @@ def use_np_array(func: Thing) -> Thing:
     >>> uses_np()
     True
     """
-    return _decorated(func, "use_np_array", np_array)
+    return _decorate(func, "use_np_array", np_array)
 
 
 def use_np(func: Thing) -> Thing:
@@ -357,7 +357,7 @@ def _wrap_ufunc(func: Callable) -> Callable:
 
 
 def wrap_np_unary_func(func: Callable) -> Callable:
-    """Let a function of one array take NumPy's further arguments, at their defaults only.
+    """Return a function of one array that takes NumPy's other arguments, at their defaults only.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def wrap_np_unary_func(func: Callable) -> Callable:
 
 
 def wrap_np_binary_func(func: Callable) -> Callable:
-    """Let a function of two arrays take NumPy's further arguments, at their defaults only.
+    """Return a function of two arrays that takes NumPy's other arguments, at their defaults only.
 
     Parameters
     ----------

@@ -71,10 +71,10 @@ def run(page: pathlib.Path, update: bool = False) -> None:
             with contextlib.redirect_stdout(printed):
                 exec(code, program)
             continue
-        found = "".join(f"{row.rstrip()}\n" for row in printed.getvalue().strip().splitlines())
-        if not update and not is_same_text(block, found):
-            raise AssertionError(f"{page.name}, line {line}: printed\n{found}")
-        pieces += [text[end:start], found]
+        shown = "".join(f"{row.rstrip()}\n" for row in printed.getvalue().strip().splitlines())
+        if not update and not is_same_text(block, shown):
+            raise AssertionError(f"{page.name}, line {line}: printed\n{shown}")
+        pieces += [text[end:start], shown]
         end = match.end(3)
         printed = io.StringIO()
     if update:

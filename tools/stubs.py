@@ -182,7 +182,7 @@ def _defined_names(module: ModuleType) -> set[str]:
     return names
 
 
-def _generated(module: ModuleType) -> Iterator[tuple[str, Callable]]:
+def _generated_functions(module: ModuleType) -> Iterator[tuple[str, Callable]]:
     defined = _defined_names(module)
     for name in sorted(set(getattr(module, "__all__", ()))):
         if name in defined or not name.isidentifier() or keyword.iskeyword(name):
@@ -200,7 +200,7 @@ def module_stub(target: Target, name: str) -> str:
 def functions_stub(target: Target, module: ModuleType) -> str:
     """Return the stub of the functions that a module shows and its source does not define."""
     parts = [HEAD.format(array=target.array, array_module=target.array_module)]
-    functions = list(_generated(module))
+    functions = list(_generated_functions(module))
     names = ", ".join(repr(n) for n, _ in functions)
     parts.append(f"__all__ = [{names}]\n")
     parts += [_function(n, f, target.array) for n, f in functions]

@@ -130,13 +130,13 @@ def outputs_of(op: Op) -> str:
 # -- gradients --------------------------------------------------------------------------------
 
 
-def sampled() -> dict[str, list[Row]]:
+def sample_rows() -> dict[str, list[Row]]:
     """Return the sample rows of each operator, by its first name."""
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for family in families():
         for row in rows_of(family):
-            found.setdefault(registry.get(row.op).name, []).append(row)
-    return found
+            rows.setdefault(registry.get(row.op).name, []).append(row)
+    return rows
 
 
 def gradient_of(op: Op, rows: Iterable[Row]) -> str:
@@ -156,8 +156,8 @@ def _has_gradient(op: Op, row: Row) -> bool:
         raw.setdefault(op.count, len(tensors))
     typed = op.parse(raw)
     if op.variadic is None:
-        given = dict(zip(op.names_of_inputs(op.complete(typed)), tensors, strict=False))
-        tensors = [given.get(i.name) for i in op.inputs]
+        by_name = dict(zip(op.names_of_inputs(op.complete(typed)), tensors, strict=False))
+        tensors = [by_name.get(i.name) for i in op.inputs]
         asking = [t for t, i in zip(tensors, op.inputs, strict=True) if t is not None and not i.aux]
     else:
         asking = tensors
@@ -167,8 +167,8 @@ def _has_gradient(op: Op, row: Row) -> bool:
     if not asking or not outs:
         return False
     heads = [torch.ones_like(o) for o in outs]
-    found = torch.autograd.grad(outs, asking, heads, allow_unused=True)
-    return any(g is not None for g in found)
+    gradients = torch.autograd.grad(outs, asking, heads, allow_unused=True)
+    return any(g is not None for g in gradients)
 
 
 # -- the page ---------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def row_of(op: Op, rows: Iterable[Row], differs: bool) -> str:
 
 def tables() -> list[str]:
     """Return a table for each namespace."""
-    rows, marked = sampled(), {registry.get(name).name for name in differing()}
+    rows, marked = sample_rows(), {registry.get(name).name for name in differing()}
     lines: dict[str, list[str]] = {home: [] for home in SECTIONS}
     for op in sorted(registry.operators(), key=lambda op: op.name.lower()):
         home = namespace_of(op.name)[0] or "_internal"

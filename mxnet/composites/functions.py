@@ -29,8 +29,8 @@ SYMBOLIC = ("adamw_update", "mp_adamw_update")
 def _factor(F: OperatorNamespace, rescale_grad: Any, like: Any) -> Any:
     if F.is_array(rescale_grad):
         return rescale_grad
-    place = {} if F.is_symbolic else {"ctx": str(like.context)}
-    return F._full(shape=(1,), value=float(rescale_grad), dtype="float32", **place)
+    device = {} if F.is_symbolic else {"ctx": str(like.context)}
+    return F._full(shape=(1,), value=float(rescale_grad), dtype="float32", **device)
 
 
 def adamw_update(

@@ -141,10 +141,10 @@ def bind(
         f"    return _function({', '.join(passed)})\n"
     )
     exec(compile(source, f"<{module}.{composite.__name__}>", "exec"), values)
-    made = values[composite.__name__]
-    made.__doc__ = _docstring(composite, parameters, omit, glossary)
-    made.__module__ = module
-    return made
+    function = values[composite.__name__]
+    function.__doc__ = _docstring(composite, parameters, omit, glossary)
+    function.__module__ = module
+    return function
 
 
 @cache

@@ -334,9 +334,9 @@ def rand_zipfian(
     sampled = (drawn.exp() - 1).astype("int64") % range_max
 
     def expected(classes: Any) -> Any:
-        known = classes.astype("float64")
+        numbers = classes.astype("float64")
         if ctx is not None:
-            known = known.as_in_context(ctx)
-        return ((known + 2.0) / (known + 1.0)).log() / log_range * num_sampled
+            numbers = numbers.as_in_context(ctx)
+        return ((numbers + 2.0) / (numbers + 1.0)).log() / log_range * num_sampled
 
     return sampled, expected(true_classes), expected(sampled)

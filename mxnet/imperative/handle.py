@@ -106,7 +106,7 @@ def current(array: Any) -> Tensor:
     data = array._data
     if data is not None:
         return data
-    return _plain_or_refused(array)
+    return _require_dense(array)
 
 
 def operand_in(session: Session | None, array: Any) -> Tensor:
@@ -124,7 +124,7 @@ def operand_in(session: Session | None, array: Any) -> Tensor:
     data = array._data
     if data is not None:
         return data
-    return _plain_or_refused(array)
+    return _require_dense(array)
 
 
 def written_in(session: Session | None, array: Any) -> Tensor:
@@ -135,7 +135,7 @@ def written_in(session: Session | None, array: Any) -> Tensor:
     return data
 
 
-def _plain_or_refused(array: Any) -> Tensor:
+def _require_dense(array: Any) -> Tensor:
     if graph_tensor(array) is None:
         raise SparseOperand(
             f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "

@@ -21,7 +21,7 @@ from .codegen.functions import GLOSSARY
 from .multiarray import array, ndarray
 
 
-def _removed(name: str) -> str:
+def _removal_error(name: str) -> str:
     head = "Traceback (most recent call last):\n    ..."
     return f"{head}\nRuntimeError: NumPy removed {name} in version 1.20..."
 
@@ -120,11 +120,11 @@ EXAMPLES = {
         "vander(x)",
         "array([[1., 1., 1.],\n       [4., 2., 1.],\n       [9., 3., 1.]], dtype=float64)",
     ),
-    "mirr": ("mirr([-1, 2], 0.1, 0.1)", _removed("mirr")),
-    "npv": ("npv(0.1, [1])", _removed("npv")),
-    "ppmt": ("ppmt(0.1, 1, 2, 3)", _removed("ppmt")),
-    "pv": ("pv(0.1, 2, 3)", _removed("pv")),
-    "rate": ("rate(2, 3, 4, 5)", _removed("rate")),
+    "mirr": ("mirr([-1, 2], 0.1, 0.1)", _removal_error("mirr")),
+    "npv": ("npv(0.1, [1])", _removal_error("npv")),
+    "ppmt": ("ppmt(0.1, 1, 2, 3)", _removal_error("ppmt")),
+    "pv": ("pv(0.1, 2, 3)", _removal_error("pv")),
+    "rate": ("rate(2, 3, 4, 5)", _removal_error("rate")),
     "linalg.cond": ("linalg.cond(mx.np.eye(2))", "np.float32(1.0)"),
     "linalg.lstsq": ("linalg.lstsq(mx.np.eye(2), mx.np.ones(2), rcond=None)[0]", "array([1., 1.])"),
     "linalg.matrix_power": (
@@ -149,8 +149,8 @@ def example_of(name: str) -> str:
         return ""
     call, result = EXAMPLES[name]
     words = set(re.findall(r"\b[xm]\b", call.replace("mx.", "")))
-    made = [f">>> {a} = mx.np.array({v})" for a, v in _ARRAYS.items() if a in words]
-    return "\n".join(["Examples", "--------", *made, f">>> mx.np.{call}", result])
+    setup = [f">>> {a} = mx.np.array({v})" for a, v in _ARRAYS.items() if a in words]
+    return "\n".join(["Examples", "--------", *setup, f">>> mx.np.{call}", result])
 
 
 _log = logging.getLogger("mxnet.numpy")
@@ -201,8 +201,8 @@ def from_host(value: Any, ctx: Context | None) -> Any:
             raise ValueError(f"{value.dtype} is not supported.")
         return array(value, ctx=ctx)
     if isinstance(value, list | tuple):
-        found = [from_host(v, ctx) for v in value]
-        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+        values = [from_host(v, ctx) for v in value]
+        return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
     return value
 
 
@@ -218,7 +218,7 @@ def context_of(value: Any) -> Context | None:
 
 
 def call_numpy(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Let NumPy compute a function of arrays of `mx.np`."""
+    """Compute a function of arrays of `mx.np` with NumPy, on the host."""
     name = getattr(function, "__name__", str(function))
     ctx = context_of(args) or context_of(kwargs)
     if state.recording and ctx is not None:
@@ -309,15 +309,15 @@ def _docstring(function: Callable, name: str, module: str) -> str:
         "It has no gradient and is refused inside `autograd.record()`."
     )
     source = function.__doc__ or ""
-    found = _PARAMETERS.search(source)
-    if found:
-        end = _NEXT.search(source, found.end())
-        section = source[found.start() : end.start() if end else None]
-        margin = found[0].partition("P")[0]
+    heading = _PARAMETERS.search(source)
+    if heading:
+        end = _NEXT.search(source, heading.end())
+        section = source[heading.start() : end.start() if end else None]
+        margin = heading[0].partition("P")[0]
         text += "\n" + section.replace(margin, "\n").rstrip()
     if isinstance(function, onp.ufunc):
         text = complete(text, _OF_UFUNC, _OF_NUMPY, GLOSSARY)
-    elif not found or name in _OLD_SIGNATURES:
+    elif not heading or name in _OLD_SIGNATURES:
         shown = _ANY if name in _OLD_SIGNATURES else inspect.signature(function)
         text = complete(text, shown.parameters.values(), _OF_NUMPY, GLOSSARY)
     examples = example_of(f"{module}.{name}".removeprefix("mxnet.numpy."))

@@ -28,10 +28,10 @@ _DTYPES: dict[torch.dtype, Any] = {}
 
 
 def _numpy_dtype(dtype: torch.dtype) -> Any:
-    known = _DTYPES.get(dtype)
-    if known is None:
-        known = _DTYPES[dtype] = onp.dtype(dtypes.to_numpy(dtype))
-    return known
+    cached = _DTYPES.get(dtype)
+    if cached is None:
+        cached = _DTYPES[dtype] = onp.dtype(dtypes.to_numpy(dtype))
+    return cached
 
 
 class ndarray(NDArray):
@@ -198,17 +198,17 @@ class ndarray(NDArray):
 
     def _read(self, key: Any) -> ndarray:
         try:
-            made = wrap(type(self), indexing.read(current(self), key), self._ctx)
+            part = wrap(type(self), indexing.read(current(self), key), self._ctx)
         except IntegerInGraph:
-            made = map_integers(self, lambda t: indexing.read(t, key))
-        if made._member is not None:
-            made._member.node = node_of_part(self, key, made.shape)
-        return made
+            part = map_integers(self, lambda t: indexing.read(t, key))
+        if part._member is not None:
+            part._member.node = node_of_part(self, key, part.shape)
+        return part
 
     def _write(self, key: Any, value: Any) -> None:
-        place = writable(self)
+        memory = writable(self)
         if not self._take_member(key, value):
-            indexing.write(place, key, value)
+            indexing.write(memory, key, value)
 
     def __len__(self) -> int:
         shape = self.shape
@@ -305,14 +305,14 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         source = object.detach()
     else:
         source = _from_host(object, dtype)
-    wanted = source.dtype if dtype is None else dtypes.to_torch(dtype)
-    tensor = torch.empty(source.shape, dtype=wanted, device=device)
-    made = wrap_plain(ndarray, tensor, stored_context(ctx))
+    target_dtype = source.dtype if dtype is None else dtypes.to_torch(dtype)
+    tensor = torch.empty(source.shape, dtype=target_dtype, device=device)
+    output = wrap_plain(ndarray, tensor, stored_context(ctx))
     if isinstance(object, Handle):
-        made[:] = object  # recorded: gradients flow to the source
+        output[:] = object  # recorded: gradients flow to the source
     else:
         tensor.copy_(source)
-    return made
+    return output
 
 
 def _from_host(values: Any, dtype: Any) -> Tensor:
@@ -362,8 +362,8 @@ def empty(
     check_order(order)
     ctx = current_context() if ctx is None else ctx
     sizes: tuple[int, ...] = (int(shape),) if isinstance(shape, int | onp.integer) else tuple(shape)
-    wanted = dtypes.to_torch(onp.float32 if dtype is None else dtype)
-    tensor = torch.empty(sizes, dtype=wanted, device=torch_device(ctx))
+    target_dtype = dtypes.to_torch(onp.float32 if dtype is None else dtype)
+    tensor = torch.empty(sizes, dtype=target_dtype, device=torch_device(ctx))
     return wrap_plain(ndarray, tensor, stored_context(ctx))
 
 

@@ -304,8 +304,8 @@ def _violation(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> np.nda
 def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple[int, ...], float]:
     """Return where two arrays differ most, and how many times the tolerance that is."""
     ratio = _violation(np.asarray(a), np.asarray(b), rtol, atol)
-    place = np.unravel_index(np.argmax(ratio), ratio.shape)
-    return tuple(int(i) for i in place), ratio[place]
+    index = np.unravel_index(np.argmax(ratio), ratio.shape)
+    return tuple(int(i) for i in index), ratio[index]
 
 
 def locationError(
@@ -374,13 +374,13 @@ def assert_almost_equal(
     fits = np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if fits.all():
         return
-    place, worst = _find_max_violation(np.where(fits, second, first), second, rtol, atol)
+    index, worst = _find_max_violation(np.where(fits, second, first), second, rtol, atol)
     limit = f"Error {worst:f} exceeds tolerance rtol={rtol:e}, atol={atol:e}"
     if first.ndim == 0:
         raise AssertionError(_message(f":\n{limit}.\n", given_a, given_b))
     _print_worst(first, second, fits, rtol, atol, names, mismatches[0])
     share = 100 * (1 - np.count_nonzero(fits) / fits.size)
-    where = locationError(first, second, place, names, maxError=True)
+    where = locationError(first, second, index, names, maxError=True)
     raise AssertionError(_message(f":\n{limit} (mismatch {share:f}%).\n{where}", given_a, given_b))
 
 
@@ -399,8 +399,8 @@ def _print_worst(
     order = np.argsort(-ratio, kind="stable")[: min(count, int(np.count_nonzero(~fits)))]
     real = _violation(a, b, rtol, atol).ravel()
     for number, flat in enumerate(order, start=1):
-        place = tuple(int(i) for i in np.unravel_index(flat, a.shape))
-        print(f"{number:3d}: Error {real[flat]:f}  {locationError(a, b, place, names)}")  # noqa: T201
+        index = tuple(int(i) for i in np.unravel_index(flat, a.shape))
+        print(f"{number:3d}: Error {real[flat]:f}  {locationError(a, b, index, names)}")  # noqa: T201
 
 
 def assert_allclose(

@@ -70,13 +70,13 @@ def environment(*args: Any) -> Iterator[None]:
     1
     """
     if len(args) == 2:
-        wanted = {args[0]: args[1]}
+        variables = {args[0]: args[1]}
     elif len(args) == 1 and isinstance(args[0], dict):
-        wanted = args[0]
+        variables = args[0]
     else:
         raise AssertionError("Expecting one dict arg or two args: env var name and value")
-    before = {name: os.environ.get(name) for name in wanted}
-    _set(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    _set(variables)
     try:
         yield
     finally:
@@ -100,15 +100,15 @@ def discard_stderr() -> Iterator[None]:
     """
     sys.stderr.flush()
     number = 2
-    kept = os.dup(number)
+    saved = os.dup(number)
     try:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
             os.dup2(nowhere.fileno(), number)
         yield
     finally:
         sys.stderr.flush()
-        os.dup2(kept, number)
-        os.close(kept)
+        os.dup2(saved, number)
+        os.close(saved)
 
 
 def retry(n: int) -> Callable[[Callable], Callable]:
@@ -408,11 +408,11 @@ def _coarsest(arrays: Sequence[NDArray]) -> np.dtype:
     return min((effective_dtype(a) for a in arrays), key=lambda t: t.itemsize)
 
 
-def _limit(given: Any, defaults: Mapping[np.dtype, float], *values: Any) -> float:
+def _limit(tolerance: Any, defaults: Mapping[np.dtype, float], *values: Any) -> float:
     """Return the wider of the tolerances of two arrays."""
-    if given is not None and not isinstance(given, Mapping):
-        return given
-    table = {**defaults, **(given or {})}
+    if tolerance is not None and not isinstance(tolerance, Mapping):
+        return tolerance
+    table = {**defaults, **(tolerance or {})}
     return max(table[effective_dtype(v)] for v in values)
 
 

@@ -230,13 +230,13 @@ def get_mnist() -> dict[str, np.ndarray]:
 
     >>> digits = mx.test_utils.get_mnist()  # doctest: +SKIP
     """
-    found = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
-    for key, values in found.items():
+    arrays = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
+    for key, values in arrays.items():
         if values.ndim == 3:
-            found[key] = values[:, None].astype(np.float32) / 255
+            arrays[key] = values[:, None].astype(np.float32) / 255
         else:
-            found[key] = values.astype(np.int8)
-    return found
+            arrays[key] = values.astype(np.int8)
+    return arrays
 
 
 def get_mnist_ubyte() -> None:
@@ -282,9 +282,9 @@ def get_cifar10() -> None:
 
     >>> mx.test_utils.get_cifar10()  # doctest: +SKIP
     """
-    wanted = ("train.rec", "test.rec", "train.lst", "test.lst")
+    names = ("train.rec", "test.rec", "train.lst", "test.lst")
     target = Path("data")
-    if all((target / "cifar" / name).exists() for name in wanted):
+    if all((target / "cifar" / name).exists() for name in names):
         return
     archive = _find("cifar10.zip", "cifar10")
     with zipfile.ZipFile(archive) as file:
@@ -302,14 +302,14 @@ def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
     >>> mx.test_utils.get_im2rec_path().endswith("im2rec.py")
     True
     """
-    places = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
+    candidates = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
     if home_env in os.environ:
-        places.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
-    for place in places:
-        if place.is_file():
-            return str(place)
+        candidates.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
+    for candidate in candidates:
+        if candidate.is_file():
+            return str(candidate)
     raise OSError(
-        "Could not find path to tools/im2rec.py; looked at " + ", ".join(map(str, places))
+        "Could not find path to tools/im2rec.py; looked at " + ", ".join(map(str, candidates))
     )
 
 

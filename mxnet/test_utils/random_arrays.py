@@ -114,8 +114,8 @@ def random_arrays(*shapes: tuple[int, ...]) -> Any:
     >>> mx.test_utils.random_arrays((2, 3)).shape
     (2, 3)
     """
-    made = [np.array(np.random.randn(*s), dtype=default_dtype()) for s in shapes]
-    return made[0] if len(made) == 1 else made
+    arrays = [np.array(np.random.randn(*s), dtype=default_dtype()) for s in shapes]
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def random_uniform_arrays(*shapes: tuple[int, ...], **kwargs: Any) -> list[np.ndarray]:
@@ -272,8 +272,10 @@ def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Cal
     for i in sorted((a % dat.ndim for a in axes), reverse=True):
         reduced = numpy_reduce_func(reduced, axis=i)
     if keepdims:
-        kept = tuple(1 if i in {a % dat.ndim for a in axes} else n for i, n in enumerate(dat.shape))
-        reduced = np.reshape(reduced, kept)
+        kept_shape = tuple(
+            1 if i in {a % dat.ndim for a in axes} else n for i, n in enumerate(dat.shape)
+        )
+        reduced = np.reshape(reduced, kept_shape)
     return reduced
 
 
@@ -321,9 +323,9 @@ def _orthonormal(shape: tuple[int, ...]) -> np.ndarray:
 def _eigenvalues(shape: tuple[int, ...]) -> np.ndarray:
     """Return well separated real numbers between -10 and 10."""
     n = shape[-1]
-    places = np.linspace(-10, 10, n + 2)[1:-1]
+    centers = np.linspace(-10, 10, n + 2)[1:-1]
     shake = np.random.uniform(-1, 1, size=shape[:-1]) * 5 / (n + 1)
-    return places + shake
+    return centers + shake
 
 
 def new_sym_matrix_with_real_eigvals_nd(shape: tuple[int, ...]) -> np.ndarray:
@@ -338,8 +340,8 @@ def new_sym_matrix_with_real_eigvals_nd(shape: tuple[int, ...]) -> np.ndarray:
     (2, 3, 3)
     """
     q, w = _orthonormal(shape), _eigenvalues(shape)
-    made = (q * w[..., None, :]) @ np.swapaxes(q, -1, -2)
-    return (made + np.swapaxes(made, -1, -2)) / 2
+    matrix = (q * w[..., None, :]) @ np.swapaxes(q, -1, -2)
+    return (matrix + np.swapaxes(matrix, -1, -2)) / 2
 
 
 def new_sym_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
@@ -394,8 +396,8 @@ Generator = Callable[[int], Any]
 
 
 def _samples(generator: Generator, count: int) -> np.ndarray:
-    made = generator(count)
-    return np.asarray(made.asnumpy() if hasattr(made, "asnumpy") else made).reshape(-1)
+    samples = generator(count)
+    return np.asarray(samples.asnumpy() if hasattr(samples, "asnumpy") else samples).reshape(-1)
 
 
 def mean_check(generator: Generator, mu: float, sigma: float, nsamples: int = 1000000) -> bool:
@@ -514,8 +516,8 @@ def _in_intervals(samples: np.ndarray, buckets: Sequence[tuple[float, float]]) -
 
 
 def _values(samples: np.ndarray, buckets: Sequence[float]) -> np.ndarray:
-    found, counts = np.unique(samples, return_counts=True)
-    seen = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    values, counts = np.unique(samples, return_counts=True)
+    seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
     return np.array([seen.get(b, 0) for b in buckets])
 
 

@@ -153,8 +153,8 @@ def _random_rows(
         values.fill(data_init)
     if modifier_func is not None:
         values = np.vectorize(modifier_func)(values).astype(dtype)
-    made = mx.nd.sparse.row_sparse_array((values, rows), shape=shape, dtype=dtype, ctx=ctx)
-    return made, (values, rows)
+    array = mx.nd.sparse.row_sparse_array((values, rows), shape=shape, dtype=dtype, ctx=ctx)
+    return array, (values, rows)
 
 
 def _uniform_places(shape: tuple[int, ...], density: float) -> np.ndarray:
@@ -173,9 +173,9 @@ def _powerlaw_places(shape: tuple[int, ...], density: float) -> np.ndarray:
             f"A powerlaw array needs an element in every row: density {density} of {shape} "
             f"gives {total}."
         )
-    wanted = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
-    left = np.maximum(total - np.concatenate([[0], np.cumsum(wanted)[:-1]]), 0)
-    counts = np.minimum(wanted, left)
+    targets = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
+    left = np.maximum(total - np.concatenate([[0], np.cumsum(targets)[:-1]]), 0)
+    counts = np.minimum(targets, left)
     spare = total - counts.sum()
     free = np.cumsum(columns - counts)
     counts = counts + np.diff(np.minimum(free, spare), prepend=0)

@@ -55,15 +55,15 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
     >>> mx.nd.sparse.cast_storage(mx.nd.array([[0, 1], [0, 0]]), 'row_sparse').indices.asnumpy()
     array([0])
     """
-    wanted = _cast_storage.parse({"stype": stype})["stype"]
-    if data.stype != "default" or wanted == "default" or out is not None:
+    target = _cast_storage.parse({"stype": stype})["stype"]
+    if data.stype != "default" or target == "default" or out is not None:
         return apply(_cast_storage, (data,), {"stype": stype}, out, cls=NDArray)
-    if wanted == "csr" and data.ndim != 2:
+    if target == "csr" and data.ndim != 2:
         raise ValueError(
             "To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is "
             f"{data.shape}"
         )
-    return to_storage(current(data), wanted, data._ctx)
+    return to_storage(current(data), target, data._ctx)
 
 
 def _ndarray_cls(handle: NDArray, writable: bool = True, stype: int = -1) -> NDArray:

@@ -50,19 +50,22 @@ def _warn_once(what: str) -> None:
 
 
 def warn_of_operator(
-    name: str, given: Sequence[str], made: Sequence[str], attrs: Mapping[str, Any]
+    name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: Mapping[str, Any]
 ) -> None:
     """Warn that an operator has no kernel for these storage types."""
     params = ", ".join(f"{k}={to_string(v)}" for k, v in attrs.items())
     _warn_once(
         f"Storage type fallback detected: operator = {name}, input storage types = "
-        f"[{', '.join(given)}], output storage types = [{', '.join(made)}], params = {{{params}}}."
+        f"[{', '.join(inputs)}], output storage types = [{', '.join(outputs)}], "
+        f"params = {{{params}}}."
     )
 
 
-def warn_of_copy(given: str, made: str) -> None:
+def warn_of_copy(source: str, target: str) -> None:
     """Warn that a copy between storage types makes a temporary dense or sparse array."""
-    _warn_once(f"Storage fallback detected: copy from {given} storage type to {made} storage type.")
+    _warn_once(
+        f"Storage fallback detected: copy from {source} storage type to {target} storage type."
+    )
 
 
 _FULL = slice(None)
@@ -219,10 +222,10 @@ class BaseSparseNDArray(NDArray):
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the array in another data type; without `copy` perhaps the array itself."""
-        wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
-        if not copy and self._values.dtype is wanted:
+        target_dtype = dtypes.to_torch(dtype if dtype is not None else "float32")
+        if not copy and self._values.dtype is target_dtype:
             return self
-        return self._like(self._values.to(wanted, copy=True))
+        return self._like(self._values.to(target_dtype, copy=True))
 
     def tostype(self, stype: str) -> NDArray:
         """Return the array in another storage type: its own or 'default'."""
@@ -248,8 +251,8 @@ class BaseSparseNDArray(NDArray):
         if not isinstance(other, BaseSparseNDArray) or other.stype != self.stype:
             raise TypeError(f"copyto does not support destination NDArray stype {other.stype}")
         device, dtype = other._values.device, other._values.dtype
-        values, *places = (p.to(device, copy=True) for p in self._parts())
-        other._set(self._shape, values.to(dtype), *places)
+        values, *indices = (p.to(device, copy=True) for p in self._parts())
+        other._set(self._shape, values.to(dtype), *indices)
         return other
 
     def _copied_to(self, ctx: Context) -> Self:
@@ -346,7 +349,7 @@ class BaseSparseNDArray(NDArray):
         """Return the same parts outside the recorded graph."""
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
-    def _receive_sparse(self, found: Tensor, req: str) -> None:
+    def _receive_sparse(self, gradient: Tensor, req: str) -> None:
         """Take a gradient that torch made, sparse or dense."""
         raise NotImplementedError
 
@@ -373,10 +376,10 @@ class BaseSparseNDArray(NDArray):
         return _unpickle, (type(self), self._shape, parts, str(self.context))
 
     def __deepcopy__(self, memo: dict) -> Self:
-        made = self._copied_to(self.context)
+        copied = self._copied_to(self.context)
         if self._grad is not None:
-            made._attach(self._grad.req, None, None)
-        return made
+            copied._attach(self._grad.req, None, None)
+        return copied
 
 
 def make(

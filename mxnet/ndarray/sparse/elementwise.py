@@ -67,7 +67,7 @@ def no_values(call: Call) -> BaseSparseNDArray:
 
 
 @kernel(*(row.scalar for row in OPERATIONS if row.returns_bool and row.dunder))
-def compared(call: Call) -> BaseSparseNDArray | None:
+def compare_sparse(call: Call) -> BaseSparseNDArray | None:
     """Compare what is stored with a number, if zero compared with it gives zero."""
     array = call.array
     zero = call.op.kernel(array._values.new_zeros(1), **call.attrs)
@@ -75,7 +75,7 @@ def compared(call: Call) -> BaseSparseNDArray | None:
 
 
 @kernel(ADD.scalar, SUBTRACT.scalar)
-def shifted(call: Call) -> NDArray:
+def shift_sparse(call: Call) -> NDArray:
     """Add a number: 0 keeps the array sparse, any other makes it dense."""
     if call.attrs["scalar"] == 0:
         return pass_on(call)
@@ -84,7 +84,7 @@ def shifted(call: Call) -> NDArray:
 
 
 @kernel(clip)
-def clipped(call: Call) -> BaseSparseNDArray:
+def clip_sparse(call: Call) -> BaseSparseNDArray:
     """Clip what is stored; zero must be within the limits."""
     a_min, a_max = call.attrs["a_min"], call.attrs["a_max"]
     if not a_min <= 0 <= a_max:
@@ -117,7 +117,7 @@ def dense_quietly(call: Call) -> NDArray:
 
 
 @kernel(ADD.elementwise, SUBTRACT.elementwise, grad_add)
-def summed(call: Call) -> NDArray | None:
+def sum_sparse(call: Call) -> NDArray | None:
     """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -136,16 +136,16 @@ def _keys(array: CSRNDArray) -> Tensor:
 
 
 def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
-    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    keys, groups = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
     values = lhs._values.new_zeros(len(keys))
-    values.index_add_(0, places, torch.cat([lhs._values, rhs._values * sign]))
+    values.index_add_(0, groups, torch.cat([lhs._values, rhs._values * sign]))
     return make(
         CSRNDArray, lhs._shape, values, *layout.csr_from_keys(lhs._shape, keys), ctx=lhs._ctx
     )
 
 
 @kernel(*(BY_NAME[name].elementwise for name in ("hypot", "maximum", "minimum")))
-def joined(call: Call) -> NDArray | None:
+def join_sparse(call: Call) -> NDArray | None:
     """Combine what either array stores; two zeros make a zero."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -155,10 +155,10 @@ def joined(call: Call) -> NDArray | None:
         return make(RowSparseNDArray, lhs._shape, call.op.kernel(left, right), rows, ctx=lhs._ctx)
     if not isinstance(lhs, CSRNDArray) or not isinstance(rhs, CSRNDArray):
         return None
-    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    keys, groups = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
     left, right = lhs._values.new_zeros(len(keys)), rhs._values.new_zeros(len(keys))
-    left[places[: len(lhs._values)]] = lhs._values
-    right[places[len(lhs._values) :]] = rhs._values
+    left[groups[: len(lhs._values)]] = lhs._values
+    right[groups[len(lhs._values) :]] = rhs._values
     parts = layout.csr_from_keys(lhs._shape, keys)
     return make(CSRNDArray, lhs._shape, call.op.kernel(left, right), *parts, ctx=lhs._ctx)
 
@@ -167,17 +167,17 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
     """Return the product, stored where both are."""
     left, right = _keys(lhs), _keys(rhs)
     order = torch.argsort(right)
-    places = torch.searchsorted(right[order], left)
-    # A place beyond the last is no hit.
-    inside = torch.nonzero(places < len(right)).reshape(-1)
-    hits = inside[right[order[places[inside]]] == left[inside]]
-    values = lhs._values[hits] * rhs._values[order[places[hits]]]
+    positions = torch.searchsorted(right[order], left)
+    # A position beyond the last is not a hit.
+    inside = torch.nonzero(positions < len(right)).reshape(-1)
+    hits = inside[right[order[positions[inside]]] == left[inside]]
+    values = lhs._values[hits] * rhs._values[order[positions[hits]]]
     parts = layout.csr_from_keys(lhs._shape, left[hits])
     return make(CSRNDArray, lhs._shape, values, *parts, ctx=lhs._ctx)
 
 
 @kernel(MULTIPLY.elementwise)
-def multiplied(call: Call) -> NDArray | None:
+def multiply_sparse(call: Call) -> NDArray | None:
     """Multiply: what a sparse factor does not store is zero in the product."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -203,7 +203,7 @@ def _at_places(sparse: BaseSparseNDArray, dense: Tensor) -> Tensor:
 
 
 @kernel(DIVIDE.elementwise)
-def divided(call: Call) -> NDArray | None:
+def divide_sparse(call: Call) -> NDArray | None:
     """Divide: the result is dense, as 0 / 0 is not 0."""
     check_same(call)
     dense = call.stypes == (ROWS, ROWS) or DENSE in call.stypes
@@ -211,7 +211,7 @@ def divided(call: Call) -> NDArray | None:
 
 
 @kernel(scatter_divide)
-def divided_where_stored(call: Call) -> NDArray | None:
+def divide_where_stored(call: Call) -> NDArray | None:
     """Divide only what is stored."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -225,13 +225,13 @@ def divided_where_stored(call: Call) -> NDArray | None:
 
 
 @kernel(ADD.broadcast, SUBTRACT.broadcast)
-def broadcast_summed(call: Call) -> NDArray | None:
+def broadcast_sum_sparse(call: Call) -> NDArray | None:
     """Add or subtract with broadcasting: csr with dense gives dense."""
     return dense_quietly(call) if set(call.stypes) == {CSR, DENSE} else None
 
 
 @kernel(MULTIPLY.broadcast, DIVIDE.broadcast)
-def broadcast_scaled(call: Call) -> NDArray | None:
+def broadcast_scale_sparse(call: Call) -> NDArray | None:
     """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
     lhs, rhs = call.arrays
     if not isinstance(lhs, CSRNDArray) or isinstance(rhs, BaseSparseNDArray):
@@ -249,7 +249,7 @@ def broadcast_scaled(call: Call) -> NDArray | None:
 
 
 @kernel(add_n)
-def added(call: Call) -> NDArray | None:
+def add_sparse(call: Call) -> NDArray | None:
     """Add row_sparse arrays."""
     arrays = call.all_of(RowSparseNDArray)
     if not arrays:
@@ -262,7 +262,7 @@ def added(call: Call) -> NDArray | None:
 
 
 @kernel(where, records=True)
-def chosen(call: Call) -> NDArray | None:
+def choose_sparse(call: Call) -> NDArray | None:
     """Choose between dense arrays by a csr condition."""
     condition, x, y = call.arrays
     if not isinstance(condition, CSRNDArray) or call.stypes[1:] != (DENSE, DENSE):

@@ -232,7 +232,7 @@ def make_unary(F: NumpyNamespace, op: Op, name: str) -> Callable:
             return of_number(x)
         raise _refuse(name, x)
 
-    return _named(unary, name, op, _UNARY)
+    return _set_name(unary, name, op, _UNARY)
 
 
 def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
@@ -262,10 +262,10 @@ def make_binary(F: NumpyNamespace, op: Op, name: str) -> Callable:
                 return of_numbers(x1, x2)
         raise _refuse(name, x1, x2)
 
-    return _named(binary, name, op, _BINARY)
+    return _set_name(binary, name, op, _BINARY)
 
 
-def _named(
+def _set_name(
     function: Callable, name: str, op: Op, parameters: tuple[inspect.Parameter, ...]
 ) -> Callable:
     function.__name__ = function.__qualname__ = name
@@ -333,11 +333,11 @@ def is_unary(name: str, op: Op) -> bool:
 
 def universal_functions(F: NumpyNamespace) -> dict[str, Callable]:
     """Return NumPy's universal functions that operators implement, by their public names."""
-    found = {}
+    functions = {}
     for registered in registry.names():
         op, name = registry.get(registered), registered.removeprefix("_npi_")
         if is_binary(registered, op):
-            found[name] = make_binary(F, op, name)
+            functions[name] = make_binary(F, op, name)
         elif is_unary(registered, op):
-            found[name] = make_unary(F, op, name)
-    return found
+            functions[name] = make_unary(F, op, name)
+    return functions

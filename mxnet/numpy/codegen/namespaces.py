@@ -52,8 +52,8 @@ def _make_symbolic(op: Op, name: str) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("dtype", name) is None:
             del kwargs["dtype"]
-        made = function(*args, **kwargs)
-        return made if len(made._heads) == 1 else list(made)
+        symbol = function(*args, **kwargs)
+        return symbol if len(symbol._heads) == 1 else list(symbol)
 
     for key in ("__signature__", "__doc__", "__name__"):
         setattr(call, key, getattr(function, key))
@@ -80,15 +80,15 @@ symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic
 
 def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
     """Return the top-level functions of a namespace by name."""
-    found = universal_functions(F)
+    functions = universal_functions(F)
     for name, other in SYNONYMS.items():
-        if other in found:
-            found[name] = found[other]
+        if other in functions:
+            functions[name] = functions[other]
     for name, function in composites_of(TOP_LEVEL).items():
-        made = bind(function, F, module, glossary=GLOSSARY)
+        bound = bind(function, F, module, glossary=GLOSSARY)
         is_builtin = registry.find(f"_np_{name}") is not None
-        found[name] = _nameable(made) if F.is_symbolic and is_builtin else made
-    return found
+        functions[name] = _nameable(bound) if F.is_symbolic and is_builtin else bound
+    return functions
 
 
 class _Given(NameManager):
@@ -104,7 +104,7 @@ class _Given(NameManager):
 
 
 def _nameable(function: Callable) -> Callable:
-    """Let a function of symbols take ``name=``, as those of MXNet's built-in operators do."""
+    """Return a function of symbols that takes ``name=``, as MXNet's built-in operators do."""
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
@@ -131,7 +131,7 @@ def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
-    """Let a module show operators by their names without prefix, made when asked for."""
+    """Make a module show operators by their names without prefix, created on first access."""
 
     def find(name: str) -> Callable:
         for prefix in PREFIXES:
@@ -149,7 +149,7 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
 
     `public` has the modules of `mx.np` that show the same functions: 'linalg' and 'random'.
     """
-    made = {}
+    functions_by_namespace = {}
     for F, module in ((eager, eager_module), (symbolic, symbol_module)):
         name = "mxnet.numpy" if F is eager else module.__name__
         functions = functions_of(F, name)
@@ -162,8 +162,8 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
                 fill(public[part], bound)
         for key, method in composites_of([methods]).items():
             setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
-        made[F] = functions
-    return made[eager]
+        functions_by_namespace[F] = functions
+    return functions_by_namespace[eager]
 
 
 # -- `mx.npx` ---------------------------------------------------------------------------------

@@ -127,14 +127,14 @@ def add_operator_overloads(cls: type[ndarray], functions: dict[str, Callable]) -
         set_method(cls, f"__{dunder}__", unary_overload(functions[name]))
     for dunder, (name, *facts) in BINARY.items():
         dtypes, compares = facts
-        made = binary_overload(cls, functions[name], name, dtypes, compares)
-        set_method(cls, f"__{dunder}__", made)
+        method = binary_overload(cls, functions[name], name, dtypes, compares)
+        set_method(cls, f"__{dunder}__", method)
         if dunder in REVERSED:
-            made = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
-            set_method(cls, f"__r{dunder}__", made)
+            method = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
+            set_method(cls, f"__r{dunder}__", method)
         if dunder in IN_PLACE:
-            made = in_place_overload(cls, functions[name], name, dtypes)
-            set_method(cls, f"__i{dunder}__", made)
+            method = in_place_overload(cls, functions[name], name, dtypes)
+            set_method(cls, f"__i{dunder}__", method)
     set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet; it makes integers of bools
     add_division_names(cls)
 
@@ -149,7 +149,7 @@ def _forward(function: Callable) -> Callable:
     return overload
 
 
-def _reversed(function: Callable) -> Callable:
+def _reverse(function: Callable) -> Callable:
     def overload(self: _Symbol, other: Any) -> _Symbol:
         return function(other, self)
 
@@ -175,7 +175,7 @@ def add_symbol_overloads(cls: type[_Symbol], functions: dict[str, Callable]) -> 
     for sign, (name, _, _) in {**BINARY, "matmul": ("matmul", None, None)}.items():
         setattr(cls, f"__{sign}__", _forward(functions[name]))
         if sign in REVERSED:
-            setattr(cls, f"__r{sign}__", _reversed(functions[name]))
+            setattr(cls, f"__r{sign}__", _reverse(functions[name]))
         if sign in IN_PLACE:
             setattr(cls, f"__i{sign}__", _refuse(sign))
     for sign, name in UNARY.items():

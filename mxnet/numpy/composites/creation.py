@@ -60,8 +60,8 @@ def full(
     """
     check_order(order)
     if F.is_array(fill_value):
-        made = F._npi_broadcast_to(fill_value, shape=_shape(shape))
-        return made if dtype is None else F._npi_cast(made, dtype=dtype)
+        output = F._npi_broadcast_to(fill_value, shape=_shape(shape))
+        return output if dtype is None else F._npi_cast(output, dtype=dtype)
     if dtype is None:
         dtype = onp.bool_ if isinstance(fill_value, bool | onp.bool_) else onp.float32
     return F._npi_full(
@@ -204,7 +204,7 @@ def linspace(
         raise NotImplementedError("linspace: only axis 0 is supported.")
     count = num if not endpoint else num - 1
     step = (stop - start) / count if count > 0 else onp.nan
-    made = F._npi_linspace(
+    output = F._npi_linspace(
         start=start,
         stop=stop,
         num=num,
@@ -212,7 +212,7 @@ def linspace(
         ctx=F.context_text(ctx),
         dtype=_dtype(dtype),
     )
-    return (made, step) if retstep else made
+    return (output, step) if retstep else output
 
 
 def logspace(

@@ -218,8 +218,8 @@ def nonzero(F: NumpyNamespace, a: Any) -> Any:
     >>> mx.np.nonzero(mx.np.array([0, 7]))
     (array([1], dtype=int64),)
     """
-    found = F._npi_nonzero(a).T
-    return tuple(found[i] for i in range(found.shape[0]))
+    indices = F._npi_nonzero(a).T
+    return tuple(indices[i] for i in range(indices.shape[0]))
 
 
 def unique(
@@ -235,16 +235,16 @@ def unique(
     >>> mx.np.unique(mx.np.array([2, 1, 2]))
     array([1., 2.])
     """
-    made = F._npi_unique(
+    output = F._npi_unique(
         ar,
         return_index=return_index,
         return_inverse=return_inverse,
         return_counts=return_counts,
         axis=axis,
     )
-    if isinstance(made, list):
-        return tuple(made) if len(made) > 1 else made[0]
-    return made
+    if isinstance(output, list):
+        return tuple(output) if len(output) > 1 else output[0]
+    return output
 
 
 def diff(
@@ -343,8 +343,10 @@ def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C")
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
     if is_number(indices):
         return onp.unravel_index(indices, shape)
-    made = F._unravel_index(indices, shape=shape)
-    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in _range_of(made))
+    output = F._unravel_index(indices, shape=shape)
+    return (
+        output if hasattr(output, "list_outputs") else tuple(output[i] for i in _range_of(output))
+    )
 
 
 def _range_of(array: Any) -> Any:
@@ -358,8 +360,10 @@ def diag_indices_from(F: NumpyNamespace, arr: Any) -> Any:
     >>> mx.np.diag_indices_from(mx.np.ones((2, 2)))
     (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
     """
-    made = F._npi_diag_indices_from(arr)
-    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in _range_of(made))
+    output = F._npi_diag_indices_from(arr)
+    return (
+        output if hasattr(output, "list_outputs") else tuple(output[i] for i in _range_of(output))
+    )
 
 
 def shape(F: NumpyNamespace, a: Any) -> Any:
@@ -398,8 +402,8 @@ def shares_memory(F: NumpyNamespace, a: Any, b: Any, max_work: Any = None) -> An
     >>> mx.np.shares_memory(x, x.detach()), mx.np.shares_memory(x, x.copy())
     (True, False)
     """
-    made = F._npi_share_memory(a, b)
-    return made if hasattr(made, "list_outputs") else bool(made.item())
+    output = F._npi_share_memory(a, b)
+    return output if hasattr(output, "list_outputs") else bool(output.item())
 
 
 def may_share_memory(F: NumpyNamespace, a: Any, b: Any, max_work: Any = None) -> Any:

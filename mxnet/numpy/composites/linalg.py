@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from ..codegen.functions import NumpyNamespace
 
 
-def _together(made: Any) -> Any:
+def _together(outputs: Any) -> Any:
     """Return several results as a tuple; a symbol holds them itself."""
-    return tuple(made) if isinstance(made, list) else made
+    return tuple(outputs) if isinstance(outputs, list) else outputs
 
 
 def cholesky(F: NumpyNamespace, a: Any) -> Any:
@@ -199,5 +199,5 @@ def _infinite_norm(F: NumpyNamespace, x: Any, ord: Any, axis: Any, keepdims: boo
     if axis is None or len(axis) == 1:
         return extreme(size, axis=axis, keepdims=keepdims)
     rows, columns = axis
-    made = extreme(F._np_sum(size, axis=columns, keepdims=True), axis=rows, keepdims=True)
-    return made if keepdims else F._np_squeeze(made, axis=axis)
+    norm = extreme(F._np_sum(size, axis=columns, keepdims=True), axis=rows, keepdims=True)
+    return norm if keepdims else F._np_squeeze(norm, axis=axis)

@@ -98,8 +98,8 @@ def logistic(
     >>> mx.np.random.logistic(size=3).shape
     (3,)
     """
-    place = {"ctx": F.context_text(ctx)}
-    return _sample(F, F._npi_logistic, size, out, place, loc=loc, scale=scale)
+    device = {"ctx": F.context_text(ctx)}
+    return _sample(F, F._npi_logistic, size, out, device, loc=loc, scale=scale)
 
 
 def gumbel(
@@ -115,8 +115,8 @@ def gumbel(
     >>> mx.np.random.gumbel(size=3).shape
     (3,)
     """
-    place = {"ctx": F.context_text(ctx)}
-    return _sample(F, F._npi_gumbel, size, out, place, loc=loc, scale=scale)
+    device = {"ctx": F.context_text(ctx)}
+    return _sample(F, F._npi_gumbel, size, out, device, loc=loc, scale=scale)
 
 
 def exponential(
@@ -220,10 +220,10 @@ def beta(
     >>> mx.np.random.beta(1.0, 2.0, size=3).shape
     (3,)
     """
-    wanted = "float32" if dtype is None else dtype
+    target_dtype = "float32" if dtype is None else dtype
     x = gamma(F, a, 1.0, size, "float64", ctx)
     y = gamma(F, b, 1.0, size, "float64", ctx)
-    return F._npi_cast(x / (x + y), dtype=wanted)
+    return F._npi_cast(x / (x + y), dtype=target_dtype)
 
 
 def chisquare(
@@ -327,8 +327,8 @@ def choice(
     """
     if isinstance(size, Integral):
         size = (int(size),)
-    place = {"size": size, "ctx": F.context_text(ctx), "replace": replace}
-    indices = {"weighted": p is not None, **place}
+    attrs = {"size": size, "ctx": F.context_text(ctx), "replace": replace}
+    indices = {"weighted": p is not None, **attrs}
     weights = () if p is None else (p,)
     if is_number(a):
         return F._npi_choice(*weights, a=int(a), **indices, out=out)

@@ -230,10 +230,10 @@ def average(
     array(1.5)
     """
     if weights is None:
-        made = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
+        output = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
     else:
-        made = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
-    return tuple(made[:2]) if returned else made
+        output = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
+    return tuple(output[:2]) if returned else output
 
 
 def cumsum(F: NumpyNamespace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:

@@ -214,12 +214,12 @@ def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
     if not hasattr(a, "size"):
         raise NotImplementedError("resize of a symbol is not supported: its size is unknown.")
     shape = (int(new_shape),) if isinstance(new_shape, Integral) else tuple(new_shape)
-    wanted = math.prod(shape)
+    size = math.prod(shape)
     if not a.size:
         return F._npi_full(shape=shape, value=0.0, dtype=a.dtype)
     flat = F._np_reshape(a, newshape=-1)
-    repeated = F._npi_tile(flat, reps=(-(-wanted // a.size) or 1,))
-    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(wanted,)), newshape=shape)
+    repeated = F._npi_tile(flat, reps=(-(-size // a.size) or 1,))
+    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(size,)), newshape=shape)
 
 
 def copy(F: NumpyNamespace, a: Any, out: Any = None) -> Any:
@@ -306,10 +306,10 @@ def atleast_3d(F: NumpyNamespace, *arys: Any) -> Any:
     return _alone(F._np_atleast_3d(*arys), arys)
 
 
-def _alone(made: Any, arys: Any) -> Any:
+def _alone(outputs: Any, arys: Any) -> Any:
     if len(arys) == 1:
-        return made[0] if isinstance(made, list) else made
-    return made
+        return outputs[0] if isinstance(outputs, list) else outputs
+    return outputs
 
 
 def _pad_width(pad_width: Any, ndim: Any) -> Any:
@@ -445,7 +445,7 @@ def column_stack(F: NumpyNamespace, tup: Any) -> Any:
     return F._npi_column_stack(*tup)
 
 
-def _places(indices_or_sections: Any) -> Any:
+def _parse_sections(indices_or_sections: Any) -> Any:
     """Return (indices, sections) as the operators take them."""
     if isinstance(indices_or_sections, Integral):
         return [], int(indices_or_sections)
@@ -456,13 +456,17 @@ def _places(indices_or_sections: Any) -> Any:
     raise ValueError("indices_or_sections must be either int, or tuple / list / set of ints")
 
 
-def _listed(made: Any) -> Any:
-    return made if isinstance(made, list | tuple) or hasattr(made, "list_outputs") else [made]
+def _as_list(outputs: Any) -> Any:
+    return (
+        outputs
+        if isinstance(outputs, list | tuple) or hasattr(outputs, "list_outputs")
+        else [outputs]
+    )
 
 
 def _split_evenly(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any) -> Any:
-    indices, sections = _places(indices_or_sections)
-    return _listed(
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
         F._npi_split(ary, indices=indices, axis=axis, squeeze_axis=False, sections=sections)
     )
 
@@ -507,8 +511,8 @@ def hsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
     """
     if hasattr(ary, "dtype") and ary.ndim < 1:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-    indices, sections = _places(indices_or_sections)
-    return _listed(
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
         F._npi_hsplit(ary, indices=indices, axis=1, squeeze_axis=False, sections=sections)
     )
 
@@ -521,8 +525,8 @@ def dsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
     """
     if hasattr(ary, "dtype") and ary.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
-    indices, sections = _places(indices_or_sections)
-    return _listed(
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
         F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
     )
 
