@@ -60,8 +60,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m tools.stubs
-	$(BIN)/python -m tools.operator_table
-	$(BIN)/python -m tools.env_table
+	$(BIN)/python -m tools.tables
 
 site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q

@@ -6,7 +6,7 @@ array([2., 2.], dtype=float32)
 """
 
 from . import memory
-from . import absent, tracebacks
+from . import compatibility, tracebacks
 from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
@@ -39,7 +39,6 @@ from . import contrib
 from . import onnx
 from . import convert
 from . import test_utils
-from . import star_imports
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu
@@ -59,5 +58,5 @@ from .util import (
 
 companions.install()
 tracebacks.install()
-star_imports.complete()
+compatibility.complete_star_imports()
 kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

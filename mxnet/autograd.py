@@ -59,12 +59,12 @@ class _Scope:
         self._recording, self._training = recording, training
 
     def __enter__(self) -> None:
-        wanted, enabled = self._recording, torch.is_grad_enabled()
+        recording, enabled = self._recording, torch.is_grad_enabled()
         self._previous = (state.session, state.training, enabled)
-        if wanted is not None:
-            _switch_recording(wanted)
-            if enabled != wanted:
-                torch._C._set_grad_enabled(wanted)
+        if recording is not None:
+            _switch_recording(recording)
+            if enabled != recording:
+                torch._C._set_grad_enabled(recording)
         if self._training is not None:
             state.training = self._training
 
@@ -73,14 +73,14 @@ class _Scope:
         if (session is None) is not (state.session is None):
             _switch_recording(session is not None)
             if session is not None and not session.finished:
-                state.session = session  # recording goes on where it was interrupted
+                state.session = session  # recording continues where it was interrupted
         if self._recording is not None:
             torch._C._set_grad_enabled(enabled)
 
 
-def _switch_recording(wanted: bool) -> None:
-    if (state.session is not None) != wanted:
-        if wanted:
+def _switch_recording(recording: bool) -> None:
+    if (state.session is not None) != recording:
+        if recording:
             state.session = Session()
             active.append(None)
         else:
@@ -200,7 +200,7 @@ def mark_variables(
     gradients: NDArray | Sequence[NDArray],
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
-    """Let backward write the gradients of variables into the given arrays.
+    """Make backward write the gradients of variables into the given arrays.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def mark_variables(
         attach(variable, req, target=gradient)
 
 
-def _listed(
+def _as_list(
     heads: NDArray | Sequence[NDArray], head_grads: Any
 ) -> tuple[list[NDArray], list[NDArray | None] | None]:
     if isinstance(heads, NDArray):
@@ -265,7 +265,7 @@ def backward(
     >>> x.grad.asscalar()
     np.float32(8.0)
     """
-    heads, head_grads = _listed(heads, head_grads)
+    heads, head_grads = _as_list(heads, head_grads)
     if train_mode == state.backward_training:
         run_backward(heads, head_grads, retain_graph)
         return
@@ -309,14 +309,14 @@ def grad(
     >>> x.grad.asnumpy()
     array([12.], dtype=float32)
     """
-    heads, head_grads = _listed(heads, head_grads)
+    heads, head_grads = _as_list(heads, head_grads)
     variables = [variables] if isinstance(variables, NDArray) else list(variables)
     if not variables:
         raise InvalidValue("autograd.grad: variables cannot be an empty list.")
     keep = create_graph if retain_graph is None else retain_graph
     with backward_mode(train_mode):
-        found = differentiate(heads, variables, head_grads, keep, create_graph)
-    return [gradient_array(v, g) for g, v in zip(found, variables, strict=True)]
+        gradients = differentiate(heads, variables, head_grads, keep, create_graph)
+    return [gradient_array(v, g) for g, v in zip(gradients, variables, strict=True)]
 
 
 def get_symbol(x: NDArray) -> Any:
@@ -367,14 +367,14 @@ class _Bridge(torch.autograd.Function):
         with pause(state.backward_training):
             # What the user's code gets is its own: torch's buffers may be one another's memory.
             own = [g.clone(memory_format=torch.contiguous_format) for g in grads]
-            found = ctx.function.backward(*(wrap_plain(cls, g) for g in own))
-        found = (found,) if isinstance(found, NDArray) else tuple(found)
-        if len(found) != len(ctx.classes):
+            gradients = ctx.function.backward(*(wrap_plain(cls, g) for g in own))
+        gradients = (gradients,) if isinstance(gradients, NDArray) else tuple(gradients)
+        if len(gradients) != len(ctx.classes):
             raise MXNetError(
-                f"{type(ctx.function).__name__}.backward returned {len(found)} gradients, but "
+                f"{type(ctx.function).__name__}.backward returned {len(gradients)} gradients, but "
                 f"forward had {len(ctx.classes)} array inputs: return one for each."
             )
-        return (None, None, *(None if g is None else plain(g).clone() for g in found))
+        return (None, None, *(None if g is None else plain(g).clone() for g in gradients))
 
 
 class Function:

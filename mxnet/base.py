@@ -1,4 +1,4 @@
-"""Small things that everything may use: the error root, number kinds, the Null marker.
+"""Small things that everything may use: the error root, number kinds, Null, the meaning of shapes.
 
 MXNet's Python called a C library from here. MXNext has none; the ctypes helpers
 remain for programs that call C libraries of their own, and `_LIB` says so when it is asked.
@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,11 @@ from . import env, error
 from .error import MXNetError, NotImplementedForSymbol, register_error
 from .libinfo import __version__  # noqa: F401 (MXNet shows it here)
 
-__all__ = ["MXNetError", "NotImplementedForSymbol", "register_error"]
+__all__ = [
+    "MXNetError",
+    "NotImplementedForSymbol",
+    "register_error",
+]
 
 long = int
 basestring = str
@@ -109,7 +114,7 @@ def _as_list(obj: Any) -> list:
 class classproperty:
     """A read-only property of the class itself."""
 
-    def __init__(self, func: Callable[[type], Any]) -> None:
+    def __init__(self, func: Callable[[Any], Any]) -> None:
         self.func = func
 
     def __get__(self, instance: Any, owner: type) -> Any:
@@ -130,8 +135,8 @@ def with_metaclass(meta: type, *bases: type) -> type:
             return meta(name, bases, body)
 
         @classmethod
-        def __prepare__(cls, name: str, _: tuple) -> Any:
-            return meta.__prepare__(name, bases)
+        def __prepare__(cls, name: str, _: tuple, **kwargs: Any) -> Any:
+            return meta.__prepare__(name, bases, **kwargs)
 
     return type.__new__(Temporary, "temporary_class", (), {})
 
@@ -181,7 +186,7 @@ def c_str_array(strings: Sequence[str]) -> ctypes.Array:
     return (ctypes.c_char_p * len(strings))(*(s.encode("utf-8") for s in strings))
 
 
-def c_array(ctype: type, values: Sequence) -> ctypes.Array:
+def c_array(ctype: Any, values: Sequence) -> ctypes.Array:
     """Return a C array of the values.
 
     Parameters
@@ -197,13 +202,13 @@ def c_array(ctype: type, values: Sequence) -> ctypes.Array:
     return (ctype * len(values))(*values)
 
 
-def c_array_buf(ctype: type, buf: Any) -> ctypes.Array:
+def c_array_buf(ctype: Any, buf: Any) -> ctypes.Array:
     """Return a C array in the memory of a writable buffer, such as an ``array.array``."""
     return (ctype * len(buf)).from_buffer(buf)
 
 
 def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
-    """Return a C array of the addresses that the handles of arrays stand for.
+    """Return a C array of the addresses that the handles of arrays hold.
 
     Parameters
     ----------
@@ -345,3 +350,36 @@ def __getattr__(name: str) -> Any:
 
         return NotSupportedForSparseNDArray
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# -- the meaning of shapes in this thread: MXNet's classic one, or NumPy's ------------------------
+
+
+class _Mode(threading.local):
+    """Class attributes are each new thread's defaults."""
+
+    np_shape = False
+
+
+_mode = _Mode()
+_in_all_threads = False  # what set_np_shape(2) says
+
+
+def is_np_shape() -> bool:
+    """Return whether NumPy's meaning is in force: 0 is a size, () a scalar.
+
+    In the classic meaning a size of 0 and the shape () are unknown.
+    """
+    return _mode.np_shape or _in_all_threads
+
+
+def choose_np_shape(active: bool | int) -> bool:
+    """Choose the meaning and return the one that was in force; 2 chooses it for all threads.
+
+    >>> choose_np_shape(False)
+    False
+    """
+    global _in_all_threads
+    previous, _mode.np_shape = is_np_shape(), bool(active)
+    _in_all_threads = active == 2
+    return previous

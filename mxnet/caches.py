@@ -1,13 +1,19 @@
-"""Bounds for dictionaries that cache results under keys that users choose."""
+"""What threads share: bounded caches under keys that users choose, and locks that survive forks."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["has_nan", "store"]
+__all__ = [
+    "ForkSafeLock",
+    "has_nan",
+    "store",
+]
 
 Value = TypeVar("Value")
 _INEXACT = (float, complex, np.inexact)
@@ -42,3 +48,27 @@ def has_nan(key: Any) -> bool:
     if isinstance(key, tuple):
         return any(map(has_nan, key))
     return isinstance(key, _INEXACT) and bool(key != key)
+
+
+# -- locks that survive a fork --------------------------------------------------------------------
+
+
+class ForkSafeLock:
+    """A lock that one thread may take several times, and that is free in every forked process.
+
+    A plain lock that another thread holds at the moment of a fork stays locked in the child.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -108,9 +108,10 @@ class Context:
         if self.device_typeid != 2:
             return_freed_memory()
             return
-        if not _gpu_backend():
+        backend = _gpu_backend()
+        if not backend:
             raise MXNetError(f"{self} holds no cache: there is no such GPU here.")
-        getattr(torch, _gpu_backend()).empty_cache()
+        getattr(torch, backend).empty_cache()
 
 
 def _gpu_backend() -> str | None:
@@ -141,7 +142,7 @@ def torch_device(ctx: Context) -> torch.device:
 
 
 def context_of(tensor: torch.Tensor) -> Context:
-    """Return the context that a tensor's device stands for by itself."""
+    """Return the context that a tensor's device implies by itself."""
     return CPU_0 if tensor.is_cpu else Context("gpu", tensor.device.index or 0)
 
 

@@ -20,7 +20,7 @@ __all__ = ["DownloadError", "download_file"]
 
 TIMEOUT_SECONDS = 60
 CHUNK_BYTES = 1 << 20
-LONGEST_PAUSE_SECONDS = 1.0
+MAX_PAUSE_SECONDS = 1.0
 PERMANENT_STATUS = {401, 403, 404, 410}  # trying again does not help
 
 
@@ -87,7 +87,7 @@ def download_file(
             reasons = "; ".join(f"{address}: {error}" for address, error in errors.items())
             raise DownloadError(reasons) from list(errors.values())[-1]
         on_retry(list(errors.values())[-1], left)
-        time.sleep(min(LONGEST_PAUSE_SECONDS, 0.1 * 2 ** (retries - left)))
+        time.sleep(min(MAX_PAUSE_SECONDS, 0.1 * 2 ** (retries - left)))
 
 
 def _download_once(address: str, target: Path, sha1: str | None, verify_ssl: bool) -> None:

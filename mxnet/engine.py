@@ -3,7 +3,7 @@
 MXNet's engine ran several small operators as one task of its scheduler. Here every operator is
 one call of a torch kernel, and graphs are prepared as a whole, so there is nothing to bundle.
 
-As MXNet's engine did, this module also sees that a forked process can go on computing.
+As MXNet's engine did, this module also sees that a forked process can continue computing.
 """
 
 from __future__ import annotations

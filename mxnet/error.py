@@ -95,7 +95,7 @@ class AttributeConversionError(MXNetError, ValueError):
 
 
 class OutOfMemory(MXNetError, MemoryError):
-    """More memory was asked for than there is; the process goes on.
+    """More memory was asked for than there is; the process continues.
 
     >>> issubclass(mx.error.OutOfMemory, MemoryError)
     True
@@ -153,16 +153,16 @@ def memory_error(error: BaseException, what: str) -> OutOfMemory | None:
     >>> str(error).partition(". ")[0]
     'zeros: out of memory: 16.0 GiB (17179869184 bytes) were asked for'
     """
-    found = _ALLOCATIONS.search(str(error))
-    if found is None and not isinstance(error, MemoryError):
+    match = _ALLOCATIONS.search(str(error))
+    if match is None and not isinstance(error, MemoryError):
         return None
     amount = "more than there is"
-    if found is not None and found["bytes"]:
-        count = int(found["bytes"])
+    if match is not None and match["bytes"]:
+        count = int(match["bytes"])
         amount = f"{count / 2**30:.1f} GiB ({count} bytes)"
-    elif found is not None and not found["overflow"]:
-        amount = found["text"] or found["numpy"]
-    elif found is not None:
+    elif match is not None and not match["overflow"]:
+        amount = match["text"] or match["numpy"]
+    elif match is not None:
         amount = "more than any machine has"
     return OutOfMemory(
         f"{what}: out of memory: {amount} were asked for. Use smaller arrays or batches, or free "
@@ -178,10 +178,10 @@ def reporting_memory(what: str) -> Iterator[None]:
     except (RuntimeError, MemoryError) as error:
         if isinstance(error, MXNetError):
             raise
-        found = memory_error(error, what)
-        if found is None:
+        described = memory_error(error, what)
+        if described is None:
             raise
-        raise found from error
+        raise described from error
 
 
 def register_error(

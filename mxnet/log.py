@@ -66,7 +66,7 @@ def get_logger(
         handler.setFormatter(_Formatter())
     logger.addHandler(handler)
     logger.setLevel(level)
-    logger._mxnet_ready = True
+    vars(logger)["_mxnet_ready"] = True
     return logger
 
 

@@ -51,7 +51,7 @@ def search_plan(
     >>> mx.memonger.get_cost(net, data=(4096, 64)), mx.memonger.get_cost(planned, data=(4096, 64))
     (32, 10)
     """
-    typed = _typed(sym, type_dict, shapes)
+    typed = _infer_types(sym, type_dict, shapes)
     bytes_kept = None if limit is None else limit * MEGABYTE
     plan = plan_segments(typed, bytes_kept)
     stage_of = {node: i for i, segment in enumerate(plan.segments) for node in segment}
@@ -78,21 +78,21 @@ def get_cost(
     >>> mx.memonger.get_cost(net, data=(1024, 1024)) > 0
     True
     """
-    return marked_plan(_typed(sym, type_dict, shapes)).total // MEGABYTE
+    return marked_plan(_infer_types(sym, type_dict, shapes)).total // MEGABYTE
 
 
-def _typed(
+def _infer_types(
     sym: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, ...]]
 ) -> TypedGraph:
     graph = sym._graph
-    found = infer_shapes(graph, shapes)
-    known = {node.name: found.values[node][0] for node in graph.variables}
-    unknown = [name for name, shape in known.items() if not is_known(shape)]
+    inferred = infer_shapes(graph, shapes)
+    known_shapes = {node.name: inferred.values[node][0] for node in graph.variables}
+    unknown = [name for name, shape in known_shapes.items() if not is_known(shape)]
     if unknown:
         raise ValueError(
             f"The shapes of {', '.join(shapes) or 'no inputs'} are not enough to infer those of "
             f"{', '.join(unknown)}: give more of them."
         )
-    types = dict.fromkeys(known, dtypes.to_torch("float32"))
+    types = dict.fromkeys(known_shapes, dtypes.to_torch("float32"))
     types.update({n: dtypes.to_torch(t) for n, t in (type_dict or {}).items()})
-    return TypedGraph(graph.heads, TRAINING, Inputs(known, types))
+    return TypedGraph(graph.heads, TRAINING, Inputs(known_shapes, types))

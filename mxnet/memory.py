@@ -230,15 +230,15 @@ def _live_storages() -> dict[str, dict[int, int]]:
     import torch
 
     kinds = (torch.Tensor, torch.nn.Parameter)  # subclasses may have no memory (FakeTensor)
-    found: dict[str, dict[int, int]] = {"cpu": {}}
+    storages: dict[str, dict[int, int]] = {"cpu": {}}
     for thing in gc.get_objects():
         if type(thing) in kinds and thing.layout is torch.strided:
             try:
                 storage = thing.untyped_storage()
-                found.setdefault(str(thing.device), {})[storage.data_ptr()] = storage.nbytes()
+                storages.setdefault(str(thing.device), {})[storage.data_ptr()] = storage.nbytes()
             except (RuntimeError, NotImplementedError):  # it has no memory of its own
                 continue
-    return found
+    return storages
 
 
 def _process_memory() -> tuple[int, int]:

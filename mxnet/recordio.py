@@ -73,7 +73,7 @@ class MXRecordIO:
     flag : 'r' or 'w'
         ``'r'`` to read, ``'w'`` to write.
     on_error : 'raise' or 'skip'
-        What to do where a file that is read is damaged: raise `FormatError`, or go on with the next
+        What to do where a file that is read is damaged: raise `FormatError`, or skip to the next
         whole record. `damage` then lists what was left out, and `skipped` counts the ranges.
 
     >>> import pathlib, tempfile
@@ -93,7 +93,7 @@ class MXRecordIO:
         self.uri = os.fspath(uri)
         self.flag = flag
         self.on_error = on_error
-        self.handle: RecordReader | RecordWriter | None = None
+        self.handle: Any = None  # a RecordReader or a RecordWriter
         self.is_open = False
         self.open()
 
@@ -195,8 +195,8 @@ class MXRecordIO:
         if not self.is_open:
             raise MXNetError(f"{self.uri!r} is closed: call open() first.")
         if self.writable != to_write:
-            done, wanted = ("writing", "read") if self.writable else ("reading", "write to")
-            raise WrongDirection(f"{self.uri!r} was opened for {done}: cannot {wanted} it.")
+            done, attempted = ("writing", "read") if self.writable else ("reading", "write to")
+            raise WrongDirection(f"{self.uri!r} was opened for {done}: cannot {attempted} it.")
         return self.handle
 
     def _go_to(self, offset: int) -> None:
@@ -206,10 +206,10 @@ class MXRecordIO:
     def _next_whole(self, reader: RecordReader) -> bytes | None:
         if self._whole is None:
             self._whole = reader.whole_records(self._at)
-        for _, found in self._whole:
-            if not isinstance(found, Damage):
-                return found
-            self.damage.append(found)
+        for _, record in self._whole:
+            if not isinstance(record, Damage):
+                return record
+            self.damage.append(record)
         return None
 
 
@@ -232,7 +232,7 @@ class MXIndexedRecordIO(MXRecordIO):
         Makes keys of the text in the index file.
     on_error : 'raise' or 'skip'
         As in `MXRecordIO`; lines of the index that make no sense are left out too. `read_idx`
-        raises in either case, for there is no next record to go on with.
+        raises in either case, for there is no next record to continue with.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "two.rec")
@@ -257,7 +257,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys: list[Any] = []
         self.key_type = key_type
         self.fidx: BinaryIO | None = None
-        self._index_file: AtomicFile | None = None
+        self._index_file: Any = None  # an AtomicFile while the index is written
         super().__init__(uri, flag, on_error=on_error)
 
     def open(self) -> None:
@@ -308,7 +308,7 @@ class MXIndexedRecordIO(MXRecordIO):
         super().discard()
 
     def seek(self, idx: Any) -> None:
-        """Let the next `read` return the record of this key.
+        """Move to the record of this key, which the next `read` returns.
 
         Parameters
         ----------

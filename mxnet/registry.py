@@ -57,7 +57,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
     >>> get_registry(Shape)["circle"] is Circle
     True
     """
-    known = _registries.setdefault(base_class, {})
+    registered = _registries.setdefault(base_class, {})
 
     def register(klass: Class, name: str | None = None) -> Class:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
@@ -65,7 +65,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
                 f"Can only register subclass of {base_class.__name__}, got {klass!r}"
             )
         name = (name or klass.__name__).lower()
-        previous = known.get(name, klass)
+        previous = registered.get(name, klass)
         if previous is not klass:
             warnings.warn(
                 f"New {nickname} {klass.__module__}.{klass.__name__} registered with name {name} "
@@ -73,7 +73,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable:
                 UserWarning,
                 stacklevel=2,
             )
-        known[name] = klass
+        registered[name] = klass
         return klass
 
     register.__doc__ = f"""Register a class as {nickname}, by its own name or the one given.
@@ -149,37 +149,40 @@ def get_create_func(base_class: type, nickname: str) -> Callable:
     >>> create("dog", legs=3).legs, create('["dog", {"legs": 5}]').legs
     (3, 5)
     """
-    known = _registries.setdefault(base_class, {})
+    registered = _registries.setdefault(base_class, {})
 
     def create(*args: Any, **kwargs: Any) -> Any:
         if args:
-            given, args = args[0], args[1:]
+            value, args = args[0], args[1:]
         elif nickname in kwargs:
-            given = kwargs.pop(nickname)
+            value = kwargs.pop(nickname)
         else:
-            raise RegistryError(f"Which {nickname}? Give its name: one of {sorted(known)}.")
-        if isinstance(given, base_class):
+            raise RegistryError(f"Which {nickname}? Give its name: one of {sorted(registered)}.")
+        if isinstance(value, base_class):
             if args or kwargs:
                 raise RegistryError(
                     f"{nickname} is already an instance. Additional arguments are invalid: "
                     f"{[*args, *kwargs]}"
                 )
-            return given
-        if isinstance(given, str) and given[:1] in ("[", "{"):
+            return value
+        if isinstance(value, str) and value[:1] in ("[", "{"):
             if args or kwargs:
                 raise RegistryError(f"A {nickname} given as JSON takes no further arguments.")
-            given = _read(given, nickname)
-        if isinstance(given, dict):
-            return create(**given, **kwargs)
-        if isinstance(given, list):
-            return create(given[0], **given[1], **kwargs)
-        if not isinstance(given, str):
-            raise RegistryError(f"{nickname} must be of string type, got {type(given).__name__}")
-        klass = known.get(given.lower())
+            value = _read(value, nickname)
+        if isinstance(value, dict):
+            return create(**value, **kwargs)
+        if isinstance(value, list):
+            return create(value[0], **value[1], **kwargs)
+        if not isinstance(value, str):
+            raise RegistryError(f"{nickname} must be of string type, got {type(value).__name__}")
+        klass = registered.get(value.lower())
         if klass is None:
             raise RegistryError(
-                f"{given} is not registered. Please register with {nickname}.register first. "
-                + (did_you_mean(given.lower(), known) or f"Known: {', '.join(sorted(known))}.")
+                f"{value} is not registered. Please register with {nickname}.register first. "
+                + (
+                    did_you_mean(value.lower(), registered)
+                    or f"Known: {', '.join(sorted(registered))}."
+                )
             )
         return klass(*args, **kwargs)
 
@@ -196,11 +199,11 @@ def get_create_func(base_class: type, nickname: str) -> Callable:
 
 def _read(text: str, nickname: str) -> Any:
     try:
-        made = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise RegistryError(f"This {nickname} is not readable JSON: {text!r} ({error})") from None
-    if isinstance(made, list) and (
-        len(made) != 2 or not isinstance(made[0], str) or not isinstance(made[1], dict)
+    if isinstance(value, list) and (
+        len(value) != 2 or not isinstance(value[0], str) or not isinstance(value[1], dict)
     ):
         raise RegistryError(f"A {nickname} in a list is [name, {{arguments}}], got {text!r}")
-    return made
+    return value

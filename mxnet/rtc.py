@@ -84,17 +84,17 @@ class CudaModule:
 
     def _kernel_on(self, name: str, device: int) -> Any:
         """Return torch's kernel for one GPU, compiled on first use."""
-        known = self._compiled.get((name, device))
-        if known is None:
+        kernel = self._compiled.get((name, device))
+        if kernel is None:
             with torch.cuda.device(device):
                 try:
-                    known = torch.cuda._compile_kernel(
+                    kernel = torch.cuda._compile_kernel(
                         self._source, name, nvcc_options=self._options or None
                     )
                 except (RuntimeError, OSError) as error:
                     raise MXNetError(f"CUDA kernel {name} cannot be made: {error}") from error
-            self._compiled[name, device] = known
-        return known
+            self._compiled[name, device] = kernel
+        return kernel
 
 
 class CudaKernel:
@@ -187,26 +187,26 @@ def pack_arguments(
         raise MXNetError(f"CudaKernel({name}) expects {len(types)} arguments but got {len(args)}.")
     values = []
     for i, (value, array, kind) in enumerate(zip(args, is_ndarray, types, strict=True)):
-        wanted, ctype = _TYPES[kind]
+        dtype, ctype = _TYPES[kind]
         if array:
-            values.append(_pointer(name, i, value, wanted))
+            values.append(_pointer(name, i, value, dtype))
         elif not isinstance(value, numeric_types):
             raise TypeError(f"The {i}-th argument of {name} must be a number, got {type(value)}.")
         elif kind == "__half":
             bits = torch.tensor(float(value), dtype=torch.float16).view(torch.int16).item()
-            values.append(ctype(bits & 0xFFFF))
+            values.append(ctype(int(bits) & 0xFFFF))
         else:
-            values.append(ctype(float(value) if wanted.startswith("float") else int(value)))
+            values.append(ctype(float(value) if dtype.startswith("float") else int(value)))
     return values
 
 
-def _pointer(name: str, position: int, value: Any, wanted: str) -> ctypes.c_void_p:
+def _pointer(name: str, position: int, value: Any, dtype: str) -> ctypes.c_void_p:
     if not isinstance(value, NDArray):
         raise TypeError(f"The {position}-th argument of {name} must be an NDArray.")
     tensor = exported(value)  # torch does not count what the kernel writes
-    if dtypes.to_name(tensor.dtype) != wanted:
+    if dtypes.to_name(tensor.dtype) != dtype:
         raise TypeError(
-            f"The {position}-th argument of {name} must be an NDArray of {wanted}, "
+            f"The {position}-th argument of {name} must be an NDArray of {dtype}, "
             f"got {dtypes.to_name(tensor.dtype)}."
         )
     if not tensor.is_contiguous():
@@ -222,12 +222,12 @@ def _launch(
 
     if shared_mem >= 48 * 1024:
         kernel.set_shared_memory_config(shared_mem)
-    places = (ctypes.c_void_p * len(values))(
+    pointers = (ctypes.c_void_p * len(values))(
         *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
     )
     stream = torch.cuda.current_stream()._as_parameter_
     _check_cuda(
         _get_cuda_library().cuLaunchKernel(
-            kernel.func, *grid, *block, shared_mem, stream, places, None
+            kernel.func, *grid, *block, shared_mem, stream, pointers, None
         )
     )

@@ -1,6 +1,6 @@
 """Switches between classic and NumPy semantics, and a few questions to the system.
 
-Two switches belong to each thread: the semantics of shapes (kept in `shape_mode`) and the class of
+Two switches belong to each thread: the semantics of shapes (kept in `base`) and the class of
 new arrays, legacy ones or those of `mx.np`.
 """
 
@@ -16,10 +16,15 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 
-from . import shape_mode
-from .base import MXNetError, c_str, check_call, py_str  # noqa: F401 (MXNet shows them here)
+from .base import (  # noqa: F401 (MXNet shows them here)
+    MXNetError,
+    c_str,
+    check_call,
+    choose_np_shape,
+    is_np_shape,
+    py_str,
+)
 from .context import Context, num_gpus
-from .shape_mode import is_np_shape  # noqa: F401 (the switch's other half)
 
 Thing = TypeVar("Thing", bound=Callable)
 
@@ -82,7 +87,7 @@ def set_np_shape(active: bool | int) -> bool:
             "Deactivating NumPy shape semantics while NumPy array semantics is still active is not "
             "allowed. Please consider calling `npx.reset_np()` to deactivate both of them."
         )
-    return shape_mode.set_np_shape(active)
+    return choose_np_shape(active)
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
@@ -130,11 +135,11 @@ def np_shape(active: bool = True) -> Iterator[None]:
     ...     mx.nd.zeros((0, 2)).shape
     (0, 2)
     """
-    previous = shape_mode.set_np_shape(active)
+    previous = choose_np_shape(active)
     try:
         yield
     finally:
-        shape_mode.set_np_shape(previous)
+        choose_np_shape(previous)
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:
@@ -152,11 +157,11 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
     return _NumpyArrayScope(bool(active))
 
 
-def _decorated(func: Any, name: str, scope: Callable[[], Any]) -> Any:
+def _decorate(func: Any, name: str, scope: Callable[[], Any]) -> Any:
     """Return a function that runs in a scope, or a class all of whose methods do."""
     if inspect.isclass(func):
         for key, value in _members(func).items():
-            wrapped = _decorated_member(value, name, scope)
+            wrapped = _decorate_member(value, name, scope)
             if wrapped is not None:
                 setattr(func, key, wrapped)
         return func
@@ -190,14 +195,15 @@ def _members(cls: type) -> dict[str, Any]:
     return {**inherited, **vars(cls)}
 
 
-def _decorated_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
+def _decorate_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
     if inspect.isfunction(value):
-        return _decorated(value, name, scope)
+        return _decorate(value, name, scope)
     if isinstance(value, staticmethod | classmethod):
-        return type(value)(_decorated(value.__func__, name, scope))
+        return type(value)(_decorate(value.__func__, name, scope))
     if isinstance(value, property):
         parts = (value.fget, value.fset, value.fdel)
-        return property(*(p and _decorated(p, name, scope) for p in parts), value.__doc__)
+        fget, fset, fdel = (p and _decorate(p, name, scope) for p in parts)
+        return property(fget, fset, fdel, value.__doc__)
     return None
 
 
@@ -215,7 +221,7 @@ def use_np_shape(func: Thing) -> Thing:
     >>> one(), is_np_shape()
     ((), False)
     """
-    return _decorated(func, "use_np_shape", np_shape)
+    return _decorate(func, "use_np_shape", np_shape)
 
 
 def use_np_array(func: Thing) -> Thing:
@@ -232,7 +238,7 @@ def use_np_array(func: Thing) -> Thing:
     >>> uses_np()
     True
     """
-    return _decorated(func, "use_np_array", np_array)
+    return _decorate(func, "use_np_array", np_array)
 
 
 def use_np(func: Thing) -> Thing:
@@ -341,7 +347,7 @@ def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
         raise TypeError(f"{key}={value} not understood for operator {name}")
 
 
-def _wrap_ufunc(func: Thing) -> Thing:
+def _wrap_ufunc(func: Callable) -> Callable:
     @functools.wraps(func)
     def checked(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         check_ufunc_keywords(func.__name__, kwargs)
@@ -350,8 +356,8 @@ def _wrap_ufunc(func: Thing) -> Thing:
     return checked
 
 
-def wrap_np_unary_func(func: Thing) -> Thing:
-    """Let a function of one array take NumPy's further arguments, at their defaults only.
+def wrap_np_unary_func(func: Callable) -> Callable:
+    """Return a function of one array that takes NumPy's other arguments, at their defaults only.
 
     Parameters
     ----------
@@ -367,8 +373,8 @@ def wrap_np_unary_func(func: Thing) -> Thing:
     return _wrap_ufunc(func)
 
 
-def wrap_np_binary_func(func: Thing) -> Thing:
-    """Let a function of two arrays take NumPy's further arguments, at their defaults only.
+def wrap_np_binary_func(func: Callable) -> Callable:
+    """Return a function of two arrays that takes NumPy's other arguments, at their defaults only.
 
     Parameters
     ----------

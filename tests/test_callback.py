@@ -1,4 +1,4 @@
-"""Callbacks log MXNet 1.9.1's lines, and save when they should."""
+"""Callbacks and monitors log MXNet 1.9.1's lines, and save when they should."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import pathlib
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import mxnet as mx
+import mxnet.symbol as sym
+from mxnet.monitor import Monitor
 from tests.golden.record_callbacks import lines
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "callbacks.json").read_text())
@@ -69,3 +72,107 @@ def test_do_checkpoint_writes_network_and_parameters(tmp_path):
         "net-0004.params",
         "net-symbol.json",
     ]
+
+
+# -- monitor: the rows that MXNet 1.9.1 gives for forward passes --------------------------------
+
+
+FORWARD = {"fc_output": 7.905694, "act_output": 7.905694}
+ARGUMENTS = {"data": 1.0, "fc_weight": 3.0276504, "fc_bias": 1.0}
+
+
+def executor():
+    out = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc")
+    out = sym.Activation(out, act_type="relu", name="act")
+    exe = out.simple_bind(mx.cpu(), data=(2, 3))
+    exe.arg_dict["fc_weight"][:] = np.arange(6).reshape(2, 3)
+    exe.arg_dict["data"][:] = 1
+    exe.arg_dict["fc_bias"][:] = -1
+    return exe
+
+
+def watched(monitor, batches=1):
+    exe = executor()
+    monitor.install(exe)
+    rows = []
+    for _ in range(batches):
+        monitor.tic()
+        exe.forward(is_train=True)
+        rows.append(monitor.toc())
+    return rows
+
+
+def names_and_stats(rows):
+    return [(name, pytest.approx(float(stat), rel=1e-6)) for _, name, stat in rows]
+
+
+def test_outputs_then_arguments():
+    assert names_and_stats(watched(Monitor(1))[0]) == [*FORWARD.items(), *ARGUMENTS.items()]
+
+
+def test_only_every_interval_is_watched():
+    first, second, third = watched(Monitor(2), 3)
+    assert (first[0][0], second, third[0][0]) == (1, [], 3)
+
+
+def test_sorted_by_name():
+    found = names_and_stats(watched(Monitor(1, sort=True))[0])
+    assert found == sorted([*FORWARD.items(), *ARGUMENTS.items()])
+
+
+def test_a_pattern_picks_names():
+    found = watched(Monitor(1, pattern=".*weight|act.*"))[0]
+    assert [name for _, name, _ in found] == ["act_output", "fc_weight"]
+
+
+def test_inputs_too():
+    found = [name for _, name, _ in watched(Monitor(1, monitor_all=True))[0]]
+    assert found.count("data") == 2  # as an input of fc, and as an argument
+
+
+def test_a_statistic_of_several_numbers():
+    monitor = Monitor(1, stat_func=lambda x: [x.max(), x.min()], pattern="fc_o")
+    assert watched(monitor)[0] == [(1, "fc_output", "11.0\t2.0\t")]
+
+
+def test_a_statistic_that_is_an_array():
+    monitor = Monitor(1, stat_func=lambda x: mx.nd.ones((2,)), pattern="fc_o")
+    assert watched(monitor)[0] == [(1, "fc_output", "[1. 1.]\t")]
+
+
+def test_a_statistic_of_another_kind_is_refused():
+    with pytest.raises(TypeError, match="for 'fc_output' it returned float"):
+        watched(Monitor(1, stat_func=lambda x: 3.0))
+
+
+def test_auxiliary_states_are_watched():
+    exe = sym.BatchNorm(sym.Variable("data"), name="bn").simple_bind(mx.cpu(), data=(2, 3))
+    monitor = Monitor(1, pattern=".*moving")
+    monitor.install(exe)
+    monitor.tic()
+    exe.forward()
+    assert [name for _, name, _ in monitor.toc()] == ["bn_moving_mean", "bn_moving_var"]
+
+
+def test_lines_of_the_log(caplog):
+    caplog.set_level("INFO")
+    monitor, exe = Monitor(1, pattern="fc_o"), executor()
+    monitor.install(exe)
+    monitor.tic()
+    exe.forward()
+    monitor.toc_print()
+    assert caplog.messages == ["Batch:       1 fc_output                      7.905694\t"]
+
+
+def test_toc_without_tic_gives_nothing():
+    assert Monitor(1).toc() == []
+
+
+def test_statistics_that_are_no_arrays_fail_as_mxnets_assertion_did():
+    executor = mx.sym.relu(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2,))
+    monitor = mx.mon.Monitor(1, stat_func=lambda x: 1.0)
+    monitor.install(executor)
+    monitor.tic()
+    executor.forward()
+    with pytest.raises(AssertionError, match="stat_func must return an NDArray"):
+        monitor.toc()

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 from mxnet import lr_scheduler
+from mxnet.misc import FactorScheduler, LearningRateScheduler
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "lr_schedulers.json").read_text())
 
@@ -61,3 +62,18 @@ def test_changes_are_logged(caplog):
 def test_mistakes_raise_errors(make, error, message):
     with pytest.raises(error, match=message):
         make(lr_scheduler)
+
+
+# -- the oldest learning-rate schedules ---------------------------------------------------------
+
+
+def test_factor_scheduler():
+    schedule = FactorScheduler(step=3, factor=0.5)
+    schedule.base_lr = 8.0
+    assert [schedule(i) for i in (0, 2, 3, 6)] == [8.0, 8.0, 4.0, 2.0]
+    with pytest.raises(ValueError, match="step"):
+        FactorScheduler(0)
+    with pytest.raises(ValueError, match="Factor"):
+        FactorScheduler(1, 1.0)
+    with pytest.raises(NotImplementedError):
+        LearningRateScheduler()(1)

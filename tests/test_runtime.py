@@ -1,14 +1,18 @@
-"""Features are facts."""
+"""What holds of the process: features, bulking, contexts."""
 
 from __future__ import annotations
 
+import os
+import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from mxnet import runtime
+import mxnet as mx
+from mxnet import engine, nd, runtime
 
 
 def test_features_are_torch_facts():
@@ -35,3 +39,82 @@ def test_distributed_stores_need_a_launcher():
 def test_unknown_feature_is_told():
     with pytest.raises(RuntimeError, match="Feature 'NOPE' is unknown, known features are"):
         runtime.Features().is_enabled("NOPE")
+
+
+# -- bulk sizes are remembered and have no effect; forked processes can compute -----------------
+
+
+FORKS = """
+import multiprocessing
+import torch
+import mxnet as mx
+
+def compute(_):
+    return (mx.nd.ones((256, 1024, 4)) * 2).sum().asscalar() / 2**21
+
+torch.set_num_threads(4)
+assert compute(0) == 1  # threads are there now
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    assert pool.map_async(compute, range(2)).get(30) == [1, 1]
+assert torch.get_num_threads() == 4
+"""
+
+
+def test_bulk_size_is_restored():
+    first = engine.set_bulk_size(5)
+    with engine.bulk(7):
+        assert engine.set_bulk_size(9) == 7
+    assert engine.set_bulk_size(first) == 5
+    with pytest.raises(ZeroDivisionError), engine.bulk(3):
+        1 / 0  # noqa: B018
+    assert engine.set_bulk_size(first) == first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_does_not_wait_for_threads_it_has_not():
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment.pop("OMP_NUM_THREADS", None)
+    subprocess.run([sys.executable, "-c", FORKS], env=environment, timeout=100, check=True)
+
+
+# -- contexts as values and scopes; what a missing GPU says -------------------------------------
+
+
+NO_GPU = pytest.mark.skipif(mx.context.num_gpus() > 0, reason="this machine has a GPU")
+
+
+def test_contexts_are_values():
+    assert mx.cpu() == mx.cpu(0) == mx.Context("cpu") and mx.cpu(1) != mx.cpu(0)
+    assert mx.gpu(1) == mx.Context("gpu", 1) == mx.Context(mx.gpu(1))
+    assert len({mx.cpu(), mx.cpu(0), mx.cpu(1)}) == 2
+    assert repr(mx.cpu_pinned(2)) == "cpu_pinned(2)"
+    assert pickle.loads(pickle.dumps(mx.gpu(3))) == mx.gpu(3)
+    with pytest.raises(KeyError):
+        mx.Context("tpu")
+
+
+def test_scope_decides_where_new_arrays_live():
+    with mx.cpu(1):
+        assert mx.current_context() == mx.cpu(1) == mx.Context.default_ctx
+        assert nd.zeros((2,)).context == mx.cpu(1)
+        with mx.cpu(2):
+            assert nd.array([1]).context == mx.cpu(2)
+        assert nd.random.uniform(shape=(2,)).context == mx.cpu(1)
+    assert mx.current_context() == mx.cpu(0)
+
+
+def test_results_live_where_their_first_input_does():
+    x, y = nd.ones((2,), ctx=mx.cpu(1)), nd.ones((2,))
+    assert (x + y).context == mx.cpu(1) and (y + x).context == mx.cpu(0)
+    assert nd.relu(x).context == x[0:1].context == x.reshape((2, 1)).context == mx.cpu(1)
+    assert x.as_in_context(mx.cpu(1)) is x
+    assert x.copyto(mx.cpu(3)).context == mx.cpu(3)
+
+
+@NO_GPU
+def test_a_missing_gpu_is_explained():
+    with pytest.raises(mx.MXNetError, match=r"gpu\(0\).*no GPU.*mx\.cpu\(\)"):
+        nd.zeros((2,), ctx=mx.gpu())
+    with pytest.raises(mx.MXNetError, match="GPU"):
+        mx.context.gpu_memory_info()
+    assert mx.context.num_gpus() == 0

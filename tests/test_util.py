@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import mxnet as mx
-from mxnet import shape_mode, util
+from mxnet import base, util
 from mxnet.error import MXNetError
 
 
@@ -33,7 +33,7 @@ def test_shapes_of_symbols_follow_the_same_switch():
     x = mx.sym.Variable("x", shape=(0, 2))
     assert mx.sym.sin(x).infer_shape_partial()[1] == [(0, 2)]
     with util.np_shape():
-        assert shape_mode.is_np_shape() and mx.is_np_shape()
+        assert base.is_np_shape() and mx.is_np_shape()
         assert mx.sym.sin(x).infer_shape()[1] == [(0, 2)]
         assert mx.sym.sin(mx.sym.Variable("y")).infer_shape_partial()[1] == [None]
 

@@ -81,16 +81,16 @@ def _parameters(value: object) -> list[str]:
 
 def _sentences(text: str) -> set[str]:
     """Return the parameters that a docstring has a sentence for."""
-    found = sections(text)
-    items = parameter_items(found.get("Parameters", "") + "\n" + found.get("Other Parameters", ""))
+    parts = sections(text)
+    items = parameter_items(parts.get("Parameters", "") + "\n" + parts.get("Other Parameters", ""))
     return {name for name, (_, sentence) in items.items() if sentence}
 
 
 def examine(value: object, module: str, name: str) -> Documented:
     """Return what the docstring of a class or a function has."""
     text = getattr(value, "__doc__", None) or ""
-    known = _sentences(text)
-    missing = tuple(p for p in _parameters(value) if p not in known)
+    explained = _sentences(text)
+    missing = tuple(p for p in _parameters(value) if p not in explained)
     return Documented(module, name, bool(text.strip()), ">>> " in text, missing)
 
 
@@ -109,19 +109,19 @@ def main(arguments: list[str] | None = None) -> int:
     for row in documented():
         rows.setdefault(row.module, []).append(row)
     if "--missing" in arguments:
-        for row in (r for found in rows.values() for r in found):
+        for row in (r for names in rows.values() for r in names):
             if not (row.has_example and row.has_parameters):
                 example = "" if row.has_example else "  no example"
                 print(f"{row.module}.{row.name}: {', '.join(row.missing_parameters)}{example}")
         return 0
-    rows["all"] = [row for found in rows.values() for row in found]
+    rows["all"] = [row for names in rows.values() for row in names]
     print(f"{'module':42}{'names':>7}{'docstring':>11}{'example':>9}{'parameters':>12}")
-    for module, found in rows.items():
+    for module, names in rows.items():
         docs, examples, parameters = (
-            sum(getattr(r, f"has_{key}") for r in found)
+            sum(getattr(r, f"has_{key}") for r in names)
             for key in ("docstring", "example", "parameters")
         )
-        print(f"{module:42}{len(found):>7}{docs:>11}{examples:>9}{parameters:>12}")
+        print(f"{module:42}{len(names):>7}{docs:>11}{examples:>9}{parameters:>12}")
     return 0
 
 

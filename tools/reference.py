@@ -163,8 +163,8 @@ def _annotations(value: object) -> dict[str, str]:
         parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return {}
-    known = {p.name: p.annotation for p in parameters if isinstance(p.annotation, str)}
-    return {name: kind for name, kind in known.items() if kind not in ("Any", "object")}
+    annotations = {p.name: p.annotation for p in parameters if isinstance(p.annotation, str)}
+    return {name: kind for name, kind in annotations.items() if kind not in ("Any", "object")}
 
 
 def _fields(lines: list[str], kinds: dict[str, str]) -> list[str]:

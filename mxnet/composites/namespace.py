@@ -5,13 +5,50 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.documentation import complete
-from ..ops.glossary import COMMON
-from .glossary import GLOSSARY
+from ..ops.glossary import COMMON, FOLDERS
+
+_OF_SAMPLES = " An array gives samples for each of its elements."
+
+# What parameters mean, where all composites agree.
+GLOSSARY = {
+    **FOLDERS["training"],
+    # distributions
+    "low": f"Lower bound.{_OF_SAMPLES}",
+    "high": f"Upper bound, which is left out.{_OF_SAMPLES}",
+    "loc": f"Mean of the distribution.{_OF_SAMPLES}",
+    "scale": f"Standard deviation of the distribution.{_OF_SAMPLES}",
+    "mu": f"Mean of the distribution.{_OF_SAMPLES}",
+    "alpha": f"Shape of the distribution.{_OF_SAMPLES}",
+    "beta": f"Scale of the distribution.{_OF_SAMPLES}",
+    "lam": f"Mean of the distribution.{_OF_SAMPLES}",
+    "k": f"Number of successes to wait for.{_OF_SAMPLES}",
+    "p": f"Probability of a success.{_OF_SAMPLES}",
+    "shape": "Shape of the result, or of the samples for each element of array parameters.",
+    "*shape": "Sizes of the result, one by one; none means one sample.",
+    "dtype": "Data type of the samples; float32 by default.",
+    "ctx": "Device of the samples; by default the current one.",
+    "out": "Array that receives the result; its shape and data type count.",
+    "name": "Name of the node, for symbols.",
+    "get_prob": "Whether to return the logarithm of the drawn probabilities too.",
+    # candidate sampling
+    "true_classes": "Classes of the samples.",
+    "num_sampled": "Number of classes to draw.",
+    "range_max": "Number of classes.",
+    # splits
+    "ary": "The array to split.",
+    "indices_or_sections": "Number of equal parts, or the indices that the parts begin at.",
+    # updates of many weights
+    "weights": "The weights.",
+    "grads": "Their gradients.",
+    "weights32": "The 32-bit copies of the weights, updated in place.",
+    "size": "Number of weights; by default all that are given.",
+}
 
 
 class OperatorNamespace:
@@ -52,7 +89,7 @@ class OperatorNamespace:
 
 def bind(
     composite: Callable,
-    F: OperatorNamespace | None,
+    F: OperatorNamespace | ModuleType | None,
     module: str,
     omit: tuple[str, ...] = (),
     glossary: Mapping[str, str] = GLOSSARY,
@@ -64,7 +101,7 @@ def bind(
     composite
         The function; its first parameter is the namespace.
     F
-        The namespace.
+        The namespace; methods of arrays take a module of functions.
     module
         Name of the module that shows the function.
     omit
@@ -104,10 +141,10 @@ def bind(
         f"    return _function({', '.join(passed)})\n"
     )
     exec(compile(source, f"<{module}.{composite.__name__}>", "exec"), values)
-    made = values[composite.__name__]
-    made.__doc__ = _docstring(composite, parameters, omit, glossary)
-    made.__module__ = module
-    return made
+    function = values[composite.__name__]
+    function.__doc__ = _docstring(composite, parameters, omit, glossary)
+    function.__module__ = module
+    return function
 
 
 @cache

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from ..base import is_np_shape
 from ..error import MXNetError
 from ..graph import Graph, Node, interpret
 from ..graph.passes.infer import infer_shapes, infer_types
 from ..onnx.builder import operator_of
 from ..ops.declare import Op
-from ..shape_mode import is_np_shape
 from .source import Model, as_model
 from .torch_rows import IGNORED_INPUTS, NoRow, torch_rows
 

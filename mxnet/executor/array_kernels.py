@@ -2,7 +2,7 @@
 
 Slots hold tensors; those of such values hold the arrays themselves, and a call that may meet one
 looks. Where MXNet lets a gradient flow through integers, as from ``cast(cast(x, 'int32'),
-'float32')`` to ``x``, it goes through `imperative/integers`. With a sparse argument it goes through
+'float32')`` to ``x``, it goes through `imperative/gradient`. With a sparse argument it goes through
 `ndarray/sparse/dispatch`, which has MXNet's sparse kernels and its fallback to dense ones. Which
 results and gradients are row_sparse or csr follows from rules on the operator records
 (`ops/sparse/storage_rules.py`).
@@ -23,8 +23,7 @@ from ..graph.node import Entry, Node
 from ..imperative.gradient import Gradient, graph_member
 from ..imperative.handle import plain, set_leaf, wrap
 from ..imperative.history import graph_tensor
-from ..imperative.integers import leaf_tensor
-from ..imperative.integers import run as run_integers
+from ..imperative.gradient import leaf_tensor, run_on_integers
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
@@ -99,7 +98,7 @@ def _dispatch_integers(node: Node, kernel: Callable) -> Callable:
         training = state.training
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(training):
-            output = run_integers(op, arrays, attrs, NDArray, None)
+            output = run_on_integers(op, arrays, attrs, NDArray, None)
         return (
             _integer_value(output)
             if isinstance(output, NDArray)

@@ -9,16 +9,15 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
+from ..caches import ForkSafeLock
 from ..context import Context, torch_device
 from ..error import MXNetError
 from ..graph.passes.simplify import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
-from ..imperative.freed_graphs import IntegerInGraph, reachable
 from ..imperative.handle import alias, operand_in, plain, wrap, written_in
-from ..imperative.history import GraphRun, graph_tensor, record_step
+from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
 from ..imperative.state import Session, state
-from ..locks import ForkSafeLock
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
 from .array_kernels import integer_kernels, tensor_of

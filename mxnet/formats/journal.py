@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from io import BufferedWriter, FileIO
 from pathlib import Path
 
-from ..locks import ForkSafeLock
+from ..caches import ForkSafeLock
 
 try:
     import fcntl

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import torch
 
+from ..base import is_np_shape
 from ..error import MXNetError
 from ..ops.shapes import Shape, is_known
-from ..shape_mode import is_np_shape
 from .graph import Graph, topological
 from .node import Entry, Node
 from .passes.infer import Inferred, infer_shapes, infer_types

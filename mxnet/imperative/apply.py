@@ -16,12 +16,11 @@ from torch import Tensor
 from .. import dtypes
 from ..context import Context, current_context, torch_device
 from ..error import DTypeError, MXNetError, ShapeError
+from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
-from . import integers
-from .direct_output import write_directly
-from .freed_graphs import IntegerInGraph
+from .gradient import casts_to_integer, run_on_integers
 from .handle import (
     SparseOperand,
     is_same_memory,
@@ -32,7 +31,7 @@ from .handle import (
     writable,
     written_in,
 )
-from .history import Call, graph_tensor, record_step
+from .history import Call, IntegerInGraph, graph_tensor, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -77,12 +76,12 @@ def apply(
         inputs = bind_inputs(op, inputs, attrs)
     try:
         tensors = _take_tensors(op, inputs)
-        through_integers = state.recording and integers.casts_to_integer(op, tensors, attrs)
+        through_integers = state.recording and casts_to_integer(op, tensors, attrs)
     except SparseOperand:
         return _apply_to_sparse(op, inputs, attrs, out, cls)
     except IntegerInGraph:
         tensors, through_integers = [None if a is None else plain(a) for a in inputs], True
-    result_ctx, given = _context_of(inputs, ctx, attrs), attrs
+    result_ctx, given_attrs = _context_of(inputs, ctx, attrs), attrs
     if op.context_parameter is not None:
         device = _device_of(tensors, result_ctx)
         attrs = {**attrs, op.context_parameter: OpContext(state.training, device)}
@@ -90,9 +89,9 @@ def apply(
         if out is not None and write_directly(op, tensors, attrs, out):
             return out
         if through_integers and out is None:
-            made = integers.run(op, inputs, attrs, cls, stored_context(result_ctx))
-            record_step(made, Call(op, given), inputs)
-            return made
+            outputs = run_on_integers(op, inputs, attrs, cls, stored_context(result_ctx))
+            record_step(outputs, Call(op, given_attrs), inputs)
+            return outputs
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
         if op.name in str(error) or str(error).startswith("Error in "):
@@ -106,7 +105,7 @@ def apply(
     else:
         _write_out(op, result, out)
     if state.recording:
-        record_step(out, Call(op, given), inputs)
+        record_step(out, Call(op, given_attrs), inputs)
     return out
 
 
@@ -134,10 +133,10 @@ def _apply_to_sparse(
 ) -> Any:
     from ..ndarray.sparse.dispatch import run  # lazy import: sparse arrays build on this module
 
-    made = run(op, inputs, attrs, out, cls)
+    outputs = run(op, inputs, attrs, out, cls)
     if state.recording:
-        record_step(made, Call(op, attrs), inputs)
-    return made
+        record_step(outputs, Call(op, attrs), inputs)
+    return outputs
 
 
 def result_class(op: Op, inputs: Sequence[Any], cls: type[NDArray]) -> type[NDArray]:
@@ -161,21 +160,21 @@ def bind_inputs(op: Op, inputs: Sequence[Any], attrs: dict) -> Sequence[Any]:
 
     Like MXNet, the arrays that are there go in order to the inputs that these attributes want.
     """
-    given = [a for a in inputs if a is not None]
+    present = [a for a in inputs if a is not None]
     if not op.optional:
-        if len(given) == len(op.inputs):
+        if len(present) == len(op.inputs):
             return inputs
-        wanted = [i.name for i in op.inputs if not i.optional]
-        if len(given) >= len(wanted) and len(given) == len(inputs):
+        required = [i.name for i in op.inputs if not i.optional]
+        if len(present) >= len(required) and len(present) == len(inputs):
             return inputs
     else:
-        wanted = op.wanted_inputs(attrs)
-    if len(given) != len(wanted):
+        required = op.wanted_inputs(attrs)
+    if len(present) != len(required):
         raise MXNetError(
-            f"Operator {op.name} expects {len(wanted)} inputs, but got {len(given)} instead. "
-            f"With these arguments it takes: {', '.join(wanted)}."
+            f"Operator {op.name} expects {len(required)} inputs, but got {len(present)} instead. "
+            f"With these arguments it takes: {', '.join(required)}."
         )
-    by_name = dict(zip(wanted, given, strict=True))
+    by_name = dict(zip(required, present, strict=True))
     return [by_name.get(i.name) for i in op.inputs]
 
 
@@ -234,19 +233,51 @@ def assign(name: str, target: NDArray, tensor: Tensor) -> None:
 
         assign_dense(name, cast("BaseSparseNDArray", target), tensor)
         return
-    place = writable(target)
-    if place.shape != tensor.shape:
+    memory = writable(target)
+    if memory.shape != tensor.shape:
         raise ShapeError(
-            f"Shape inconsistent, Provided = {list(place.shape)}, "
+            f"Shape inconsistent, Provided = {list(memory.shape)}, "
             f"inferred shape={list(tensor.shape)}, in operator {name} with out=."
         )
-    if place.dtype is not tensor.dtype:
+    if memory.dtype is not tensor.dtype:
         raise DTypeError(
             f"Incompatible attr in node {name} at 0-th output: expected "
-            f"{dtypes.to_name(tensor.dtype)}, got {dtypes.to_name(place.dtype)}."
+            f"{dtypes.to_name(tensor.dtype)}, got {dtypes.to_name(memory.dtype)}."
         )
     with torch.no_grad():
-        if not is_same_memory(place, tensor):
-            place.copy_(tensor)
+        if not is_same_memory(memory, tensor):
+            memory.copy_(tensor)
     if tensor.requires_grad:
         set_member(target, tensor, state.session)
+
+
+MIN_ELEMENTS = 1 << 14  # a copy of less costs less than looking
+
+
+def write_directly(op: Op, tensors: Sequence[Tensor | None], attrs: dict, out: Any) -> bool:
+    """Compute into `out` where the operator can do so; return whether that was done."""
+    if "out" not in op.variants or state.recording or interpreters.eager:
+        return False
+    if isinstance(out, list | tuple) or out._data is None:
+        return False
+    memory = writable(out)
+    if memory.numel() < MIN_ELEMENTS or not memory.is_floating_point():
+        return False
+    if not all(t is not None and _may_read(t, memory) for t in tensors):
+        return False
+    kernel = op.find_variant("out", op.complete(attrs), memory.dtype)
+    if kernel is None:
+        return False
+    kernel(*tensors, out=memory)
+    return True
+
+
+def _may_read(tensor: Tensor, memory: Tensor) -> bool:
+    """Return whether an operand is like the result, and the same memory or another."""
+    if tensor.shape != memory.shape or tensor.dtype is not memory.dtype:
+        return False
+    if tensor.device != memory.device or tensor.requires_grad:
+        return False
+    if tensor.data_ptr() == memory.data_ptr():
+        return tensor.stride() == memory.stride()
+    return tensor.untyped_storage().data_ptr() != memory.untyped_storage().data_ptr()

@@ -31,9 +31,8 @@ from ..error import InvalidType, MXNetError
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
-from .freed_graphs import IntegerInGraph
 from .handle import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
-from .history import Call, Recorded, graph_tensor, node_of, record_step
+from .history import Call, IntegerInGraph, Recorded, graph_tensor, node_of, record_step
 from .state import state
 
 if TYPE_CHECKING:
@@ -84,9 +83,9 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
             source = _variadic_source(op, names) if op.variadic else _fixed_source(op, names)
             scope: dict[str, Any] = {}
             exec(compile(source, f"<generated function of {op.name}>", "exec"), namespace, scope)
-            made = scope["call"]
-            function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-            function.__code__ = made.__code__
+            call = scope["call"]
+            function.__defaults__, function.__kwdefaults__ = call.__defaults__, call.__kwdefaults__
+            function.__code__ = call.__code__
         return function
 
     namespace["_compile"] = compile_code
@@ -209,7 +208,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
     take = {i: "_written" if op.writes_into(i) else "_operand" for i in inputs}
     nodes = ", ".join(f"{absent[i]}_node_of({i})" for i in inputs)
-    made = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
+    output = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
         f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
         for i, x in xs.items()
@@ -233,13 +232,13 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         "        else:",
         "            if dtype_ is None:",
         f"                return _wrap(out_, {everything}, call_)",
-        _WRAP_RECORDED.format(sources=everything, nodes=nodes, hides=_hiding(op), **made),
-        _WRAP.format(**made),
+        _WRAP_RECORDED.format(sources=everything, nodes=nodes, hides=_hiding(op), **output),
+        _WRAP.format(**output),
     ]
 
 
 def _hiding(op: Op) -> str:
-    """Return the line that tells the session of inputs that torch's graph does not show."""
+    """Return the line that notes in the session which inputs torch's graph does not show."""
     tests = [
         f"({i} is not None and _graph_tensor({i}) is not None)" for i in op.facts.without_gradient
     ]
@@ -264,7 +263,7 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
 def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
     take = "_written" if op.writes_into(op.variadic) else "_operand"
-    made = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
+    output = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
     nodes = "*[_node_of(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
@@ -296,8 +295,8 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "        else:",
             "            if made_dtype_ is None:",
             "                return _wrap(out_, args, call_)",
-            _WRAP_RECORDED.format(sources="args", nodes=nodes, hides="", **made),
-            _WRAP.format(**made),
+            _WRAP_RECORDED.format(sources="args", nodes=nodes, hides="", **output),
+            _WRAP.format(**output),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
     return "\n".join(lines)
@@ -309,10 +308,10 @@ def _variadic_source(op: Op, names: _Names) -> str:
 def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Call) -> list[NDArray]:
     """Return the arrays of several results."""
     cls = type(sources[0])
-    made = [wrap(cls, each, sources[0]._ctx) for each in tensors]
+    outputs = [wrap(cls, each, sources[0]._ctx) for each in tensors]
     if interpreters.active:
-        record_step(made, call, sources)
-    return made
+        record_step(outputs, call, sources)
+    return outputs
 
 
 def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
@@ -323,10 +322,10 @@ def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Calla
             if array is not None and not isinstance(array, Handle):
                 raise _not_an_array(name, array)
         raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
-        made = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
+        outputs = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
         if key is not None and not interpreters.eager:  # they may change what a call makes
-            _remember(op, calls, key, inputs, raw, made)
-        return made
+            _remember(op, calls, key, inputs, raw, outputs)
+        return outputs
 
     return general
 
@@ -347,14 +346,14 @@ def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Ca
                 raise _not_an_array(op.variadic, array)
         if op.count is not None:
             _check_count(op, raw, len(args))
-        made = apply(op, args, raw, out, cls=cls)
+        outputs = apply(op, args, raw, out, cls=cls)
         if (
             key is not None
             and not interpreters.eager
             and all(type(a) is type(args[0]) and a._dtype is args[0]._dtype for a in args)
         ):
-            _remember(op, calls, key, args, raw, made)
-        return made
+            _remember(op, calls, key, args, raw, outputs)
+        return outputs
 
     return general
 
@@ -369,13 +368,15 @@ def _merge_named(op: Op, args: Sequence, named: dict, raw: dict) -> list:
     return [*args, *(named[n] for n in names[len(args) :] if n in named)]
 
 
-def _check_count(op: Op, raw: dict, given: int) -> None:
+def _check_count(op: Op, raw: dict, count_given: int) -> None:
     if op.count in op.attributes:
-        raw.setdefault(op.count, given)
+        raw.setdefault(op.count, count_given)
         return
     count = raw.pop(op.count, None)
-    if count is not None and int(count) != given:
-        raise MXNetError(f"Operator {op.name}: {op.count}={count}, but {given} arrays were given.")
+    if count is not None and int(count) != count_given:
+        raise MXNetError(
+            f"Operator {op.name}: {op.count}={count}, but {count_given} arrays were given."
+        )
 
 
 def _not_an_array(key: str | None, value: Any) -> InvalidType:
@@ -405,25 +406,27 @@ def _holds_arrays(value: Any) -> bool:
 
 
 def _remember(
-    op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any], made: Any
+    op: Op, calls: dict, key: Any, inputs: Sequence, raw: dict[str, Any], outputs: Any
 ) -> None:
     """Cache the bound kernel of a call that has worked, and the dtype of what it made.
 
     The dtype is None where there are several results.
     """
-    if not inputs and (isinstance(made, list) or made._ctx is not None or not plain(made).is_cpu):
+    if not inputs and (
+        isinstance(outputs, list) or outputs._ctx is not None or not plain(outputs).is_cpu
+    ):
         return
     attrs = op.parse(raw)
     if op.variadic is None and op.optional:
-        given = [i.name for i, a in zip(op.inputs, inputs, strict=True) if a is not None]
-        if given != list(op.wanted_inputs(attrs)):
+        present = [i.name for i, a in zip(op.inputs, inputs, strict=True) if a is not None]
+        if present != list(op.wanted_inputs(attrs)):
             return
     try:
         fast = None
         if key not in calls:  # else the fast kernel has just refused such a call
             fast = _find_fast_kernel(op, {a._dtype for a in inputs if a is not None}, attrs)
         bound = _bind(op, attrs) if fast is None else fast
-        dtype = None if isinstance(made, list) else made._dtype
+        dtype = None if isinstance(outputs, list) else outputs._dtype
         if not has_nan(key):
             store(calls, key, (bound, dtype, Call(op, attrs)), MAX_CACHED_ATTRS)
     except TypeError:  # a list is among the attributes: no key

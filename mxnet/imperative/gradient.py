@@ -1,8 +1,14 @@
-"""Gradients of arrays on torch's autograd: leaves, what backward writes where, and its errors."""
+"""Gradients of arrays on torch's autograd: leaves, what backward writes where, and its errors.
+
+Torch has no gradients of integers. In a recorded graph an integer array is represented by a float64
+tensor without memory of its own: torch carries gradients through it, while operators read the
+integers. The gradient of an operator is that of its kernel at the same values in float64, truncated
+to an integer as in MXNet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
@@ -10,8 +16,9 @@ from torch import Tensor
 
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import untouched_zeros
-from .freed_graphs import is_constant_now, mark_used_up
-from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
+from ..ops.declare import KERNEL_ERRORS, Op
+from ..ops.interpreters import run_kernel
+from .handle import ArrayT, leave_graphs, plain, set_leaf, set_member, wrap, wrap_plain
 from .history import (
     UNKNOWN,
     Constant,
@@ -19,14 +26,16 @@ from .history import (
     Leaf,
     graph_tensor,
     is_constant,
+    is_constant_now,
     leaves_of,
+    mark_used_up,
     may_come_from,
     node_of,
 )
-from .integers import leaf_tensor, truncate
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ..ndarray.ndarray import NDArray
     from ..ndarray.sparse.base import BaseSparseNDArray
 
@@ -47,7 +56,7 @@ class GradientWatcher(Protocol):
     """Follows one gradient through a backward."""
 
     def receive(self, gradient: Tensor) -> None:
-        """Look at what torch has found, while backward goes on with the rest."""
+        """Look at what torch has computed, while backward continues with the rest."""
         ...
 
     def note_written(self) -> None:
@@ -93,8 +102,8 @@ class Gradient(Leaf):
             from ..ndarray.sparse import zeros  # lazy import: sparse arrays build on this module
 
             target = cast("BaseSparseNDArray", self.array)
-            made = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
-            empty = cast("BaseSparseNDArray", made)
+            none = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+            empty = cast("BaseSparseNDArray", none)
             target._set(empty._shape, *empty._parts())
         else:
             plain(self.array).zero_()
@@ -222,10 +231,10 @@ def attach(
     set_leaf(array, leaf, record)
 
 
-def _head_gradient(head: Tensor, given: Any) -> Tensor:
-    if given is None:
+def _head_gradient(head: Tensor, gradient: Any) -> Tensor:
+    if gradient is None:
         return torch.ones_like(head, requires_grad=False)
-    grad = plain(given)
+    grad = plain(gradient)
     if grad.shape != head.shape:
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
@@ -260,7 +269,7 @@ def _starts(
         raise InvalidValue(
             f"backward: {len(heads)} heads, but {len(head_grads)} head gradients were given."
         )
-    tensors, given = [], []
+    tensors, gradients = [], []
     for head, grad in zip(heads, head_grads, strict=True):
         tensor = graph_member(head)
         if tensor is None:
@@ -268,8 +277,8 @@ def _starts(
                 continue
             raise MXNetError(NOT_RECORDED)
         tensors.append(tensor)
-        given.append(grad)
-    return tensors, given
+        gradients.append(grad)
+    return tensors, gradients
 
 
 def explain(error: RuntimeError) -> MXNetError:
@@ -295,9 +304,9 @@ def run_backward(
     if head_grads is None and len(heads) == 1 and (head := graph_tensor(heads[0])) is not None:
         tensors, grads = (head,), (torch.ones_like(head, requires_grad=False),)  # nearly always
     else:
-        starts, given = _starts(heads, head_grads)
+        starts, head_gradients = _starts(heads, head_grads)
         tensors = tuple(starts)
-        grads = tuple(_head_gradient(t, g) for t, g in zip(starts, given, strict=True))
+        grads = tuple(_head_gradient(t, g) for t, g in zip(starts, head_gradients, strict=True))
     hidden = _gradients_behind(heads) if any(map(_hides, heads)) else ()
     if tensors:
         _run_from(tensors, grads, retain_graph)
@@ -348,7 +357,7 @@ def differentiate(
     create_graph: bool,
 ) -> list[Tensor]:
     """Return the gradients of the heads with respect to the variables."""
-    tensors, given = _starts(heads, head_grads)
+    tensors, head_gradients = _starts(heads, head_grads)
     leaves = _members(variables)
     if not tensors:
         _check_reached(heads, variables, [None] * len(leaves))
@@ -357,10 +366,10 @@ def differentiate(
         graph_tensor(g)
         if create_graph and g is not None and graph_tensor(g) is not None
         else _head_gradient(t, g)
-        for t, g in zip(tensors, given, strict=True)
+        for t, g in zip(tensors, head_gradients, strict=True)
     )
     try:
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             tensors,
             leaves,
             grads,
@@ -370,19 +379,19 @@ def differentiate(
         )
     except RuntimeError as error:
         raise explain(error) from error
-    _check_reached(heads, variables, found)
+    _check_reached(heads, variables, gradients)
     if not retain_graph:
         mark_used_up(heads)
     if create_graph:
-        return [_RecordedGradient.apply(g, *leaves) for g in _without_gaps(found, leaves)]
-    return [_copy(g) for g in _without_gaps(found, leaves)]
+        return [_RecordedGradient.apply(g, *leaves) for g in _without_gaps(gradients, leaves)]
+    return [_copy(g) for g in _without_gaps(gradients, leaves)]
 
 
-def _without_gaps(found: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> list[Tensor]:
+def _without_gaps(gradients: Sequence[Tensor | None], leaves: Sequence[Tensor]) -> list[Tensor]:
     """Return gradients, zeros where torch found none."""
     return [
         torch.zeros_like(v, requires_grad=False) if g is None else g
-        for g, v in zip(found, leaves, strict=True)
+        for g, v in zip(gradients, leaves, strict=True)
     ]
 
 
@@ -397,7 +406,7 @@ def _copy(gradient: Tensor) -> Tensor:
 
 def _members(variables: Sequence[NDArray]) -> list[Tensor]:
     """Return the tensors of variables in the recorded graph."""
-    found = []
+    members = []
     for i, variable in enumerate(variables):
         member = graph_member(variable)
         if member is None:
@@ -405,15 +414,15 @@ def _members(variables: Sequence[NDArray]) -> list[Tensor]:
                 f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
                 "before record()."
             )
-        found.append(member)
-    return found
+        members.append(member)
+    return members
 
 
 def _check_reached(
-    heads: Sequence[NDArray], variables: Sequence[NDArray], found: Sequence[Tensor | None]
+    heads: Sequence[NDArray], variables: Sequence[NDArray], gradients: Sequence[Tensor | None]
 ) -> None:
     """Raise if the heads do not depend on a variable; those that a gradient ends at have zeros."""
-    for i, (variable, gradient) in enumerate(zip(variables, found, strict=True), 1):
+    for i, (variable, gradient) in enumerate(zip(variables, gradients, strict=True), 1):
         if gradient is None and not may_come_from(map(_history, heads), _history(variable)):
             raise MXNetError(
                 f"autograd.grad: Cannot differentiate with respect to the {i}-th variable because "
@@ -428,12 +437,182 @@ def _history(array: NDArray) -> HistoryNode:
     return UNKNOWN if member is None else member.node
 
 
-def gradient_array(variable: NDArray, found: Tensor) -> NDArray:
+def gradient_array(variable: NDArray, gradient: Tensor) -> NDArray:
     """Return a gradient as an array: row_sparse if torch made it sparse."""
     if variable._dtype is not None and not variable._dtype.is_floating_point:
-        return wrap_plain(type(variable), truncate(found, variable._dtype), variable._ctx)
-    if found.layout is torch.strided and variable.stype == "default":
-        return wrap(type(variable), found, variable._ctx)
+        return wrap_plain(type(variable), truncate(gradient, variable._dtype), variable._ctx)
+    if gradient.layout is torch.strided and variable.stype == "default":
+        return wrap(type(variable), gradient, variable._ctx)
     from ..ndarray.sparse.dispatch import sparse_gradient
 
-    return sparse_gradient(variable, found)
+    return sparse_gradient(variable, gradient)
+
+
+# -- integers -----------------------------------------------------------------------------------
+
+
+def leaf_tensor(data: Tensor) -> Tensor:
+    """Return the tensor that represents an integer leaf in torch's graph."""
+    return _without_memory(data).requires_grad_()
+
+
+def _without_memory(like: Tensor) -> Tensor:
+    return torch.zeros((), dtype=torch.float64, device=like.device).expand(like.shape)
+
+
+def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a gradient as integers: fractions are dropped, what does not fit wraps around.
+
+    >>> truncate(torch.tensor([-1.7, 300.2]), torch.uint8)
+    tensor([255,  44], dtype=torch.uint8)
+    """
+    return gradient.to(torch.int64).to(dtype)
+
+
+def casts_to_integer(op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
+    """Return whether a call turns a member of the graph into integers, gradients included."""
+    if not op.facts.straight_through or attrs["dtype"].is_floating_point:
+        return False
+    first = tensors[0]
+    return first is not None and first.requires_grad
+
+
+def run_on_integers(
+    op: Op,
+    inputs: Sequence[NDArray | None],
+    attrs: Mapping[str, Any],
+    cls: type[NDArray],
+    ctx: Context | None,
+) -> Any:
+    """Run an operator on arrays of which some are integers in a graph, or become such."""
+    values = [None if a is None else plain(a) for a in inputs]
+    members = [_member_now(a) for a in inputs]
+    with torch.no_grad():
+        result = run_kernel(op, values, attrs)
+    single = type(result) is Tensor
+    arrays = [wrap_plain(cls, t, ctx) for t in ((result,) if single else result)]
+    if not op.facts.random and any(m is not None for m in members):
+        call = _IntegerCall(op.kernel, values, attrs, op.facts.straight_through)
+        _record_integers(call, members, arrays)
+    return arrays[0] if single else arrays
+
+
+def map_integers(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
+    """Return what a function of torch makes of an integer array, with its gradient."""
+    value, member = plain(array), _member_now(array)
+    output = wrap_plain(type(array), function(value), array._ctx)
+    if member is not None:
+        _record_integers(_IntegerCall(function, [value], {}, False), [member], [output])
+    return output
+
+
+def _record_integers(
+    call: _IntegerCall, members: list[Tensor | None], arrays: list[NDArray]
+) -> None:
+    """Make arrays members of the graph, as results of a call on other members."""
+    results = [plain(a) for a in arrays]
+    tracked_results = _IntegerStep.apply(call, results, *members)
+    for array, tracked in zip(arrays, tracked_results, strict=True):
+        if tracked.dtype is array._dtype:
+            array._data = None
+            set_member(array, tracked, state.session)
+        else:
+            set_member(array, tracked, IntegerSession(state.session))
+
+
+def _member_now(array: NDArray | None) -> Tensor | None:
+    """Return what represents an array in the graph of the present session, if it is in one."""
+    if array is None or graph_tensor(array) is None:
+        return None
+    return None if is_constant_now(array, state.session) else graph_tensor(array)
+
+
+class _IntegerCall:
+    """A kernel with the values it ran on, to be differentiated later."""
+
+    def __init__(
+        self, kernel: Callable, values: Sequence[Tensor | None], attrs: Mapping, straight: bool
+    ) -> None:
+        self.kernel, self.values, self.attrs, self.straight = kernel, values, attrs, straight
+
+    def gradients(self, needed: Sequence[bool], grads: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradients of the wanted inputs; None of those that have none."""
+        if self.straight:
+            return [_as_gradient(grads[0], value) for value in self.values]
+        inputs, outputs = self._rerun(needed)
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=False) if o.requires_grad]
+        if not pairs:
+            return [None] * len(self.values)
+        heads, head_grads = [o for o, _ in pairs], [g.to(o.dtype) for o, g in pairs]
+        chosen = {n: x for n, x in enumerate(inputs) if x is not None and x.requires_grad}
+        results = torch.autograd.grad(heads, list(chosen.values()), head_grads, allow_unused=True)
+        by_place = dict(zip(chosen, results, strict=True))
+        return [_as_gradient(by_place.get(n), value) for n, value in enumerate(self.values)]
+
+    def _rerun(self, needed: Sequence[bool]) -> tuple[Sequence[Tensor | None], Sequence[Tensor]]:
+        """Run the kernel again, on inputs that torch can differentiate, and return both.
+
+        Some kernels need their integers, such as lengths and indices: only the other inputs have
+        gradients then. Operators of integers alone have none.
+        """
+        for converts, attrs in ((True, _differentiable_attrs(self.attrs)), (False, self.attrs)):
+            inputs = [
+                _differentiable(v, w, converts) for v, w in zip(self.values, needed, strict=True)
+            ]
+            try:
+                with torch.enable_grad():
+                    outputs = self.kernel(*inputs, **attrs)
+            except KERNEL_ERRORS:
+                continue
+            return inputs, [outputs] if type(outputs) is Tensor else outputs
+        return [], []
+
+
+def _differentiable(value: Tensor | None, requires_grad: bool, converts: bool) -> Tensor | None:
+    """Return an input that may require a gradient; integers become float64 if `converts`."""
+    if value is None:
+        return None
+    if value.dtype.is_floating_point:
+        data = value.detach()
+    elif converts:
+        data = value.double()
+    else:
+        return value
+    return data.requires_grad_() if requires_grad else data
+
+
+def _differentiable_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes that ask for floating point where they asked for integers."""
+    return {
+        name: torch.float64
+        if isinstance(value, torch.dtype) and not value.is_floating_point
+        else value
+        for name, value in attrs.items()
+    }
+
+
+def _as_gradient(gradient: Tensor | None, value: Tensor | None) -> Tensor | None:
+    if gradient is None or value is None:
+        return None
+    if value.dtype.is_floating_point:
+        return gradient.to(value.dtype)
+    return truncate(gradient, value.dtype).double()
+
+
+class _IntegerStep(torch.autograd.Function):
+    """One operator of a graph that has integers among its inputs or outputs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, call: _IntegerCall, results: list[Tensor], *members: Tensor | None
+    ) -> Any:
+        ctx.call = call
+        return tuple(r if r.dtype.is_floating_point else _without_memory(r) for r in results)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] (called by position)
+        ctx: Any, *grads: Tensor
+    ) -> tuple:
+        needed = ctx.needs_input_grad[2:]
+        return None, None, *ctx.call.gradients(needed, grads)

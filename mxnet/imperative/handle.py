@@ -13,14 +13,13 @@ their own (`Tensor.data`): torch would refuse to go back through values that wer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from ..error import MXNetError
 from ..memory import expose
-from .freed_graphs import reuse_across_sessions
 from .history import (
     UNKNOWN,
     LeafMember,
@@ -30,6 +29,7 @@ from .history import (
     graph_tensor,
     is_constant,
     make_constant,
+    reuse_across_sessions,
     step_node,
 )
 from .state import Session, state
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray.ndarray import NDArray
 
+ArrayT = TypeVar("ArrayT", bound="NDArray")
 new_object = object.__new__
 
 
@@ -86,7 +87,7 @@ def exported(array: Any) -> Tensor:
     return data.detach()
 
 
-def wrap_foreign(cls: type[NDArray], tensor: Tensor) -> NDArray:
+def wrap_foreign(cls: type[ArrayT], tensor: Tensor) -> ArrayT:
     """Return a new array on memory that others may write into when they like."""
     expose(tensor)
     return wrap_plain(cls, tensor.detach())
@@ -105,7 +106,7 @@ def current(array: Any) -> Tensor:
     data = array._data
     if data is not None:
         return data
-    return _plain_or_refused(array)
+    return _require_dense(array)
 
 
 def operand_in(session: Session | None, array: Any) -> Tensor:
@@ -123,7 +124,7 @@ def operand_in(session: Session | None, array: Any) -> Tensor:
     data = array._data
     if data is not None:
         return data
-    return _plain_or_refused(array)
+    return _require_dense(array)
 
 
 def written_in(session: Session | None, array: Any) -> Tensor:
@@ -134,7 +135,7 @@ def written_in(session: Session | None, array: Any) -> Tensor:
     return data
 
 
-def _plain_or_refused(array: Any) -> Tensor:
+def _require_dense(array: Any) -> Tensor:
     if graph_tensor(array) is None:
         raise SparseOperand(
             f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "
@@ -143,7 +144,7 @@ def _plain_or_refused(array: Any) -> Tensor:
     return plain(array)
 
 
-def wrap(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+def wrap(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
     """Return a new array around a tensor that an operator made."""
     array = new_object(cls)
     if tensor.requires_grad:
@@ -177,7 +178,7 @@ def wrap_constant(
     return array
 
 
-def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -> NDArray:
+def wrap_plain(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
     """Return a new array around a tensor that is known to be outside any graph."""
     array = new_object(cls)
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
@@ -186,7 +187,7 @@ def wrap_plain(cls: type[NDArray], tensor: Tensor, ctx: Context | None = None) -
 
 
 def alias(array: Any) -> Any:
-    """Return another array on the same memory and at the same place of the graph.
+    """Return another array on the same memory and with the same node of the graph.
 
     It has no gradient array of its own.
     """
@@ -202,13 +203,13 @@ def set_empty(array: Any) -> None:
 
 
 def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
-    """Let an array hold a tensor that is outside any graph, and nothing else."""
+    """Fill the slots of an array that holds a tensor outside any graph, and nothing else."""
     array._data, array._ctx, array._dtype = tensor, ctx, tensor.dtype
     array._grad = array._member = None
 
 
 def set_leaf(array: Any, leaf: Tensor, record: Any, session: Session | None = None) -> None:
-    """Let graphs begin at an array, with the record of where its gradient goes."""
+    """Make an array a leaf of graphs, with the record of where its gradient goes."""
     array._member, array._grad = LeafMember(leaf, session, record), record
 
 
@@ -218,7 +219,7 @@ def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:
-    """Let an array be in no graph; a record may still say that it has a gradient array."""
+    """Remove an array from all graphs; a record may still say that it has a gradient array."""
     array._member, array._grad = None, record
 
 
@@ -242,5 +243,5 @@ def writable(array: Any) -> Tensor:
 
 
 def is_same_memory(first: Tensor, second: Tensor) -> bool:
-    """Return whether two tensors start at the same place of the same storage."""
+    """Return whether two tensors start at the same address."""
     return first.data_ptr() == second.data_ptr() and first.device == second.device

@@ -16,9 +16,8 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
-from .freed_graphs import IntegerInGraph
 from .handle import SparseOperand, new_object, operand_in, wrap_constant, writable
-from .history import Call, Recorded, node_of
+from .history import Call, IntegerInGraph, Recorded, node_of
 from .state import state
 
 if TYPE_CHECKING:
@@ -92,20 +91,20 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
         except (IntegerInGraph, SparseOperand, *KERNEL_ERRORS):
             return general(self, other)
         if not out.requires_grad:
-            wanted = made_dtype or dtype
+            out_dtype = made_dtype or dtype
             if kind is cls:
-                return wrap_constant(cls, out, wanted, session, call, (self, other))
-            return wrap_constant(cls, out, wanted, session, number_call, (self,), other)
-        made = new_object(cls)
-        made._data = made._grad = None
-        made._dtype = made_dtype or dtype
-        made._ctx = self._ctx
+                return wrap_constant(cls, out, out_dtype, session, call, (self, other))
+            return wrap_constant(cls, out, out_dtype, session, number_call, (self,), other)
+        result = new_object(cls)
+        result._data = result._grad = None
+        result._dtype = made_dtype or dtype
+        result._ctx = self._ctx
         if kind is cls:
             node = (call, node_of(self), node_of(other))
         else:
             node = (number_call, node_of(self), other)
-        made._member = Recorded(out, session, node)
-        return made
+        result._member = Recorded(out, session, node)
+        return result
 
     def overload(self: NDArray, other: Any) -> NDArray:
         if active:

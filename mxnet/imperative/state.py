@@ -16,11 +16,11 @@ class Session:
     def __init__(self) -> None:
         self.hides = False  # whether something hides arrays from torch's graph; see `history`
         self.finished: list[Any] = []  # the nodes from which backward has used its graphs up
-        self.later: set[Session] = set()  # sessions that went on from its arrays
+        self.later: set[Session] = set()  # sessions that continued from its arrays
 
 
 class IntegerSession(Session):
-    """The session of an integer array in a graph; operators on it take the path of `integers`."""
+    """The session of an integer array in a graph; `run_on_integers` runs operators on it."""
 
     __slots__ = ("origin",)
 
@@ -54,7 +54,7 @@ state = AutogradState()
 
 @contextmanager
 def backward_mode(training: bool) -> Iterator[None]:
-    """Let gradients that users wrote run in training mode, or in prediction mode."""
+    """Run gradients that users wrote in training mode, or in prediction mode."""
     previous, state.backward_training = state.backward_training, bool(training)
     try:
         yield

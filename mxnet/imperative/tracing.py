@@ -59,7 +59,7 @@ class _Builder:
         self._leaves = self._constants = self._nodes = 0
 
     def make(self, node: HistoryNode) -> None:
-        """Add what stands for a node whose inputs are there."""
+        """Add what represents a node whose inputs are there."""
         if id(node) in self.made:
             return
         if type(node) is not tuple:
@@ -70,7 +70,7 @@ class _Builder:
             (number,) = details_of(node)
             self.made[id(node)] = [inputs[0][number]]
             return
-        self.made[id(node)] = self._results(node, [found[0] for found in inputs])
+        self.made[id(node)] = self._results(node, [entries[0] for entries in inputs])
 
     def _variable(self, node: HistoryNode) -> Node:
         if type(node) is Untracked:
@@ -125,12 +125,12 @@ class _Builder:
         return self._add(op, attrs, list(inputs))[0]
 
     def _run(self, graph: Graph, inputs: list[Entry]) -> list[Entry]:
-        made = dict(zip(graph.variables, inputs, strict=True))
+        inputs_of_variables = dict(zip(graph.variables, inputs, strict=True))
         copies: dict[Node, Node] = {}
 
         def entry(old: Entry) -> Entry:
-            if old.node in made:
-                return made[old.node]._replace(version=old.version)
+            if old.node in inputs_of_variables:
+                return inputs_of_variables[old.node]._replace(version=old.version)
             return old._replace(node=copies[old.node])
 
         for node in graph.nodes:

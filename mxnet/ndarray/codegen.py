@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING
 
+from ..composites.namespace import OperatorNamespace
 from ..imperative.call_functions import make_call_function
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.frontend import as_method, populate_namespaces, set_metadata
-
-if TYPE_CHECKING:
-    from .ndarray import NDArray
+from .ndarray import NDArray
 
 
 def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
@@ -31,3 +29,7 @@ def add_methods(cls: type[NDArray]) -> None:
         op = registry.get(name)
         if op.method and not name.startswith("_") and not hasattr(cls, name):
             setattr(cls, name, as_method(make_function(op, name, cls), cls.__name__))
+
+
+# The operator namespace of composites on arrays.
+F = OperatorNamespace(NDArray, lambda op, name: make_function(op, name, NDArray))

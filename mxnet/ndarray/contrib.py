@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..composites import updates as _updates
+from ..composites import functions as _updates
 from ..composites.namespace import bind
-from ..composites.sampling import rand_zipfian as _rand_zipfian
+from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, OutOfRange
 from ..imperative.apply import apply
 from ..imperative.handle import plain, wrap_plain
 from ..ops.tensor.passing import zeros_like
 from ..ops.tensor.shaping.joining import stack
-from .namespace import F
+from .codegen import F
 from .ndarray import NDArray
 from .sparse.graphs import (
     dgl_adjacency,
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-def _listed(value: Any) -> list[NDArray]:
+def _as_list(value: Any) -> list[NDArray]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -125,7 +125,7 @@ def while_loop(
     Parameters
     ----------
     cond
-        Function of the loop variables that returns whether to go on.
+        Function of the loop variables that returns whether to continue.
     func
         Function of the loop variables that returns outputs and new loop variables.
     loop_vars
@@ -140,18 +140,18 @@ def while_loop(
     """
     if max_iterations is None:
         raise ValueError("max_iterations should be specified")
-    if not _listed(loop_vars):
+    if not _as_list(loop_vars):
         raise ValueError("while_loop: loop_vars should contain at least one element")
     _flat(loop_vars, "while_loop's loop_vars")
     max_iterations = int(max_iterations)
     steps, outs = [], []
     variables = loop_vars
-    while len(steps) < max_iterations and _is_true(cond(*_listed(variables))):
-        outs, variables = func(*_listed(variables))
-        if len(_listed(variables)) != len(_listed(loop_vars)):
+    while len(steps) < max_iterations and _is_true(cond(*_as_list(variables))):
+        outs, variables = func(*_as_list(variables))
+        if len(_as_list(variables)) != len(_as_list(loop_vars)):
             raise ValueError(
-                f"while_loop: func returned {len(_listed(variables))} loop_vars, "
-                f"but got {len(_listed(loop_vars))}."
+                f"while_loop: func returned {len(_as_list(variables))} loop_vars, "
+                f"but got {len(_as_list(loop_vars))}."
             )
         outs = [] if outs is None else outs
         steps.append(_flat(outs, "while_loop's output"))
@@ -161,7 +161,7 @@ def while_loop(
                 "first step."
             )
         is_list = isinstance(loop_vars, list | tuple)
-        variables = _listed(variables) if is_list else _listed(variables)[0]
+        variables = _as_list(variables) if is_list else _as_list(variables)[0]
     if not steps:
         return [], variables
     missing = max_iterations - len(steps)

@@ -11,6 +11,7 @@ import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
+from ..base import is_np_shape
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
@@ -18,7 +19,6 @@ from ..imperative.call_functions import make_call_function
 from ..imperative.handle import plain, wrap_foreign, wrap_plain
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
-from ..shape_mode import is_np_shape
 from .ndarray import NDArray
 
 __all__ = [
@@ -70,25 +70,25 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     else:
         implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
         source = _host_tensor(source_array, implied)
-    wanted = implied if dtype is None else dtypes.to_torch(dtype)
+    target_dtype = implied if dtype is None else dtypes.to_torch(dtype)
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
-        tensor = torch.empty(source.shape, dtype=wanted, device=device)
-    made = wrap_plain(NDArray, tensor, stored_context(ctx))
+        tensor = torch.empty(source.shape, dtype=target_dtype, device=device)
+    output = wrap_plain(NDArray, tensor, stored_context(ctx))
     if isinstance(source_array, NDArray):
-        made[:] = source_array  # recorded: gradients flow to the source
+        output[:] = source_array  # recorded: gradients flow to the source
     else:
         tensor.copy_(source)
-    return made
+    return output
 
 
-def _host_tensor(source: Any, wanted: torch.dtype) -> Tensor:
+def _host_tensor(source: Any, target_dtype: torch.dtype) -> Tensor:
     """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
     if isinstance(source, list | tuple) and any(isinstance(s, NDArray) for s in source):
         source = [s.asnumpy() if isinstance(s, NDArray) else s for s in source]
     try:
         values = np.asarray(source)
         if values.dtype.kind not in "biufc" and not dtypes.is_bfloat16(values.dtype):
-            values = np.asarray(source, dtype=dtypes.to_numpy(wanted))
+            values = np.asarray(source, dtype=dtypes.to_numpy(target_dtype))
     except (ValueError, TypeError, OverflowError):
         raise TypeError(
             "source_array must be array like object: numbers in nested lists of equal lengths, "
@@ -122,7 +122,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
         ) from None
 
 
-def _filled(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
+def _fill(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
     """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
     shape = _sizes(op.name, shape)
     if not shape or 0 in shape:
@@ -169,7 +169,7 @@ def zeros(
 
         return sparse_zeros(stype, shape, ctx=ctx, dtype=dtype, **kwargs)
     kwargs.pop("name", None)
-    return _filled(operators.zeros, shape, ctx, dtype, **kwargs)
+    return _fill(operators.zeros, shape, ctx, dtype, **kwargs)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
@@ -188,7 +188,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
     array([1, 1], dtype=int32)
     """
     kwargs.pop("name", None)
-    return _filled(operators.ones, shape, ctx, dtype, **kwargs)
+    return _fill(operators.ones, shape, ctx, dtype, **kwargs)
 
 
 def empty(
@@ -217,8 +217,8 @@ def empty(
     ctx = ctx or current_context()
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     with reporting_memory(f"empty(shape={shape})"):
-        made = torch.empty(shape, dtype=dtypes.to_torch(dtype), device=torch_device(ctx))
-    return wrap_plain(NDArray, made, stored_context(ctx))
+        tensor = torch.empty(shape, dtype=dtypes.to_torch(dtype), device=torch_device(ctx))
+    return wrap_plain(NDArray, tensor, stored_context(ctx))
 
 
 def full(
@@ -246,9 +246,9 @@ def full(
     >>> mx.nd.full((2,), 7).asnumpy()
     array([7., 7.], dtype=float32)
     """
-    made = empty(shape, ctx, dtype) if out is None else out
-    made[...] = val
-    return made
+    output = empty(shape, ctx, dtype) if out is None else out
+    output[...] = val
+    return output
 
 
 def arange(
@@ -370,9 +370,9 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
         return wrap_plain(array_cls, torch.from_numpy(np.ascontiguousarray(ndarray).copy()))
     if not ndarray.flags["C_CONTIGUOUS"]:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    made = wrap_foreign(array_cls, torch.from_numpy(ndarray))
+    output = wrap_foreign(array_cls, torch.from_numpy(ndarray))
     ndarray.flags["WRITEABLE"] = False
-    return made
+    return output
 
 
 def from_torch(tensor: Tensor) -> NDArray:

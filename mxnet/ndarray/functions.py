@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..composites.joining import split_v2 as _split_v2
+from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import InvalidValue
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
 from ..ops.tensor.math.operations import OPERATIONS, Operation
 from ..ops.tensor.shaping.shape_changing import transpose
+from .codegen import F
 from .creation import array
-from .namespace import F
 from .ndarray import NDArray
 from .operator_overloads import NUMBERS, binary_overload
 
@@ -34,11 +34,11 @@ def _two_sided(operation: Operation) -> Callable:
 
     def function(lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, Handle) and isinstance(rhs, OPERANDS):
-            made = overload(lhs, rhs)
-            return made.as_np_ndarray() if lhs.is_numpy else made
+            output = overload(lhs, rhs)
+            return output.as_np_ndarray() if lhs.is_numpy else output
         if isinstance(rhs, Handle) and isinstance(lhs, NUMBERS):
-            made = reversed_overload(rhs, lhs)
-            return made.as_np_ndarray() if rhs.is_numpy else made
+            output = reversed_overload(rhs, lhs)
+            return output.as_np_ndarray() if rhs.is_numpy else output
         if isinstance(lhs, NUMBERS) and isinstance(rhs, NUMBERS):
             return on_numbers(lhs, rhs)
         raise TypeError(f"types ({type(lhs)}, {type(rhs)}) not supported: use NDArray or numbers.")

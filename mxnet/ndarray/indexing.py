@@ -62,10 +62,10 @@ def selects_all(shape: Sequence[int], key: Any) -> bool:
     )
 
 
-def fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+def fits(shape: Sequence[int], target: Sequence[int]) -> bool:
     """Return whether an array of one shape can be broadcast to another."""
-    pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in pairs)
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in pairs)
 
 
 def read(tensor: Tensor, key: Any, keep_scalar: bool) -> Tensor:
@@ -211,12 +211,12 @@ def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
     """Return a key that torch understands, and the result axes to flip for negative steps."""
     items = key if isinstance(key, tuple) else (key,)
     items = _without_ellipsis(items, tensor.ndim)
-    made: list[Any] = []
+    normalized: list[Any] = []
     backward: list[int] = []  # places in the key
     axis = 0
     for item in items:
         if item is None:
-            made.append(None)
+            normalized.append(None)
             continue
         if axis >= tensor.ndim:
             raise IndexError(
@@ -227,24 +227,24 @@ def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
         if isinstance(item, slice):
             item, flip = _forward_slice(item, size)
             if flip:
-                backward.append(len(made))
-            made.append(item)
+                backward.append(len(normalized))
+            normalized.append(item)
         elif _is_number(item):
             index = int(item)
             if not -size <= index < size:
                 raise index_error(index, axis, size)
-            made.append(index)
+            normalized.append(index)
         else:
-            made.append(_index_tensor(item, tensor.device, axis, size))
+            normalized.append(_index_tensor(item, tensor.device, axis, size))
         axis += 1
-    lists = [part for part in made if isinstance(part, Tensor)]
+    lists = [part for part in normalized if isinstance(part, Tensor)]
     if lists:
-        made = _with_lists_alone(made, lists)
-    return tuple(made), [_result_axis(made, place) for place in backward]
+        normalized = _with_lists_alone(normalized, lists)
+    return tuple(normalized), [_result_axis(normalized, position) for position in backward]
 
 
 def _with_lists_alone(key: list, lists: list[Tensor]) -> list:
-    """Let numbers beside lists of indices be lists too, as NumPy has it; torch takes them first."""
+    """Turn numbers beside lists of indices into lists, as NumPy does; torch takes them first."""
     if not any(isinstance(part, int) for part in key):
         return key
     shape = _common_shape(lists)
@@ -264,31 +264,31 @@ def _common_shape(lists: list[Tensor]) -> torch.Size:
         ) from None
 
 
-def _result_axis(key: list, place: int) -> int:
+def _result_axis(key: list, index: int) -> int:
     """Return the axis of the result that a slice in the key makes.
 
     Lists of indices make axes together: where they stand if side by side, else before all others.
     """
     lists = [i for i, part in enumerate(key) if isinstance(part, Tensor)]
     others = [i for i, part in enumerate(key) if part is None or isinstance(part, slice)]
-    axis = others.index(place)
+    axis = others.index(index)
     if lists:
         together = lists[-1] - lists[0] + 1 == len(lists)
-        if not together or place > lists[0]:
+        if not together or index > lists[0]:
             axis += len(_common_shape([key[i] for i in lists]))
     return axis
 
 
 def _without_ellipsis(items: tuple, ndim: int) -> tuple:
-    places = [i for i, item in enumerate(items) if item is Ellipsis]
-    if not places:
+    positions = [i for i, item in enumerate(items) if item is Ellipsis]
+    if not positions:
         return items
-    if len(places) > 1:
+    if len(positions) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    place = places[0]
+    first = positions[0]
     used = sum(item is not None for item in items) - 1
     fill = (slice(None),) * max(ndim - used, 0)
-    return items[:place] + fill + items[place + 1 :]
+    return items[:first] + fill + items[first + 1 :]
 
 
 def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:

@@ -17,14 +17,13 @@ import torch.utils.dlpack
 from torch import Tensor
 
 from .. import dtypes
-from ..base import integer_types, mx_real_t, numeric_types
+from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats.parameters import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.freed_graphs import IntegerInGraph, is_constant_now
-from ..imperative.gradient import attach, run_backward
+from ..imperative.gradient import attach, map_integers, run_backward
 from ..imperative.handle import (
     Handle,
     current,
@@ -43,11 +42,12 @@ from ..imperative.history import (
     INDEXING,
     RESHAPING,
     Call,
+    IntegerInGraph,
     graph_tensor,
+    is_constant_now,
     node_of,
     record_step,
 )
-from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..memory import expose
 from ..ops.interpreters import active
@@ -55,11 +55,9 @@ from ..ops.tensor.passing import cast
 from ..ops.tensor.shaping.broadcasting import broadcast_to
 from ..ops.tensor.shaping.reshape_codes import resolve_reshape
 from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
-from ..shape_mode import is_np_shape
 from . import indexing
 from .indexing import is_basic
-from .one_element import convertible
-from .printing import html, text
+from .printing import convertible, html, text
 
 if TYPE_CHECKING:
     from ._stubs.methods import NDArrayMethods
@@ -232,12 +230,12 @@ class NDArray(NDArrayMethods):
             return self
         keeps_scalar = self.is_numpy or is_np_shape()
         try:
-            made = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
+            part = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
         except IntegerInGraph:
-            made = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
-        if made._member is not None:
-            made._member.node = indexing.node_of_part(self, key, made.shape)
-        return made
+            part = map_integers(self, lambda t: indexing.read(t, key, keeps_scalar))
+        if part._member is not None:
+            part._member.node = indexing.node_of_part(self, key, part.shape)
+        return part
 
     def __setitem__(self, key: Any, value: Any) -> None:
         data, kind = self._data, type(value)
@@ -256,16 +254,16 @@ class NDArray(NDArrayMethods):
 
     def _write(self, key: Any, value: Any) -> None:
         """Write into the part that any key selects."""
-        place = writable(self)
+        memory = writable(self)
         if self._take_member(key, value):
             return
         if type(key) is slice and key == _FULL and isinstance(value, Handle):
             source = plain(value)
-            if source.shape == place.shape:
-                if source is not place:
-                    place.copy_(indexing.apart(source, place))
+            if source.shape == memory.shape:
+                if source is not memory:
+                    memory.copy_(indexing.apart(source, memory))
                 return
-        indexing.write(place, key, value)
+        indexing.write(memory, key, value)
 
     def _take_member(self, key: Any, value: Any) -> bool:
         """Write an array of the graph that is being recorded, with its place in the graph.
@@ -280,12 +278,14 @@ class NDArray(NDArrayMethods):
                 "autograd: no gradient would flow back from a part of an array. Use mx.nd.concat, "
                 "mx.nd.stack or mx.nd.where, or write y.detach()."
             )
-        place = plain(self)
-        if not indexing.fits(value.shape, place.shape):
+        memory = plain(self)
+        if not indexing.fits(value.shape, memory.shape):
             return False  # the caller explains it
-        made = value._view(lambda t: t.to(place.device, place.dtype).expand(place.shape).clone())
-        place.copy_(plain(made))
-        set_member(self, made._member.tensor, made._member.session)
+        member = value._view(
+            lambda t: t.to(memory.device, memory.dtype).expand(memory.shape).clone()
+        )
+        memory.copy_(plain(member))
+        set_member(self, member._member.tensor, member._member.session)
         step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
         record_step(self, step, (value,))
         return True
@@ -310,8 +310,8 @@ class NDArray(NDArrayMethods):
         """Return where the block that slices select begins and ends in memory."""
         begin = end = 0
         for key, n in zip(slc_key, shape, strict=True):
-            places = range(*key.indices(n))
-            begin, end = begin * n + places[0], end * n + places[-1]
+            positions = range(*key.indices(n))
+            begin, end = begin * n + positions[0], end * n + positions[-1]
         return begin, end + 1
 
     def _at(self, idx: int) -> NDArray:
@@ -401,10 +401,10 @@ class NDArray(NDArrayMethods):
         >>> mx.nd.array([1.7]).astype('int32').asnumpy()
         array([1], dtype=int32)
         """
-        wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
-        if not copy and self._dtype is wanted:
+        target_dtype = dtypes.to_torch(dtype if dtype is not None else "float32")
+        if not copy and self._dtype is target_dtype:
             return self
-        return _cast(self, wanted)
+        return _cast(self, target_dtype)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Return a view of another shape; 0, -1, -2, -3, -4 have MXNet's special meanings.
@@ -426,7 +426,7 @@ class NDArray(NDArrayMethods):
                     if array._member is not None:
                         array._member.node = (RESHAPING, node_of(self), sizes)
                     return array
-                data = data.view(*sizes)  # what is not contiguous goes on below
+                data = data.view(*sizes)  # what is not contiguous continues below
             except IntegerInGraph:
                 return self._view(lambda t: t.reshape(sizes))
             except (RuntimeError, TypeError):
@@ -439,29 +439,29 @@ class NDArray(NDArrayMethods):
                 array._grad = array._member = None
                 return array
         reverse = kwargs.pop("reverse", False)
-        given: Any = shape
+        requested: Any = shape
         if not shape:
-            given = kwargs.pop("shape", None)
-            if given is None:
+            requested = kwargs.pop("shape", None)
+            if requested is None:
                 raise InvalidValue("Shape must be provided.")
         elif isinstance(sizes, tuple | list):
-            given = sizes
+            requested = sizes
         if kwargs:
             raise TypeError(f"Got unknown keywords in reshape: {', '.join(kwargs)}.")
-        shape = (given,) if isinstance(given, int) else tuple(int(n) for n in given)
-        wanted = resolve_reshape(self.shape, shape, bool(reverse))
-        if wanted is None:
+        shape = (requested,) if isinstance(requested, int) else tuple(int(n) for n in requested)
+        new_shape = resolve_reshape(self.shape, shape, bool(reverse))
+        if new_shape is None:
             raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
-        return self._view(lambda t: t.reshape(wanted))
+        return self._view(lambda t: t.reshape(new_shape))
 
     def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
         """Return the array in another shape that a function of torch makes, in its graph."""
         try:
-            made = wrap(type(self), function(current(self)), self._ctx)
+            view = wrap(type(self), function(current(self)), self._ctx)
         except IntegerInGraph:
-            made = derive(self, function)
-        record_step(made, RESHAPING, (self,), made.shape)
-        return made
+            view = map_integers(self, function)
+        record_step(view, RESHAPING, (self,), view.shape)
+        return view
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with a new axis of size 1.
@@ -487,8 +487,8 @@ class NDArray(NDArrayMethods):
         inplace
             Whether to return a view.
         """
-        made = _squeeze(self, axis)
-        return self.reshape(made.shape) if inplace else made
+        output = _squeeze(self, axis)
+        return self.reshape(output.shape) if inplace else output
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """Return a copy (or, with `inplace`, a view) with all axes but the first merged.
@@ -660,13 +660,13 @@ class NDArray(NDArrayMethods):
             try:
                 tensor = current(self)
             except IntegerInGraph:
-                made = derive(self, lambda t: t.to(device, copy=True))
-                record_step(made, COPYING, (self,))
-                return made
+                output = map_integers(self, lambda t: t.to(device, copy=True))
+                record_step(output, COPYING, (self,))
+                return output
             copied = tensor.clone() if tensor.device == device else tensor.to(device)
-            made = wrap(type(self), copied, stored_context(other))
-            record_step(made, COPYING, (self,))
-            return made
+            output = wrap(type(self), copied, stored_context(other))
+            record_step(output, COPYING, (self,))
+            return output
         raise TypeError(f"copyto does not support type {type(other)}")
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -735,12 +735,12 @@ class NDArray(NDArrayMethods):
         set_empty(self)
         if state["handle"] is None:
             return
-        stored, place = params_file.load_record(state["handle"], "pickled array")
+        stored, offset = params_file.load_record(state["handle"], "pickled array")
         if not isinstance(stored, Tensor):
             from .sparse import from_stored
 
             stored = from_stored(stored)._dense()
-        ctx = Context(Context.devtype2str.get(place[0], "cpu"), place[1])
+        ctx = Context(Context.devtype2str.get(offset[0], "cpu"), offset[1])
         try:
             device = torch_device(ctx)
         except MXNetError:
@@ -753,10 +753,10 @@ class NDArray(NDArrayMethods):
         return self.copy()
 
     def __deepcopy__(self, memo: dict) -> NDArray:
-        made = wrap_plain(type(self), plain(self).clone(), self._ctx)
+        copied = wrap_plain(type(self), plain(self).clone(), self._ctx)
         if self.grad is not None:
-            attach(made, self._grad.req)
-        return made
+            attach(copied, self._grad.req)
+        return copied
 
     # -- gradients ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..composites import random as _composites
 from ..composites.namespace import bind
-from .namespace import F
+from .codegen import F
 
 if TYPE_CHECKING:
     from ._stubs.random import *  # noqa: F403

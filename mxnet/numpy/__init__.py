@@ -8,21 +8,20 @@ array(4.)
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as onp
 
 from ..symbol import numpy as symbol_module
 from ..symbol.numpy import _Symbol
 from . import dispatch, fallback, fallback_linalg, linalg, random, standard, utils
-from .array import ndarray
 from .arrayprint import set_printoptions
 from .codegen.namespaces import fill, fill_all
-from .codegen.operator_overloads import add_operator_overloads
-from .codegen.symbol_overloads import add_symbol_overloads
+from .codegen.operator_overloads import add_operator_overloads, add_symbol_overloads
 from .function_base import meshgrid
 from .io import genfromtxt
-from .making import array, empty
+from .multiarray import array, empty, ndarray
 from .utils import *  # noqa: F403 (constants and dtypes)
 from .utils import __all__ as _constants
 
@@ -42,8 +41,8 @@ __all__ = [
 ]
 
 
-def _public(module: object) -> dict:
-    return {name: getattr(module, name) for name in module.__all__}
+def _public(module: ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in vars(module)["__all__"]}
 
 
 _here = sys.modules[__name__]
@@ -52,12 +51,16 @@ fill(linalg, _public(fallback_linalg))
 fill(_here, {**_public(fallback), **_functions, **_public(standard)})
 fill(_here, {name: _functions[other] for name, other in standard.SYNONYMS.items()})
 add_operator_overloads(ndarray, _functions)
-add_symbol_overloads(_Symbol, vars(symbol_module))
+add_symbol_overloads(_Symbol, dict(vars(symbol_module)))
 
 dispatch.register_namespace(onp, {**_public(fallback), **_functions, "meshgrid": meshgrid})
 dispatch.register_namespace(onp.linalg, _public(linalg))
-ndarray.__array_function__ = dispatch.array_function
-ndarray.__array_ufunc__ = dispatch.array_ufunc
-ndarray.__array_namespace__ = standard.array_namespace
+
+for _name, _method in {
+    "__array_function__": dispatch.array_function,
+    "__array_ufunc__": dispatch.array_ufunc,
+    "__array_namespace__": standard.array_namespace,
+}.items():
+    setattr(ndarray, _name, _method)
 
 from . import multiarray, stride_tricks  # noqa: E402 (they show what is made above)

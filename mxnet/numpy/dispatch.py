@@ -31,16 +31,16 @@ _CONTAINERS = {
 
 
 def register(numpy_function: Any, function: Any) -> None:
-    """Let NumPy's function of our arrays call another one."""
+    """Register what NumPy's function calls on arrays of `mx.np`."""
     _functions[numpy_function] = function
 
 
 def register_namespace(numpy_namespace: Any, functions: dict[str, Any]) -> None:
     """Register every function that a namespace of NumPy has under the same name."""
     for name, function in functions.items():
-        found = getattr(numpy_namespace, name, None)
-        if callable(found) and not isinstance(found, type) and found not in _DIFFERENT:
-            register(found, function)
+        original = getattr(numpy_namespace, name, None)
+        if callable(original) and not isinstance(original, type) and original not in _DIFFERENT:
+            register(original, function)
 
 
 def array_function(self: Any, func: Any, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ NAMES = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
 __all__ = list(NAMES)
 
 
-def _lstsq(a: Any, b: Any, rcond: float | str | None = "warn") -> Any:
+def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
     """Solve least squares; NumPy 2 dropped ``"warn"``, which meant the precision of the machine."""
     return onp.linalg.lstsq(a, b, rcond=-1 if rcond == "warn" else rcond)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .array import ndarray
+from .multiarray import ndarray
 
 __all__ = ["meshgrid"]
 
@@ -38,11 +38,11 @@ def meshgrid(*xi: ndarray, **kwargs: Any) -> list[ndarray]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
-    places = list(range(ndim))
+    positions = list(range(ndim))
     if indexing == "xy" and ndim > 1:
-        places[:2] = [1, 0]
-    made = [
-        x.reshape(tuple(-1 if axis == place else 1 for axis in range(ndim)))
-        for x, place in zip(xi, places, strict=True)
+        positions[:2] = [1, 0]
+    axes: list[Any] = [
+        x.reshape(tuple(-1 if axis == position else 1 for axis in range(ndim)))
+        for x, position in zip(xi, positions, strict=True)
     ]
-    return made if sparse else broadcast_arrays(*made)
+    return axes if sparse else broadcast_arrays(*axes)

@@ -80,27 +80,27 @@ def normalize(tensor: Tensor, key: Any) -> tuple[Tensor, tuple, list[int]]:
 
 def _without_masks(tensor: Tensor, items: tuple) -> tuple[Tensor, tuple]:
     """Replace masks by the indices of their true elements."""
-    made: list[Any] = []
+    parts: list[Any] = []
     covered = sum(_axes_of(item) for item in items)
     axis = 0
     for item in items:
         if item is Ellipsis:
             rest = tensor.ndim - covered
-            made += [slice(None)] * rest
+            parts += [slice(None)] * rest
             axis += rest
         elif not _is_mask(item):
-            made.append(item)
+            parts.append(item)
             axis += item is not None
         elif _axes_of(item):
             indices = _mask_indices(item, tensor.device)
             _check_mask(item, tensor, axis)
-            made += indices
+            parts += indices
             axis += len(indices)
         else:  # a single bool adds an axis, of size 1 or 0
             tensor = tensor.unsqueeze(axis)
-            made.append(torch.zeros(int(bool(item)), dtype=torch.int64))
+            parts.append(torch.zeros(int(bool(item)), dtype=torch.int64))
             axis += 1
-    return tensor, tuple(made)
+    return tensor, tuple(parts)
 
 
 def _axes_of(item: Any) -> int:

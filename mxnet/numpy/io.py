@@ -7,8 +7,7 @@ from typing import Any
 import numpy as onp
 
 from ..context import current_context
-from .array import ndarray
-from .making import array
+from .multiarray import array, ndarray
 
 __all__ = ["genfromtxt"]
 

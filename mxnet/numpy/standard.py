@@ -6,15 +6,14 @@ arrays of `mx.np`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as onp
 import torch
 
 from ..context import Context
 from ..imperative.handle import wrap_foreign
-from .array import ndarray
-from .making import array
+from .multiarray import array, ndarray
 
 __all__ = [
     "asarray",
@@ -69,9 +68,9 @@ def asarray(
     array([1, 2], dtype=int64)
     """
     if isinstance(obj, ndarray):
-        made = obj if dtype is None or obj.dtype == onp.dtype(dtype) else obj.astype(dtype)
-        made = made if device is None else made.as_in_context(device)
-        return made.copy() if copy and made is obj else made
+        output = obj if dtype is None or obj.dtype == onp.dtype(dtype) else obj.astype(dtype)
+        output = output if device is None else output.to_device(device)
+        return output.copy() if copy and output is obj else output
     if copy is False:
         raise ValueError(f"asarray: {type(obj).__name__} cannot be used without a copy.")
     values = obj if hasattr(obj, "dtype") else onp.asarray(obj)
@@ -112,8 +111,8 @@ def astype(x: ndarray, dtype: Any, *, copy: bool = True, device: Context | None 
     >>> mx.np.astype(mx.np.ones(2), "int32")
     array([1, 1], dtype=int32)
     """
-    made = x.astype(dtype, copy=copy)
-    return made if device is None else made.as_in_context(device)
+    array = x.astype(dtype, copy=copy)
+    return array if device is None else array.to_device(device)
 
 
 _KINDS = {
@@ -222,7 +221,7 @@ def matrix_transpose(x: ndarray) -> ndarray:
     >>> mx.np.matrix_transpose(mx.np.ones((2, 3, 4))).shape
     (2, 4, 3)
     """
-    return x.swapaxes(-1, -2)
+    return x.mT
 
 
 def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
@@ -238,7 +237,7 @@ def permute_dims(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     >>> mx.np.permute_dims(mx.np.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return x.transpose(axes)
+    return cast("ndarray", x.transpose(axes))
 
 
 def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
@@ -255,7 +254,7 @@ def unstack(x: ndarray, *, axis: int = 0) -> tuple[ndarray, ...]:
     2
     """
     key = (slice(None),) * (axis % x.ndim)
-    return tuple(x[(*key, i)] for i in range(x.shape[axis]))
+    return tuple(cast("ndarray", x[(*key, i)]) for i in range(x.shape[axis]))
 
 
 def vecdot(x1: ndarray, x2: ndarray, *, axis: int = -1) -> ndarray:
@@ -273,7 +272,7 @@ def vecdot(x1: ndarray, x2: ndarray, *, axis: int = -1) -> ndarray:
     >>> mx.np.vecdot(mx.np.ones((2, 3)), mx.np.ones((2, 3)))
     array([3., 3.])
     """
-    return (x1 * x2).sum(axis=axis)
+    return cast("ndarray", (x1 * x2).sum(axis=axis))
 
 
 def array_namespace(self: ndarray, *, api_version: str | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..composites.namespace import bind
-from .codegen.glossary import GLOSSARY
+from .codegen.functions import GLOSSARY
 from .codegen.namespaces import eager
 from .composites import shaping
 

@@ -22,6 +22,7 @@ from ..context import (
 )
 from ..ndarray import waitall
 from ..ndarray.contrib import cond, foreach, while_loop
+from ..numpy.codegen.namespaces import fill_extension
 from ..util import (
     get_cuda_compute_capability,
     is_np_array,
@@ -31,7 +32,6 @@ from ..util import (
     use_np,
 )
 from . import image, random, utils
-from .namespaces import fill_all
 from .utils import load, save
 
 if TYPE_CHECKING:
@@ -65,4 +65,4 @@ __all__ = [
     "with_metaclass",
 ]
 
-fill_all(sys.modules[__name__])
+fill_extension(sys.modules[__name__])

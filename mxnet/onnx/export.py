@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from .. import dtypes
+from ..base import is_np_shape
 from ..error import InvalidValue, MXNetError
 from ..graph import Graph, Node
 from ..imperative.handle import plain
 from ..libinfo import __version__
-from ..shape_mode import is_np_shape
 from ..symbol import Symbol
 from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype
 from .inference import Facts, infer_facts, probe_sizes

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..base import is_np_shape
 from ..error import MXNetError, ShapeError
 from ..graph import Graph, Node
 from ..graph.passes.infer import infer_shapes, infer_types
-from ..shape_mode import is_np_shape
 from .builder import UNKNOWN, Shape
 
 __all__ = ["Facts", "infer_facts", "probe_sizes"]

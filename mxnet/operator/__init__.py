@@ -70,17 +70,17 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     >>> mx.operator.get_operator_arguments("LeakyReLU").types[-1]
     'float, optional, default=0.333999991'
     """
-    found = registry.get(op_name)
-    types = {i.name: "NDArray-or-Symbol" for i in found.inputs}
-    if found.variadic is not None:
-        types = {found.variadic: "NDArray-or-Symbol[]", **types}
-        if found.count is not None:
-            types[found.count] = "int, required"
-    types |= {name: _described(a) for name, a in found.attributes.items()}
+    op = registry.get(op_name)
+    types = {i.name: "NDArray-or-Symbol" for i in op.inputs}
+    if op.variadic is not None:
+        types = {op.variadic: "NDArray-or-Symbol[]", **types}
+        if op.count is not None:
+            types[op.count] = "int, required"
+    types |= {name: _describe(a) for name, a in op.attributes.items()}
     return OperatorArguments(len(types), list(types), list(types.values()))
 
 
-def _described(attribute: Attribute) -> str:
+def _describe(attribute: Attribute) -> str:
     """Return the type of an attribute and its default, as MXNet writes them."""
     label = attribute.type.label
     if label.endswith("} or None"):

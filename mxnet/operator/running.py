@@ -66,11 +66,11 @@ class _CustomKernel:
         self._made: dict[tuple, CustomOp] = {}
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> Any:
-        wanted = self.n_inputs + len(self.prop.list_auxiliary_states())
-        if len(tensors) != wanted:
+        required = self.n_inputs + len(self.prop.list_auxiliary_states())
+        if len(tensors) != required:
             names = [*self.prop.list_arguments(), *self.prop.list_auxiliary_states()]
             raise MXNetError(
-                f"Custom operator {self.op_type!r} expects {wanted} inputs ({', '.join(names)}), "
+                f"Custom operator {self.op_type!r} expects {required} inputs ({', '.join(names)}), "
                 f"but got {len(tensors)}."
             )
         outs = _Bridge.apply(self, run.training, *tensors)
@@ -80,13 +80,13 @@ class _CustomKernel:
         """Return the object that computes for inputs like these."""
         ctx = context_of(inputs[0]) if inputs else Context("cpu")
         key = (str(ctx), *((t.shape, t.dtype) for t in inputs))
-        made = self._made.get(key)
-        if made is None:
+        operator = self._made.get(key)
+        if operator is None:
             shapes = [list(t.shape) for t in inputs]
             types = [dtypes.to_numpy(t.dtype) for t in inputs]
-            made = self.guard("create_operator", self.prop.create_operator, ctx, shapes, types)
-            caches.store(self._made, key, made, MAX_OPERATORS)
-        return made
+            operator = self.guard("create_operator", self.prop.create_operator, ctx, shapes, types)
+            caches.store(self._made, key, operator, MAX_OPERATORS)
+        return operator
 
     def guard(self, where: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the user's code outside recording; its exceptions keep their traceback."""
@@ -128,9 +128,9 @@ class _Bridge(torch.autograd.Function):
             computing.forward,
             is_train=training,
             req=["write"] * len(outs),
-            in_data=_wrapped(inputs),
-            out_data=_wrapped(outs),
-            aux=_wrapped(aux),
+            in_data=_wrap(inputs),
+            out_data=_wrap(outs),
+            aux=_wrap(aux),
         )
         ctx.kernel, ctx.computing, ctx.aux = kernel, computing, aux
         if not reads_head_gradients(kernel.prop):
@@ -142,7 +142,7 @@ class _Bridge(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple:
         n = ctx.kernel.n_inputs
         inputs, outs = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
-        found = [torch.zeros_like(t) for t in inputs]
+        gradients = [torch.zeros_like(t) for t in inputs]
         reqs = ["write" if needed else "null" for needed in ctx.needs_input_grad[2 : 2 + n]]
         training, state.training = state.training, state.backward_training
         try:
@@ -150,18 +150,18 @@ class _Bridge(torch.autograd.Function):
                 "backward",
                 ctx.computing.backward,
                 req=reqs,
-                out_grad=_wrapped([g.clone(memory_format=CONTIGUOUS) for g in grads]),
-                in_data=_wrapped(inputs),
-                out_data=_wrapped(outs),
-                in_grad=_wrapped(found),
-                aux=_wrapped(ctx.aux),
+                out_grad=_wrap([g.clone(memory_format=CONTIGUOUS) for g in grads]),
+                in_data=_wrap(inputs),
+                out_data=_wrap(outs),
+                in_grad=_wrap(gradients),
+                aux=_wrap(ctx.aux),
             )
         finally:
             state.training = training
-        return (None, None, *found, *(None for _ in ctx.aux))
+        return (None, None, *gradients, *(None for _ in ctx.aux))
 
 
-def _wrapped(tensors: Sequence[Tensor]) -> list[NDArray]:
+def _wrap(tensors: Sequence[Tensor]) -> list[NDArray]:
     """Return arrays on the memory of tensors, which the user's code may write into."""
     cls = ndarray if is_np_array() else NDArray
     for tensor in tensors:
@@ -178,16 +178,16 @@ class _Told(NamedTuple):
     aux: list
 
 
-def _ask_shapes(prop: CustomOpProp, known: Sequence[tuple | None]) -> _Told:
+def _ask_shapes(prop: CustomOpProp, shapes: Sequence[tuple | None]) -> _Told:
     """Ask a prop for shapes; unknown ones go in as [] with 0 for unknown sizes, as MXNet has it."""
-    given = [[] if s is None else [max(n, 0) for n in s] for s in known]
-    found = prop.infer_shape(given)
-    if not 2 <= len(found) <= 3:
+    sizes = [[] if s is None else [max(n, 0) for n in s] for s in shapes]
+    inferred = prop.infer_shape(sizes)
+    if not 2 <= len(inferred) <= 3:
         raise MXNetError(
             f"{type(prop).__name__}.infer_shape must return (inputs, outputs[, aux]), "
-            f"but gave {len(found)} lists."
+            f"but gave {len(inferred)} lists."
         )
-    inputs, outputs, *aux = found
+    inputs, outputs, *aux = inferred
     return _Told(list(inputs), list(outputs), list(aux[0]) if aux else [])
 
 
@@ -224,11 +224,11 @@ class _CustomTypes(TypePattern):
         if not any(ins[:n]):
             return ins, outs
         first = next(t for t in ins[:n] if t is not None)
-        given = [dtypes.to_numpy(t or first) for t in ins[:n]]
-        found = [[dtypes.to_torch(t) for t in part] for part in prop.infer_type(given)]
-        aux = found[2] if len(found) > 2 else []
-        answer = [*found[0], *aux]
-        return answer + list(ins[len(answer) :]), found[1]
+        types = [dtypes.to_numpy(t or first) for t in ins[:n]]
+        inferred = [[dtypes.to_torch(t) for t in part] for part in prop.infer_type(types)]
+        aux = inferred[2] if len(inferred) > 2 else []
+        answer = [*inferred[0], *aux]
+        return answer + list(ins[len(answer) :]), inferred[1]
 
 
 def _custom(*data: Tensor, op_type: str, run: OpContext, **attributes: str) -> Any:

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..attribute import AttrScope
-from ..composites import updates as _updates
+from ..composites import functions as _updates
 from ..composites.namespace import bind
-from ..composites.sampling import rand_zipfian as _rand_zipfian
+from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Entry, Node
 from ..graph.graph import MARK, Subgraph, extract_subgraph

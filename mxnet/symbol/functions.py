@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
-from ..composites.joining import split_v2 as _split_v2
+from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import FormatError
 from ..formats.location import existing_file

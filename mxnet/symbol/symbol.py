@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import dtypes
+from ..base import is_np_shape
 from ..context import Context, current_context
 from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
 from ..formats.atomic import replacing
@@ -24,7 +25,6 @@ from ..graph.passes.infer import Inferred, infer_shapes, infer_types, unknown_fo
 from ..graph.passes.simplify import without_casts
 from ..graph.symbol_json import dumps, loads
 from ..quantization.fused_layers import fuse_layers
-from ..shape_mode import is_np_shape
 
 if TYPE_CHECKING:
     from typing_extensions import Self

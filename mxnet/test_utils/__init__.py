@@ -44,19 +44,45 @@ from .comparison import (
     checkShapes,
     compare_ndarray_tuple,
     compare_optimizer,
+    default_atols,
+    default_dtype,
+    default_numeric_eps,
+    default_rtols,
+    effective_dtype,
+    get_atol,
+    get_etol,
+    get_rtol,
+    get_tolerance,
+    get_tols,
     locationError,
     same,
     same_array,
     same_symbol_structure,
 )
-from .consistency import check_consistency, check_gluon_hybridize_consistency, check_speed
+from .consistency import (
+    check_consistency,
+    check_gluon_hybridize_consistency,
+    check_speed,
+    default_context,
+    discard_stderr,
+    environment,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+    list_gpus,
+    retry,
+    set_default_context,
+)
 from .data_files import (
+    DummyIter,
     download,
     download_model,
     get_bz2_data,
     get_cifar10,
     get_im2rec_path,
     get_mnist,
+    get_mnist_iterator,
     get_mnist_pkl,
     get_mnist_ubyte,
     get_zip_data,
@@ -70,15 +96,17 @@ from .gradient_checks import (
     numeric_grad,
     simple_forward,
 )
-from .iterators import DummyIter, get_mnist_iterator
 from .random_arrays import (
     assign_each,
     assign_each2,
+    chi_square_check,
     collapse_sum_like,
     create_2d_tensor,
     create_vector,
+    gen_buckets_probs_with_ppf,
     get_identity_mat,
     get_identity_mat_batch,
+    mean_check,
     new_matrix_with_real_eigvals_2d,
     new_matrix_with_real_eigvals_nd,
     new_orthonormal_matrix_2d,
@@ -92,6 +120,8 @@ from .random_arrays import (
     random_arrays,
     random_sample,
     random_uniform_arrays,
+    var_check,
+    verify_generator,
 )
 from .sparse_arrays import (
     create_sparse_array,
@@ -99,37 +129,6 @@ from .sparse_arrays import (
     rand_ndarray,
     rand_sparse_ndarray,
     shuffle_csr_column_indices,
-)
-from .statistics import (
-    chi_square_check,
-    gen_buckets_probs_with_ppf,
-    mean_check,
-    var_check,
-    verify_generator,
-)
-from .surroundings import (
-    default_context,
-    discard_stderr,
-    environment,
-    has_tvm_ops,
-    is_aarch64_run,
-    is_cd_run,
-    is_op_runnable,
-    list_gpus,
-    retry,
-    set_default_context,
-)
-from .tolerances import (
-    default_atols,
-    default_dtype,
-    default_numeric_eps,
-    default_rtols,
-    effective_dtype,
-    get_atol,
-    get_etol,
-    get_rtol,
-    get_tolerance,
-    get_tols,
 )
 
 

@@ -17,6 +17,7 @@ import urllib.parse
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ..base import data_dir
 from ..downloads import DownloadError, download_file
 from ..error import MXNetError
 from ..formats.atomic import replacing
+from ..io import DataIter, MNISTIter
 
 _MNIST_FILES = {
     "train_data": "train-images-idx3-ubyte",
@@ -228,13 +230,13 @@ def get_mnist() -> dict[str, np.ndarray]:
 
     >>> digits = mx.test_utils.get_mnist()  # doctest: +SKIP
     """
-    found = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
-    for key, values in found.items():
+    arrays = {key: _read_idx(_find(name, "mnist")) for key, name in _MNIST_FILES.items()}
+    for key, values in arrays.items():
         if values.ndim == 3:
-            found[key] = values[:, None].astype(np.float32) / 255
+            arrays[key] = values[:, None].astype(np.float32) / 255
         else:
-            found[key] = values.astype(np.int8)
-    return found
+            arrays[key] = values.astype(np.int8)
+    return arrays
 
 
 def get_mnist_ubyte() -> None:
@@ -280,9 +282,9 @@ def get_cifar10() -> None:
 
     >>> mx.test_utils.get_cifar10()  # doctest: +SKIP
     """
-    wanted = ("train.rec", "test.rec", "train.lst", "test.lst")
+    names = ("train.rec", "test.rec", "train.lst", "test.lst")
     target = Path("data")
-    if all((target / "cifar" / name).exists() for name in wanted):
+    if all((target / "cifar" / name).exists() for name in names):
         return
     archive = _find("cifar10.zip", "cifar10")
     with zipfile.ZipFile(archive) as file:
@@ -300,12 +302,80 @@ def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
     >>> mx.test_utils.get_im2rec_path().endswith("im2rec.py")
     True
     """
-    places = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
+    candidates = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
     if home_env in os.environ:
-        places.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
-    for place in places:
-        if place.is_file():
-            return str(place)
+        candidates.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
+    for candidate in candidates:
+        if candidate.is_file():
+            return str(candidate)
     raise OSError(
-        "Could not find path to tools/im2rec.py; looked at " + ", ".join(map(str, places))
+        "Could not find path to tools/im2rec.py; looked at " + ", ".join(map(str, candidates))
     )
+
+
+# -- iterators ------------------------------------------------------------------------------------
+
+
+class DummyIter(DataIter):
+    """Returns the first batch of another iterator again and again, to measure speed.
+
+    Parameters
+    ----------
+    real_iter : DataIter
+        The other iterator.
+
+    >>> real = mx.io.NDArrayIter(np.arange(4), batch_size=2)
+    >>> dummy = mx.test_utils.DummyIter(real)
+    >>> dummy.next().data[0].asnumpy()
+    array([0., 1.], dtype=float32)
+    """
+
+    def __init__(self, real_iter: Any) -> None:
+        super().__init__()
+        self.real_iter = real_iter
+        self.provide_data = real_iter.provide_data
+        self.provide_label = real_iter.provide_label
+        self.batch_size = real_iter.batch_size
+        self.the_batch = next(iter(real_iter))
+
+    def __iter__(self) -> DummyIter:
+        return self
+
+    def next(self) -> Any:
+        """Return the batch."""
+        return self.the_batch
+
+
+def get_mnist_iterator(
+    batch_size: int, input_shape: tuple[int, ...], num_parts: int = 1, part_index: int = 0
+) -> tuple[DataIter, DataIter]:
+    """Return iterators over the training and test images of MNIST, from files in ``data``.
+
+    Parameters
+    ----------
+    batch_size
+        Number of samples in a batch.
+    input_shape
+        Shape of an image.
+    num_parts
+        How many parts the samples are divided into.
+    part_index
+        Which one of the parts to read.
+
+    >>> train, test = mx.test_utils.get_mnist_iterator(100, (784,))  # doctest: +SKIP
+    """
+    get_mnist_ubyte()
+    flat = len(input_shape) != 3
+    parts = {"num_parts": num_parts, "part_index": part_index}
+    train, test = (
+        MNISTIter(
+            image=f"data/{name}-images-idx3-ubyte",
+            label=f"data/{name}-labels-idx1-ubyte",
+            batch_size=batch_size,
+            shuffle=name == "train",
+            flat=flat,
+            **parts,
+        )
+        for name in ("train", "t10k")
+    )
+    return train, test

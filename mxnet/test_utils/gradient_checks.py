@@ -17,9 +17,8 @@ from ..error import MXNetError
 from ..executor import Executor
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from .comparison import assert_almost_equal
-from .surroundings import default_context
-from .tolerances import default_atols, default_numeric_eps, default_rtols
+from .comparison import assert_almost_equal, default_atols, default_numeric_eps, default_rtols
+from .consistency import default_context
 
 Values = Sequence[Any] | Mapping[str, Any]
 _FLOATS = (np.float16, np.float32, np.float64)
@@ -108,14 +107,14 @@ def _random_gradients(
     ctx: Context,
 ) -> dict[str, NDArray]:
     """Return gradient arrays full of random numbers, so that what is not written is seen."""
-    made = {}
+    gradients = {}
     for name in names:
         like = location[name]
         values = np.random.normal(size=like.shape)
         dense = mx.nd.array(values, ctx=ctx, dtype=like.dtype)
         stype = (stypes or {}).get(name, "default")
-        made[name] = dense if stype == "default" else dense.tostype(stype)
-    return made
+        gradients[name] = dense if stype == "default" else dense.tostype(stype)
+    return gradients
 
 
 def _requirements(grad_req: Any, names: Sequence[str]) -> dict[str, str]:
@@ -168,11 +167,11 @@ def check_symbolic_forward(
     arguments = _parse_location(sym, location, ctx, dtype)
     aux = _parse_aux_states(sym, aux_states, ctx, dtype)
     names = sym.list_outputs()
-    wanted = [expected[n] for n in names] if isinstance(expected, Mapping) else list(expected)
+    targets = [expected[n] for n in names] if isinstance(expected, Mapping) else list(expected)
     grads = {n: mx.nd.zeros(a.shape, ctx=ctx, dtype=a.dtype) for n, a in arguments.items()}
     exe = sym.bind(ctx, args=arguments, args_grad=grads, aux_states=aux)
     outputs = exe.forward(is_train=False)
-    for name, want, got in zip(names, wanted, outputs, strict=True):
+    for name, want, got in zip(names, targets, outputs, strict=True):
         labels = (f"EXPECTED_{name}", f"FORWARD_{name}")
         assert_almost_equal(want, got.asnumpy(), rtol, atol, labels, equal_nan=equal_nan)
     return outputs
@@ -237,8 +236,8 @@ def check_symbolic_backward(
         want = want.asnumpy() if isinstance(want, NDArray) else want
         target = {"write": want, "add": want + before[name], "null": before[name]}[reqs[name]]
         labels = (f"EXPECTED_{name}", f"BACKWARD_{name}")
-        found = grads[name].asnumpy()
-        assert_almost_equal(target, found, rtol, atol, labels, equal_nan=equal_nan)
+        gradient = grads[name].asnumpy()
+        assert_almost_equal(target, gradient, rtol, atol, labels, equal_nan=equal_nan)
     return grads
 
 
@@ -311,16 +310,16 @@ def numeric_grad(
         if value.dtype.kind != "f":
             continue
         gradients[name] = slope = np.zeros(value.shape, dtype=dtype)
-        for place in np.ndindex(*value.shape):
-            here = value[place]
+        for index in np.ndindex(*value.shape):
+            here = value[index]
             ends = []
             for step in (eps / 2, -eps / 2):
-                value[place] = here + step
+                value[index] = here + step
                 bound[name][:] = value
-                ends.append((float(value[place]), output()))  # the step as it was after rounding
-            value[place] = here
+                ends.append((float(value[index]), output()))  # the step as it was after rounding
+            value[index] = here
             (x1, f1), (x0, f0) = ends
-            slope[place] = (f1 - f0) / (x1 - x0)
+            slope[index] = (f1 - f0) / (x1 - x0)
         bound[name][:] = value
     return gradients
 
@@ -385,7 +384,7 @@ def check_numeric_gradient(
     exe = loss.bind(ctx, args=bound, args_grad=grads, aux_states=aux, grad_req=reqs)
     exe.forward(is_train=True)
     exe.backward()
-    found = {n: g.asnumpy() for n, g in grads.items()}
+    values = {n: g.asnumpy() for n, g in grads.items()}
     eps = default_numeric_eps()[kind] if numeric_eps is None else numeric_eps
     fine = _fine_executor(weighted, bound, start, ctx, use_forward_train)
     checked = {n: fine.arg_dict[n] for n in reqs}
@@ -395,9 +394,9 @@ def check_numeric_gradient(
     for name, req in reqs.items():
         labels = (f"NUMERICAL_{name}", f"BACKWARD_{name}")
         if req == "null":
-            assert_almost_equal(before[name], found[name], rtol, atol, labels)
+            assert_almost_equal(before[name], values[name], rtol, atol, labels)
         else:
-            got = found[name] - before[name] if req == "add" else found[name]
+            got = values[name] - before[name] if req == "add" else values[name]
             assert_almost_equal(numeric[name], got, rtol, atol, labels)
 
 

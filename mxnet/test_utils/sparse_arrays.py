@@ -13,7 +13,7 @@ import mxnet as mx
 
 from ..context import Context, current_context
 from ..ndarray import NDArray
-from .tolerances import default_dtype
+from .comparison import default_dtype
 
 
 def rand_ndarray(
@@ -125,8 +125,8 @@ def rand_sparse_ndarray(
     if distribution not in ("uniform", "powerlaw"):
         raise AssertionError(f"Distribution not supported: {distribution}")
     where = _uniform_places if distribution == "uniform" else _powerlaw_places
-    made = _csr_at(where(shape, density), shape, dtype, data_init, shuffle_csr_indices, ctx)
-    return made, (made.indptr, made.indices, made.data)
+    csr = _csr_at(where(shape, density), shape, dtype, data_init, shuffle_csr_indices, ctx)
+    return csr, (csr.indptr, csr.indices, csr.data)
 
 
 def _random_rows(
@@ -153,8 +153,8 @@ def _random_rows(
         values.fill(data_init)
     if modifier_func is not None:
         values = np.vectorize(modifier_func)(values).astype(dtype)
-    made = mx.nd.sparse.row_sparse_array((values, rows), shape=shape, dtype=dtype, ctx=ctx)
-    return made, (values, rows)
+    array = mx.nd.sparse.row_sparse_array((values, rows), shape=shape, dtype=dtype, ctx=ctx)
+    return array, (values, rows)
 
 
 def _uniform_places(shape: tuple[int, ...], density: float) -> np.ndarray:
@@ -173,9 +173,9 @@ def _powerlaw_places(shape: tuple[int, ...], density: float) -> np.ndarray:
             f"A powerlaw array needs an element in every row: density {density} of {shape} "
             f"gives {total}."
         )
-    wanted = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
-    left = np.maximum(total - np.concatenate([[0], np.cumsum(wanted)[:-1]]), 0)
-    counts = np.minimum(wanted, left)
+    targets = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
+    left = np.maximum(total - np.concatenate([[0], np.cumsum(targets)[:-1]]), 0)
+    counts = np.minimum(targets, left)
     spare = total - counts.sum()
     free = np.cumsum(columns - counts)
     counts = counts + np.diff(np.minimum(free, spare), prepend=0)
@@ -191,12 +191,12 @@ def _check_matrix(shape: tuple[int, ...], density: float) -> None:
 
 def _csr_at(
     mask: np.ndarray,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     dtype: Any,
     data_init: Any,
     shuffled: bool,
     ctx: Context,
-) -> NDArray:
+) -> Any:
     rows, columns = np.nonzero(mask)
     counts = np.bincount(rows, minlength=shape[0])
     indptr = np.concatenate([[0], np.cumsum(counts)])

@@ -12,7 +12,7 @@ from mxnet.ops import registry
 from mxnet.ops.declare import Op
 from mxnet.ops.documentation import entries_of, parameter_items, sections
 from tests.batches import check_each, group_by
-from tools.shown_numbers import UpToRounding
+from tools.run_page import UpToRounding
 
 OPERATORS = sorted(registry.operators(), key=lambda op: op.name)
 PACKAGES = group_by(OPERATORS, lambda op: ".".join(op.function.__module__.split(".")[2:4]))

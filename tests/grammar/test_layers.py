@@ -13,7 +13,7 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "caches", "libinfo", "locks", "shape_mode", "companions", "absent", "tracebacks",
+        "caches", "libinfo", "companions", "compatibility", "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites"},
@@ -34,8 +34,7 @@ LAYERS = [
     },
     {"gluon", "module", "rnn"},
     {
-        "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "star_imports",
-        "__main__",
+        "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "__main__",
     },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]

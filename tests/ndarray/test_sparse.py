@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import warnings
 
 import numpy as np
@@ -13,14 +14,16 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.error import MXNetError
 from mxnet.ndarray import sparse
-from mxnet.ndarray.sparse import fallback
+from mxnet.ndarray.sparse import base
+from tests.golden import HERE
+from tests.golden.sparse_programs import GROUPS, answer
 
 VALUES = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "float32")
 
 
 @pytest.fixture(autouse=True)
 def forget_warnings():
-    fallback._warned.clear()
+    base._warned.clear()
 
 
 @pytest.fixture(params=["csr", "row_sparse"])
@@ -286,3 +289,59 @@ def test_views_of_dense_arrays_are_refused(stype):
 def test_rows_that_do_not_fit_a_shape_are_a_value_error():
     with pytest.raises(ValueError, match="needs values"):
         mx.nd.sparse.row_sparse_array((np.zeros((2, 2)), [0, 1]), shape=(1,))
+
+
+# -- sparse programs against MXNet 1.9.1: storage types, what is stored, values, and warnings ---
+
+
+GOLDEN = json.loads((HERE / "sparse.json").read_text())
+# MXNet refuses these without need.
+MORE_THAN_MXNET = {
+    "csr[5]",  # an array without rows can be made there, but not read
+    "csr[2:1]",
+    "sp.dot(csr, wr, transpose_a=True, forward_stype='default')",
+}
+
+
+def assert_same(mine, wanted, text):
+    if isinstance(wanted, list):
+        assert isinstance(mine, list) and len(mine) == len(wanted), text
+        for m, w in zip(mine, wanted, strict=True):
+            assert_same(m, w, text)
+        return
+    assert {k: v for k, v in mine.items() if k != "values"} == {
+        k: v for k, v in wanted.items() if k != "values"
+    }, text
+    if "values" in wanted:
+        np.testing.assert_allclose(
+            mine["values"], wanted["values"], rtol=2e-5, atol=1e-6, err_msg=text
+        )
+
+
+def run(text):
+    """Return the answer, or None for an error, and whether a fallback was reported."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = answer(text, mx, np)
+        except Exception as error:
+            assert not isinstance(error, SyntaxError | NameError), text
+            found = None
+    messages = [str(w.message) for w in caught]
+    assert all("fallback detected" in m for m in messages), messages
+    return found, bool(messages)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_sparse_programs_as_mxnet(group):
+    assert list(GOLDEN[group]) == GROUPS[group], "record anew: tests/golden/record_sparse.py"
+    for text, wanted in GOLDEN[group].items():
+        base._warned.clear()
+        found, falls_back = run(text)
+        if "error" in wanted:
+            assert found is None or text in MORE_THAN_MXNET, text
+            continue
+        assert found is not None, text
+        assert_same(found, wanted["answer"], text)
+        if group != "gradients":  # torch's backward has other kernels than MXNet's
+            assert falls_back == wanted["falls_back"], text

@@ -233,3 +233,84 @@ def test_einsum_of_booleans_is_boolean() -> None:
     out = np.einsum("ij,jk->ik", x, x)
     assert out.dtype == "bool"
     assert out.tolist() == [[True, False], [True, True]]
+
+
+# -- names of the Python array API standard -----------------------------------------------------
+
+
+def test_arrays_name_their_namespace() -> None:
+    assert np.ones(2).__array_namespace__() is np
+
+
+def test_asarray_keeps_pythons_kinds_and_does_not_copy_arrays() -> None:
+    x = np.ones(2)
+    assert np.asarray(x) is x
+    assert np.asarray([1, 2]).dtype == np.int64
+    assert np.asarray([True]).dtype == np.bool_
+    assert np.asarray([0.5]).dtype == np.float32
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray([1], copy=False)
+
+
+def test_functions_under_the_names_of_the_standard() -> None:
+    x = np.array([[0.5, 1.0]])
+    assert np.concat([x, x]).shape == (2, 2)
+    assert np.permute_dims(x, (1, 0)).shape == x.mT.shape == (2, 1)
+    assert np.pow(x, 2).tolist() == [[0.25, 1.0]]
+    assert np.astype(x, "int32").dtype == np.int32
+    assert np.isdtype(x.dtype, ("integral", "real floating"))
+    assert np.logical_and(x, x > 0.7).tolist() == [[False, True]]
+
+
+def test_scikit_learns_style_of_dispatch() -> None:
+    def standardize(values):
+        xp = values.__array_namespace__()
+        return (values - xp.mean(values, axis=0)) / xp.std(values, axis=0)
+
+    assert standardize(np.array([[1.0], [3.0]])).tolist() == [[-1], [1]]
+
+
+# -- numPy's keywords of universal functions: refused unless they are at their defaults ---------
+
+
+# What MXNet 1.9.1 raises: NotImplementedError for what NumPy knows, TypeError for anything else.
+REFUSED = [
+    ({"where": False}, NotImplementedError),
+    ({"subok": False}, NotImplementedError),
+    ({"subok": "no"}, TypeError),
+    ({"dtype": "int8"}, NotImplementedError),
+    ({"dtype": int}, TypeError),
+    ({"dtype": "abc"}, TypeError),
+    ({"casting": "safe"}, NotImplementedError),
+    ({"casting": "fast"}, TypeError),
+    ({"order": "C"}, NotImplementedError),
+    ({"order": "other"}, NotImplementedError),
+    ({"order": 3}, TypeError),
+    ({"signature": "dd"}, TypeError),
+    ({"anything": 1}, TypeError),
+]
+UNARY = ["exp", "abs", "fabs", "round", "around", "nan_to_num"]
+CALLS = {
+    **{name: (mx.nd.ones((2, 2)),) for name in UNARY},
+    "invert": (mx.nd.ones((2, 2), dtype="int32"),),
+    "bitwise_not": (mx.nd.ones((2, 2), dtype="int32"),),
+    "add": (mx.nd.ones((2, 2)), mx.nd.ones((2, 2))),
+    "matmul": (mx.nd.ones((2, 2)), mx.nd.ones((2, 2))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_keywords_of_universal_functions(name):
+    arrays = [x.as_np_ndarray() for x in CALLS[name]]
+    function = getattr(np, name)
+    plain = function(*arrays).asnumpy()
+    defaults = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+    assert (function(*arrays, **defaults).asnumpy() == plain).all()
+    for keywords, error in REFUSED:
+        with pytest.raises(error):
+            function(*arrays, **keywords)
+
+
+def test_multinomial_knows_no_other_keywords():
+    with pytest.raises(TypeError, match="dtype"):
+        np.random.multinomial(3, [0.5, 0.5], dtype="int32")

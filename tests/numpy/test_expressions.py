@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+
 import numpy as onp
+import pytest
 
 import mxnet as mx
 from mxnet import np, npx
 from tests.batches import check_each
 from tests.expressions import Expressions
+from tests.golden import HERE
 from tests.golden.numpy_expressions import EXPRESSIONS, SETUP, WRITING
 
 NAMES = {"mx": mx, "np": np, "npx": npx, "onp": onp}
 RECORDED = Expressions("numpy_expressions.json", SETUP, NAMES, atol=1e-6)
-# MXNet 1.9.1 raises here; docs/differences.md lists what these do instead.
+# MXNet 1.9.1 raises here; docs/operators.md lists what these do instead.
 SUPERSETS = frozenset(
     {
         "l / i",
@@ -40,3 +45,19 @@ def test_writing() -> None:
     """What a statement leaves behind, in the array itself or through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING if s not in SUPERSETS}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
+
+
+# -- whole programs under `npx.set_np()` train as MXNet 1.9.1 trained them, step by step --------
+
+
+FOLDER = HERE / "np_programs"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
+def test_program(name: str) -> None:
+    """Every number of every step agrees with the recorded one."""
+    history = importlib.import_module(f"tests.golden.np_programs.{name}").train(mx)
+    recorded = json.loads((FOLDER / f"{name}.json").read_text())
+    assert len(history) == len(recorded)
+    for step, (given, wanted) in enumerate(zip(history, recorded, strict=True)):
+        onp.testing.assert_allclose(given, wanted, rtol=2e-4, atol=2e-5, err_msg=f"step {step}")

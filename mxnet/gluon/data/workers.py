@@ -35,7 +35,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from ...error import MXNetError
 from ...formats.image_codec import limit_threads, resting_threads
 from ...random import host_rng
-from ...shape_mode import is_np_shape
+from ...base import is_np_shape
 from ...util import is_np_array, set_np
 from . import batchify
 from .transfer import Packed, Sendable, SharedPieces, pack, remove_leftovers, unpack

@@ -16,7 +16,7 @@ from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
 from ...imperative.gradient import attach
 from ...imperative.handle import leave_graphs, plain, wrap_plain
-from ...locks import ForkSafeLock
+from ...caches import ForkSafeLock
 from ...memory import untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ...error import ShapeError
 from ...ops.shapes import is_known
 from ...ops.tensor.passing import amp_cast, amp_multicast
-from ...shape_mode import is_np_shape
+from ...base import is_np_shape
 from ..graph import Graph, interpret
 from ..node import Entry, Node
 from ..rewrite import Match, Pattern, Rule, make_node, rewrite

@@ -12,8 +12,7 @@ from ...formats.parameters import params_file
 from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import layout
-from .base import BaseSparseNDArray, Sparse, make
-from .fallback import warn_of_copy
+from .base import BaseSparseNDArray, Sparse, make, warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,15 +100,15 @@ class CSRNDArray(BaseSparseNDArray):
             raise ValueError("CSRNDArray only supports continuous slicing on axis 0")
         from . import slice as slice_function
 
-        made = slice_function(self, begin=(key.start,), end=(key.stop,))
-        assert isinstance(made, CSRNDArray)  # as steps of 1 are
-        return made
+        rows = slice_function(self, begin=(key.start,), end=(key.stop,))
+        assert isinstance(rows, CSRNDArray)  # as steps of 1 are
+        return rows
 
-    def _receive_sparse(self, found: Tensor, req: str) -> None:
-        if found.layout is not torch.strided:
-            found = found.to_dense()
+    def _receive_sparse(self, gradient: Tensor, req: str) -> None:
+        if gradient.layout is not torch.strided:
+            gradient = gradient.to_dense()
         warn_of_copy("default", "csr")
-        self._set_dense(found + self._dense() if req == "add" else found)
+        self._set_dense(gradient + self._dense() if req == "add" else gradient)
 
 
 class RowSparseNDArray(BaseSparseNDArray):
@@ -166,8 +165,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         """Return an array with only the given rows."""
         from . import retain
 
-        made = retain(self, *args, **kwargs)
-        return cast("RowSparseNDArray", made)  # unless `out` is of another type
+        rows = retain(self, *args, **kwargs)
+        return cast("RowSparseNDArray", rows)  # unless `out` is of another type
 
     def __getitem__(self, key: Any) -> RowSparseNDArray:
         if isinstance(key, tuple):
@@ -181,13 +180,13 @@ class RowSparseNDArray(BaseSparseNDArray):
         rows = torch.arange(self._shape[0], device=self._values.device)
         self._set(self._shape, everything, rows)
 
-    def _receive_sparse(self, found: Tensor, req: str) -> None:
-        if found.layout is torch.strided:
+    def _receive_sparse(self, gradient: Tensor, req: str) -> None:
+        if gradient.layout is torch.strided:
             warn_of_copy("default", "row_sparse")
-            values, rows = layout.rows_from_dense(found)
+            values, rows = layout.rows_from_dense(gradient)
         else:
-            found = found.coalesce()
-            values, rows = found.values(), found.indices()[0]
+            gradient = gradient.coalesce()
+            values, rows = gradient.values(), gradient.indices()[0]
         if req == "add":
             values, rows = layout.sum_rows([self._values, values], [self._indices, rows])
         self._set(self._shape, values, rows)

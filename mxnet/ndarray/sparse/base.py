@@ -8,13 +8,16 @@ no memory, of a result it is the dense form.
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ... import dtypes
+from ... import dtypes, env
+from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import MXNetError, ShapeError
 from ...formats.parameters import params_file
@@ -22,14 +25,48 @@ from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain
 from ...imperative.history import LeafMember
+from ...ops.attributes import to_string
 from ..ndarray import NDArray, from_host
 from ..printing import label
-from .fallback import warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Self
+
+# Warnings that a sparse array is handled in its dense form, issued once for each case.
+_warned: set[str] = set()
+_ADVICE = (
+    "The result is right, but it takes the memory and time of dense arrays. Set the environment "
+    "variable MXNET_STORAGE_FALLBACK_LOG_VERBOSE to 0 to suppress this warning."
+)
+
+
+def _warn_once(what: str) -> None:
+    if what in _warned or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
+        return
+    _warned.add(what)
+    warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
+
+
+def warn_of_operator(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: Mapping[str, Any]
+) -> None:
+    """Warn that an operator has no kernel for these storage types."""
+    params = ", ".join(f"{k}={to_string(v)}" for k, v in attrs.items())
+    _warn_once(
+        f"Storage type fallback detected: operator = {name}, input storage types = "
+        f"[{', '.join(inputs)}], output storage types = [{', '.join(outputs)}], "
+        f"params = {{{params}}}."
+    )
+
+
+def warn_of_copy(source: str, target: str) -> None:
+    """Warn that a copy between storage types makes a temporary dense or sparse array."""
+    _warn_once(
+        f"Storage fallback detected: copy from {source} storage type to {target} storage type."
+    )
+
 
 _FULL = slice(None)
 Sparse = TypeVar("Sparse", bound="BaseSparseNDArray")
@@ -185,10 +222,10 @@ class BaseSparseNDArray(NDArray):
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the array in another data type; without `copy` perhaps the array itself."""
-        wanted = dtypes.to_torch(dtype if dtype is not None else "float32")
-        if not copy and self._values.dtype is wanted:
+        target_dtype = dtypes.to_torch(dtype if dtype is not None else "float32")
+        if not copy and self._values.dtype is target_dtype:
             return self
-        return self._like(self._values.to(wanted, copy=True))
+        return self._like(self._values.to(target_dtype, copy=True))
 
     def tostype(self, stype: str) -> NDArray:
         """Return the array in another storage type: its own or 'default'."""
@@ -214,8 +251,8 @@ class BaseSparseNDArray(NDArray):
         if not isinstance(other, BaseSparseNDArray) or other.stype != self.stype:
             raise TypeError(f"copyto does not support destination NDArray stype {other.stype}")
         device, dtype = other._values.device, other._values.dtype
-        values, *places = (p.to(device, copy=True) for p in self._parts())
-        other._set(self._shape, values.to(dtype), *places)
+        values, *indices = (p.to(device, copy=True) for p in self._parts())
+        other._set(self._shape, values.to(dtype), *indices)
         return other
 
     def _copied_to(self, ctx: Context) -> Self:
@@ -312,7 +349,7 @@ class BaseSparseNDArray(NDArray):
         """Return the same parts outside the recorded graph."""
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
-    def _receive_sparse(self, found: Tensor, req: str) -> None:
+    def _receive_sparse(self, gradient: Tensor, req: str) -> None:
         """Take a gradient that torch made, sparse or dense."""
         raise NotImplementedError
 
@@ -339,10 +376,10 @@ class BaseSparseNDArray(NDArray):
         return _unpickle, (type(self), self._shape, parts, str(self.context))
 
     def __deepcopy__(self, memo: dict) -> Self:
-        made = self._copied_to(self.context)
+        copied = self._copied_to(self.context)
         if self._grad is not None:
-            made._attach(self._grad.req, None, None)
-        return made
+            copied._attach(self._grad.req, None, None)
+        return copied
 
 
 def make(

@@ -24,28 +24,28 @@ def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
     """Return the dtype asked for, else that of an array, else float32."""
     if dtype is not None:
         return dtypes.to_torch(dtype)
-    found = getattr(source, "dtype", None)
-    return torch.float32 if found is None else dtypes.to_torch(found)
+    own = getattr(source, "dtype", None)
+    return torch.float32 if own is None else dtypes.to_torch(own)
 
 
 def _tensor(source: Any, dtype: torch.dtype, ctx: Context) -> Tensor:
     """Return a new tensor with the values of anything array-like."""
     if isinstance(source, NDArray):
-        found = plain(source)
+        tensor = plain(source)
     elif isinstance(source, Tensor):
-        found = source.detach()
+        tensor = source.detach()
     else:
-        found = from_host(np.asarray(source))
-    return found.to(torch_device(ctx), dtype, copy=True)
+        tensor = from_host(np.asarray(source))
+    return tensor.to(torch_device(ctx), dtype, copy=True)
 
 
 def _is_shape(source: tuple) -> bool:
     return bool(source) and all(isinstance(n, int | np.integer) for n in source)
 
 
-def _check_shape(shape: Any, found: tuple[int, ...]) -> None:
-    if shape is not None and tuple(shape) != tuple(found):
-        raise ValueError(f"Shape mismatch detected. {tuple(found)} v.s. {tuple(shape)}")
+def _check_shape(shape: Any, actual: tuple[int, ...]) -> None:
+    if shape is not None and tuple(shape) != tuple(actual):
+        raise ValueError(f"Shape mismatch detected. {tuple(actual)} v.s. {tuple(shape)}")
 
 
 def _is_scipy(source: Any) -> bool:
@@ -134,13 +134,13 @@ def _csr_from_scipy(matrix: Any, ctx: Context, dtype: Any) -> CSRNDArray:
 
 
 def _csr_from_coo(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRNDArray:
-    data, places = parts
-    if not isinstance(places, tuple | list) or len(places) != 2:
+    data, groups = parts
+    if not isinstance(groups, tuple | list) or len(groups) != 2:
         raise TypeError(
             "csr_matrix takes (rows, columns), (data, indices, indptr) or (data, (row, col)); the "
-            f"second of this pair is {type(places).__name__}."
+            f"second of this pair is {type(groups).__name__}."
         )
-    row, column = places
+    row, column = groups
     data = data if hasattr(data, "dtype") else np.asarray(data)
     values = _tensor(data, _dtype_of(data, dtype), ctx)
     rows, columns = _tensor(row, torch.int64, ctx), _tensor(column, torch.int64, ctx)
@@ -155,8 +155,8 @@ def _csr_from_coo(parts: tuple, shape: Any, ctx: Context, dtype: Any) -> CSRNDAr
         shape = (int(rows.max()) + 1, int(columns.max()) + 1)
     if len(rows) and (int(rows.max()) >= shape[0] or int(columns.max()) >= shape[1]):
         raise ValueError(f"The row or column indices do not fit into shape {tuple(shape)}.")
-    keys, places = torch.unique(rows * shape[1] + columns, return_inverse=True)
-    total = values.new_zeros(len(keys)).index_add_(0, places, values)
+    keys, groups = torch.unique(rows * shape[1] + columns, return_inverse=True)
+    total = values.new_zeros(len(keys)).index_add_(0, groups, values)
     parts = layout.csr_from_keys(shape, keys)
     return make(CSRNDArray, shape, total, *parts, ctx=stored_context(ctx))
 

@@ -15,17 +15,15 @@ from torch import Tensor
 from ... import dtypes
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.apply import assign
-from ...imperative.freed_graphs import IntegerInGraph
 from ...imperative.handle import current, plain, wrap
-from ...imperative.history import graph_tensor
+from ...imperative.history import IntegerInGraph, graph_tensor
 from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
 from ...ops.kernel_errors import operator_error
 from ..ndarray import NDArray
 from .arrays import CSRNDArray, RowSparseNDArray, from_dense
-from .base import BaseSparseNDArray, make
-from .fallback import warn_of_operator
+from .base import BaseSparseNDArray, make, warn_of_operator
 
 CLASSES: dict[str, type[BaseSparseNDArray]] = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
 
@@ -57,8 +55,8 @@ class Call(NamedTuple):
 
     def all_of(self, cls: type[Array]) -> list[Array] | None:
         """Return the inputs if all are of a class."""
-        found = [a for a in self.inputs if isinstance(a, cls)]
-        return found if len(found) == len(self.inputs) else None
+        arrays = [a for a in self.inputs if isinstance(a, cls)]
+        return arrays if len(arrays) == len(self.inputs) else None
 
 
 _kernels: dict[Op, tuple[Callable[[Call], NDArray | None], bool]] = {}
@@ -131,28 +129,28 @@ def run(
     call = Call(op, inputs, op.complete(attrs), stypes, single)
     function, records = _kernels.get(op, (None, False))
     recording = state.recording and any(map(in_graph, inputs))
-    made = None
+    output = None
     if function is not None:
         try:
-            made = function(call)
+            output = function(call)
         except MXNetError:
             raise
         except KERNEL_ERRORS as error:
             tensors = [None if a is None else dense_of(a) for a in inputs]
             raise operator_error(op.name, tensors, error) from error
-    if made is None:
-        made = _dense_result(call, attrs, cls)
+    if output is None:
+        output = _dense_result(call, attrs, cls)
     elif recording and not records:
-        made = _with_graph(call, attrs, made, cls)
-    if out is None or made is single:
-        return made if out is None else out
-    return _write(op.name, out, made)
+        output = _with_graph(call, attrs, output, cls)
+    if out is None or output is single:
+        return output if out is None else out
+    return _write(op.name, out, output)
 
 
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
     """Return what the dense operator makes, and the tensors it was given."""
     op, tensors = call.op, [dense_now(a) for a in call.inputs]
-    for i in _changed(call):  # rows that are all stored share memory: change a copy
+    for i in _changed_attrs(call):  # rows that are all stored share memory: change a copy
         tensor = tensors[i]
         if tensor is not None and call.stypes[i] != "default":
             tensors[i] = tensor.clone()
@@ -168,7 +166,7 @@ def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
         raise operator_error(op.name, tensors, error) from error
 
 
-def _changed(call: Call) -> list[int]:
+def _changed_attrs(call: Call) -> list[int]:
     """Return the inputs that the operator changes in place."""
     op = call.op
     return [i for i, p in enumerate(op.inputs) if p.aux or p.name in op.mutates]
@@ -180,13 +178,13 @@ def _stypes_of(out: Any, count: int) -> list[str]:
     return [a.stype for a in (out if isinstance(out, list | tuple) else [out])]
 
 
-def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> Any:
+def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> Any:
     """Fall back to the dense operator; what it changed in place goes back to sparse inputs."""
     result, tensors = _run_dense(call)
     single = isinstance(result, Tensor)
-    made = _stypes_of(call.out, 1 if single else len(result))
-    warn_of_operator(call.op.name, [s for s in call.stypes if s != "none"], made, given)
-    for i in _changed(call):
+    stypes = _stypes_of(call.out, 1 if single else len(result))
+    warn_of_operator(call.op.name, [s for s in call.stypes if s != "none"], stypes, attrs)
+    for i in _changed_attrs(call):
         target, tensor = call.inputs[i], tensors[i]
         if isinstance(target, BaseSparseNDArray) and tensor is not None:
             target._take_dense(tensor)
@@ -194,23 +192,25 @@ def _dense_result(call: Call, given: Mapping[str, Any], cls: type[NDArray]) -> A
     return wrap(cls, result, ctx) if single else [wrap(cls, t, ctx) for t in result]
 
 
-def _with_graph(call: Call, given: Mapping[str, Any], made: NDArray, cls: type[NDArray]) -> NDArray:
+def _with_graph(
+    call: Call, attrs: Mapping[str, Any], output: NDArray, cls: type[NDArray]
+) -> NDArray:
     """Give a result its place in the graph, through the dense operator."""
     result, _ = _run_dense(call)
     if not isinstance(result, Tensor) or not result.requires_grad:
-        return made
+        return output
     stypes = [s for s in call.stypes if s != "none"]
-    if not isinstance(made, BaseSparseNDArray):
-        return wrap(cls, result, made._ctx)
-    warn_of_operator(f"_backward_{call.op.name}", ["default", *stypes], stypes, given)
-    made._ghost = result
-    return made
+    if not isinstance(output, BaseSparseNDArray):
+        return wrap(cls, result, output._ctx)
+    warn_of_operator(f"_backward_{call.op.name}", ["default", *stypes], stypes, attrs)
+    output._ghost = result
+    return output
 
 
-def _write(name: str, out: Any, made: Any) -> Any:
+def _write(name: str, out: Any, output: Any) -> Any:
     """Write results into the arrays that the user gave, of whatever storage type."""
     targets = list(out) if isinstance(out, list | tuple) else [out]
-    results = made if isinstance(made, list) else [made]
+    results = output if isinstance(output, list) else [output]
     for target, result in zip(targets, results, strict=False):
         write_one(name, target, result)
     return out
@@ -253,12 +253,12 @@ def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
     target._take_dense(tensor)
 
 
-def sparse_gradient(variable: NDArray, found: Tensor) -> NDArray:
+def sparse_gradient(variable: NDArray, gradient: Tensor) -> NDArray:
     """Return a gradient that is sparse, or that of a sparse array, as an array."""
-    if found.layout is torch.strided:
-        return wrap(NDArray, found, variable._ctx)
-    found = found.coalesce()
-    rows, values = found.indices()[0], found.values()
+    if gradient.layout is torch.strided:
+        return wrap(NDArray, gradient, variable._ctx)
+    gradient = gradient.coalesce()
+    rows, values = gradient.indices()[0], gradient.values()
     return make(RowSparseNDArray, variable.shape, values, rows, ctx=variable._ctx)
 
 
@@ -271,7 +271,7 @@ def to_storage(tensor: Tensor, stype: str, ctx: Any = None) -> NDArray:
     """Return a dense tensor as an array of a storage type."""
     if stype == "default":
         return wrap(NDArray, tensor, ctx)
-    made = from_dense(CLASSES[stype], tensor.detach(), ctx)
+    output = from_dense(CLASSES[stype], tensor.detach(), ctx)
     if tensor.requires_grad:
-        made._ghost = tensor
-    return made
+        output._ghost = tensor
+    return output

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from ...error import DTypeError, MXNetError, ShapeError
+from ...imperative.apply import apply
 from ...imperative.handle import wrap, wrap_plain
 from ...ops import registry
+from ...ops.declare import Op
 from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
 from ...ops.tensor.math.arithmetic import (
     add_n,
@@ -17,10 +22,11 @@ from ...ops.tensor.math.arithmetic import (
     scatter_subtract_number,
 )
 from ...ops.tensor.math.elementwise import clip, quadratic
-from ...ops.tensor.math.operations import BY_NAME, OPERATIONS
+from ...ops.tensor.math.operations import BY_DUNDER, BY_NAME, OPERATIONS, Operation
 from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
 from ...ops.tensor.selection.indexing import where
 from ..ndarray import NDArray
+from ..operator_overloads import NUMBERS, unsupported_operand
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import BaseSparseNDArray, make
@@ -61,7 +67,7 @@ def no_values(call: Call) -> BaseSparseNDArray:
 
 
 @kernel(*(row.scalar for row in OPERATIONS if row.returns_bool and row.dunder))
-def compared(call: Call) -> BaseSparseNDArray | None:
+def compare_sparse(call: Call) -> BaseSparseNDArray | None:
     """Compare what is stored with a number, if zero compared with it gives zero."""
     array = call.array
     zero = call.op.kernel(array._values.new_zeros(1), **call.attrs)
@@ -69,7 +75,7 @@ def compared(call: Call) -> BaseSparseNDArray | None:
 
 
 @kernel(ADD.scalar, SUBTRACT.scalar)
-def shifted(call: Call) -> NDArray:
+def shift_sparse(call: Call) -> NDArray:
     """Add a number: 0 keeps the array sparse, any other makes it dense."""
     if call.attrs["scalar"] == 0:
         return pass_on(call)
@@ -78,7 +84,7 @@ def shifted(call: Call) -> NDArray:
 
 
 @kernel(clip)
-def clipped(call: Call) -> BaseSparseNDArray:
+def clip_sparse(call: Call) -> BaseSparseNDArray:
     """Clip what is stored; zero must be within the limits."""
     a_min, a_max = call.attrs["a_min"], call.attrs["a_max"]
     if not a_min <= 0 <= a_max:
@@ -111,7 +117,7 @@ def dense_quietly(call: Call) -> NDArray:
 
 
 @kernel(ADD.elementwise, SUBTRACT.elementwise, grad_add)
-def summed(call: Call) -> NDArray | None:
+def sum_sparse(call: Call) -> NDArray | None:
     """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -130,16 +136,16 @@ def _keys(array: CSRNDArray) -> Tensor:
 
 
 def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
-    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    keys, groups = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
     values = lhs._values.new_zeros(len(keys))
-    values.index_add_(0, places, torch.cat([lhs._values, rhs._values * sign]))
+    values.index_add_(0, groups, torch.cat([lhs._values, rhs._values * sign]))
     return make(
         CSRNDArray, lhs._shape, values, *layout.csr_from_keys(lhs._shape, keys), ctx=lhs._ctx
     )
 
 
 @kernel(*(BY_NAME[name].elementwise for name in ("hypot", "maximum", "minimum")))
-def joined(call: Call) -> NDArray | None:
+def join_sparse(call: Call) -> NDArray | None:
     """Combine what either array stores; two zeros make a zero."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -149,10 +155,10 @@ def joined(call: Call) -> NDArray | None:
         return make(RowSparseNDArray, lhs._shape, call.op.kernel(left, right), rows, ctx=lhs._ctx)
     if not isinstance(lhs, CSRNDArray) or not isinstance(rhs, CSRNDArray):
         return None
-    keys, places = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
+    keys, groups = torch.unique(torch.cat([_keys(lhs), _keys(rhs)]), return_inverse=True)
     left, right = lhs._values.new_zeros(len(keys)), rhs._values.new_zeros(len(keys))
-    left[places[: len(lhs._values)]] = lhs._values
-    right[places[len(lhs._values) :]] = rhs._values
+    left[groups[: len(lhs._values)]] = lhs._values
+    right[groups[len(lhs._values) :]] = rhs._values
     parts = layout.csr_from_keys(lhs._shape, keys)
     return make(CSRNDArray, lhs._shape, call.op.kernel(left, right), *parts, ctx=lhs._ctx)
 
@@ -161,17 +167,17 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
     """Return the product, stored where both are."""
     left, right = _keys(lhs), _keys(rhs)
     order = torch.argsort(right)
-    places = torch.searchsorted(right[order], left)
-    # A place beyond the last is no hit.
-    inside = torch.nonzero(places < len(right)).reshape(-1)
-    hits = inside[right[order[places[inside]]] == left[inside]]
-    values = lhs._values[hits] * rhs._values[order[places[hits]]]
+    positions = torch.searchsorted(right[order], left)
+    # A position beyond the last is not a hit.
+    inside = torch.nonzero(positions < len(right)).reshape(-1)
+    hits = inside[right[order[positions[inside]]] == left[inside]]
+    values = lhs._values[hits] * rhs._values[order[positions[hits]]]
     parts = layout.csr_from_keys(lhs._shape, left[hits])
     return make(CSRNDArray, lhs._shape, values, *parts, ctx=lhs._ctx)
 
 
 @kernel(MULTIPLY.elementwise)
-def multiplied(call: Call) -> NDArray | None:
+def multiply_sparse(call: Call) -> NDArray | None:
     """Multiply: what a sparse factor does not store is zero in the product."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -197,7 +203,7 @@ def _at_places(sparse: BaseSparseNDArray, dense: Tensor) -> Tensor:
 
 
 @kernel(DIVIDE.elementwise)
-def divided(call: Call) -> NDArray | None:
+def divide_sparse(call: Call) -> NDArray | None:
     """Divide: the result is dense, as 0 / 0 is not 0."""
     check_same(call)
     dense = call.stypes == (ROWS, ROWS) or DENSE in call.stypes
@@ -205,7 +211,7 @@ def divided(call: Call) -> NDArray | None:
 
 
 @kernel(scatter_divide)
-def divided_where_stored(call: Call) -> NDArray | None:
+def divide_where_stored(call: Call) -> NDArray | None:
     """Divide only what is stored."""
     check_same(call)
     lhs, rhs = call.arrays
@@ -219,13 +225,13 @@ def divided_where_stored(call: Call) -> NDArray | None:
 
 
 @kernel(ADD.broadcast, SUBTRACT.broadcast)
-def broadcast_summed(call: Call) -> NDArray | None:
+def broadcast_sum_sparse(call: Call) -> NDArray | None:
     """Add or subtract with broadcasting: csr with dense gives dense."""
     return dense_quietly(call) if set(call.stypes) == {CSR, DENSE} else None
 
 
 @kernel(MULTIPLY.broadcast, DIVIDE.broadcast)
-def broadcast_scaled(call: Call) -> NDArray | None:
+def broadcast_scale_sparse(call: Call) -> NDArray | None:
     """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
     lhs, rhs = call.arrays
     if not isinstance(lhs, CSRNDArray) or isinstance(rhs, BaseSparseNDArray):
@@ -243,7 +249,7 @@ def broadcast_scaled(call: Call) -> NDArray | None:
 
 
 @kernel(add_n)
-def added(call: Call) -> NDArray | None:
+def add_sparse(call: Call) -> NDArray | None:
     """Add row_sparse arrays."""
     arrays = call.all_of(RowSparseNDArray)
     if not arrays:
@@ -256,7 +262,7 @@ def added(call: Call) -> NDArray | None:
 
 
 @kernel(where, records=True)
-def chosen(call: Call) -> NDArray | None:
+def choose_sparse(call: Call) -> NDArray | None:
     """Choose between dense arrays by a csr condition."""
     condition, x, y = call.arrays
     if not isinstance(condition, CSRNDArray) or call.stypes[1:] != (DENSE, DENSE):
@@ -264,3 +270,79 @@ def chosen(call: Call) -> NDArray | None:
     tensors = condition._dense(), dense_now(x), dense_now(y)
 
     return wrap(NDArray, call.op.kernel(*tensors), x._ctx)
+
+
+# -- operator overloads, and `mx.nd.sparse.add` and similar functions -----------------------------
+
+
+# The strict operators of these keep more arrays sparse than the broadcasting ones.
+_STRICT_IF_POSSIBLE = ("add", "sub", "mul")
+
+
+def _select_operator(operation: Operation, lhs: NDArray, rhs: NDArray) -> Op:
+    strict = operation.dunder in _STRICT_IF_POSSIBLE and lhs.shape == rhs.shape
+    return operation.elementwise if strict else operation.broadcast
+
+
+def _overload(operation: Operation, in_place: bool = False) -> Callable:
+    def method(self: BaseSparseNDArray, other: Any) -> NDArray:
+        out = self if in_place else None
+        if isinstance(other, NDArray):
+            op = _select_operator(operation, self, other)
+            return apply(op, (self, other), None, out, cls=NDArray)
+        if isinstance(other, NUMBERS):
+            return apply(operation.scalar, (self,), {"scalar": other}, out, cls=NDArray)
+        raise unsupported_operand(other)
+
+    return method
+
+
+def _reversed_overload(operation: Operation) -> Callable:
+    def method(self: BaseSparseNDArray, other: Any) -> NDArray:
+        if isinstance(other, NDArray):
+            return apply(operation.broadcast, (other, self), None, cls=NDArray)
+        if isinstance(other, NUMBERS):
+            return apply(operation.reversed_scalar, (self,), {"scalar": other}, cls=NDArray)
+        raise unsupported_operand(other)
+
+    return method
+
+
+def _add_operator_overloads(cls: type[BaseSparseNDArray]) -> None:
+    methods = {}
+    for dunder, operation in BY_DUNDER.items():
+        methods[f"__{dunder}__"] = _overload(operation)
+        if operation.returns_bool:
+            continue
+        methods[f"__r{dunder}__"] = _reversed_overload(operation)
+        if dunder != "pow":
+            methods[f"__i{dunder}__"] = _overload(operation, in_place=True)
+    for name, method in methods.items():
+        method.__name__, method.__qualname__ = name, f"{cls.__name__}.{name}"
+        setattr(cls, name, method)
+
+
+_add_operator_overloads(BaseSparseNDArray)
+
+
+def _two_sided(operation: Operation) -> Callable:
+    def function(lhs: Any, rhs: Any) -> Any:
+        if isinstance(lhs, NDArray) and isinstance(rhs, NDArray):
+            strict = lhs.shape == rhs.shape
+            op = operation.elementwise if strict else operation.broadcast
+            return apply(op, (lhs, rhs), None, cls=NDArray)
+        if isinstance(lhs, NDArray) and isinstance(rhs, NUMBERS):
+            return apply(operation.scalar, (lhs,), {"scalar": rhs}, cls=NDArray)
+        if isinstance(lhs, NUMBERS) and isinstance(rhs, NDArray):
+            return apply(operation.reversed_scalar, (rhs,), {"scalar": lhs}, cls=NDArray)
+        raise unsupported_operand(rhs if isinstance(lhs, NDArray) else lhs)
+
+    function.__name__ = function.__qualname__ = operation.name
+    function.__doc__ = operation.docstring
+    return function
+
+
+add = _two_sided(BY_NAME["add"])
+subtract = _two_sided(BY_NAME["subtract"])
+multiply = _two_sided(BY_NAME["multiply"])
+divide = _two_sided(BY_NAME["divide"])

@@ -32,16 +32,16 @@ __all__ = [
 def _check_graph(name: str, graph: Any) -> CSRNDArray:
     """Return the graph, which must be a csr array."""
     if not isinstance(graph, CSRNDArray):
-        found = getattr(graph, "stype", type(graph).__name__)
-        raise MXNetError(f"{name} takes a graph as a csr array, got {found}.")
+        kind = getattr(graph, "stype", type(graph).__name__)
+        raise MXNetError(f"{name} takes a graph as a csr array, got {kind}.")
     return graph
 
 
 def _vertices(name: str, graph: CSRNDArray, array: NDArray) -> Tensor:
-    found = plain(array).long().reshape(-1)
-    if found.numel() and not 0 <= int(found.min()) <= int(found.max()) < graph.shape[0]:
+    vertices = plain(array).long().reshape(-1)
+    if vertices.numel() and not 0 <= int(vertices.min()) <= int(vertices.max()) < graph.shape[0]:
         raise MXNetError(f"{name}: vertices must be between 0 and {graph.shape[0] - 1}.")
-    return found
+    return vertices
 
 
 def dgl_adjacency(data: CSRNDArray) -> CSRNDArray:
@@ -84,14 +84,14 @@ def edge_id(data: CSRNDArray, u: NDArray, v: NDArray) -> NDArray:
     if starts.shape != ends.shape:
         raise ShapeError(f"edge_id: u has {len(starts)} vertices, but v has {len(ends)}.")
     pairs = starts * data.shape[1] + ends
-    found = torch.full_like(pairs, -1, dtype=data._values.dtype)
+    ids = torch.full_like(pairs, -1, dtype=data._values.dtype)
     keys = layout.csr_keys(data.shape[1], data._indices, data._indptr)
     if keys.numel():
         order = keys.argsort()
-        place = torch.searchsorted(keys[order], pairs).clamp(max=len(keys) - 1)
-        hit = keys[order][place] == pairs
-        found[hit] = data._values[order][place][hit]
-    return wrap_plain(NDArray, found, data._ctx)
+        position = torch.searchsorted(keys[order], pairs).clamp(max=len(keys) - 1)
+        hit = keys[order][position] == pairs
+        ids[hit] = data._values[order][position][hit]
+    return wrap_plain(NDArray, ids, data._ctx)
 
 
 def dgl_subgraph(
@@ -113,36 +113,36 @@ def dgl_subgraph(
     >>> part.data.asnumpy(), edges.data.asnumpy()
     (array([0, 1]), array([7, 8]))
     """
-    given, *lists = data
-    graph = _check_graph("dgl_subgraph", given)
+    source, *lists = data
+    graph = _check_graph("dgl_subgraph", source)
     if not lists:
         raise MXNetError("dgl_subgraph: give the vertices of at least one subgraph.")
-    wanted = [_vertices("dgl_subgraph", graph, one) for one in lists]
-    if any(bool((one.diff() <= 0).any()) for one in wanted):
+    vertex_lists = [_vertices("dgl_subgraph", graph, one) for one in lists]
+    if any(bool((one.diff() <= 0).any()) for one in vertex_lists):
         raise MXNetError("dgl_subgraph: The input vertex list has to be sorted, without repeats.")
-    return _with_mapping([_induced(graph, one) for one in wanted], return_mapping)
+    return _with_mapping([_induced(graph, one) for one in vertex_lists], return_mapping)
 
 
-def _with_mapping(mapped: list[CSRNDArray], wanted: bool) -> list[CSRNDArray] | CSRNDArray:
+def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArray] | CSRNDArray:
     """Return graphs with their edges renumbered, and if wanted also with the old numbers."""
-    made = []
+    graphs = []
     for graph in mapped:
         numbers = torch.arange(len(graph._values), dtype=graph._values.dtype)
         parts = numbers, graph._indices, graph._indptr
-        made.append(make(CSRNDArray, graph.shape, *parts, ctx=graph._ctx))
-    made += mapped if wanted else []
-    return made if len(made) > 1 else made[0]
+        graphs.append(make(CSRNDArray, graph.shape, *parts, ctx=graph._ctx))
+    graphs += mapped if with_mapping else []
+    return graphs if len(graphs) > 1 else graphs[0]
 
 
 def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
     """Return the edges among some vertices, which get the numbers of their places."""
-    place = torch.full((max(graph.shape),), -1)
-    place[vertices] = torch.arange(len(vertices))
-    rows = place[layout.row_numbers(graph._indptr)]
-    columns = place[graph._indices]
-    kept = (rows >= 0) & (columns >= 0)
+    new_index = torch.full((max(graph.shape),), -1)
+    new_index[vertices] = torch.arange(len(vertices))
+    rows = new_index[layout.row_numbers(graph._indptr)]
+    columns = new_index[graph._indices]
+    inside = (rows >= 0) & (columns >= 0)
     size = len(vertices)
-    return _csr(rows[kept], columns[kept], graph._values[kept], (size, size), graph)
+    return _csr(rows[inside], columns[inside], graph._values[inside], (size, size), graph)
 
 
 def _csr(
@@ -183,17 +183,17 @@ def dgl_graph_compact(
     sizes = [graph_sizes] if isinstance(graph_sizes, int) else list(graph_sizes)
     if len(graph_data) % 2 or len(sizes) != count:
         raise MXNetError(f"{name}: give as many lists of vertices and sizes as graphs.")
-    made = []
-    for given, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
-        graph = _check_graph(name, given)
-        made.append(_compact(graph, plain(vertices).long()[:size], int(size)))
-    return _with_mapping(made, return_mapping)
+    graphs = []
+    for source, vertices, size in zip(graph_data[:count], graph_data[count:], sizes, strict=True):
+        graph = _check_graph(name, source)
+        graphs.append(_compact(graph, plain(vertices).long()[:size], int(size)))
+    return _with_mapping(graphs, return_mapping)
 
 
 def _compact(graph: CSRNDArray, vertices: Tensor, size: int) -> CSRNDArray:
-    place = torch.full((graph.shape[1],), -1)
-    place[vertices] = torch.arange(size)
-    columns = place[graph._indices]
+    new_index = torch.full((graph.shape[1],), -1)
+    new_index[vertices] = torch.arange(size)
+    columns = new_index[graph._indices]
     if bool((columns < 0).any()):
         raise MXNetError("dgl_graph_compact: an edge ends at a vertex that is not in the list.")
     rows = layout.row_numbers(graph._indptr)
@@ -286,8 +286,8 @@ def _samples(
     graph: CSRNDArray, seed_arrays: Sequence[NDArray], weights: Tensor | None, *limits: int
 ) -> list[NDArray]:
     """Return the arrays of all samples, those of one kind together."""
-    found = [_sample(graph, seeds, weights, *limits) for seeds in seed_arrays]
-    return [array for kind in zip(*found, strict=True) for array in kind]
+    samples = [_sample(graph, seeds, weights, *limits) for seeds in seed_arrays]
+    return [array for kind in zip(*samples, strict=True) for array in kind]
 
 
 def _sample(
@@ -315,14 +315,14 @@ def _sample(
 def _draw(graph: CSRNDArray, vertex: int, weights: Tensor | None, count: int) -> Tensor:
     """Return the places of edges of a vertex that lead to drawn neighbors."""
     begin, end = graph._indptr[vertex : vertex + 2].tolist()
-    places = torch.arange(begin, end)
+    positions = torch.arange(begin, end)
     if end - begin <= count:
-        return places
+        return positions
     if weights is None:
-        return places[torch.randperm(end - begin)[:count]]
-    likely = weights[graph._indices[places]].double()
+        return positions[torch.randperm(end - begin)[:count]]
+    likely = weights[graph._indices[positions]].double()
     count = min(count, int((likely > 0).sum()))
-    return places[torch.multinomial(likely, count)] if count else places[:0]
+    return positions[torch.multinomial(likely, count)] if count else positions[:0]
 
 
 def _sampled_arrays(
@@ -333,7 +333,9 @@ def _sampled_arrays(
     limit: int,
 ) -> list[NDArray]:
     row = {vertex: i for i, vertex in enumerate(layers)}
-    places = torch.cat([drawn for _, drawn in edges]) if edges else torch.zeros(0, dtype=torch.long)
+    positions = (
+        torch.cat([drawn for _, drawn in edges]) if edges else torch.zeros(0, dtype=torch.long)
+    )
     rows = [torch.full_like(drawn, row[vertex]) for vertex, drawn in edges]
     vertices, hops = torch.zeros(limit + 1, dtype=torch.long), torch.zeros(limit, dtype=torch.long)
     vertices[: len(row)], hops[: len(row)] = (
@@ -341,14 +343,14 @@ def _sampled_arrays(
         torch.tensor([*layers.values()]),
     )
     vertices[-1] = len(row)
-    columns = graph._indices[places]
-    kept = torch.isin(columns, vertices[: len(row)])  # others came after the limit was reached
-    all_rows = torch.cat(rows) if rows else places
-    values = graph._values[places][kept]
-    part = _csr(all_rows[kept], columns[kept], values, (limit, graph.shape[1]), graph)
-    made = [wrap_plain(NDArray, vertices, graph._ctx), part]
+    columns = graph._indices[positions]
+    inside = torch.isin(columns, vertices[: len(row)])  # others came after the limit was reached
+    all_rows = torch.cat(rows) if rows else positions
+    values = graph._values[positions][inside]
+    part = _csr(all_rows[inside], columns[inside], values, (limit, graph.shape[1]), graph)
+    arrays = [wrap_plain(NDArray, vertices, graph._ctx), part]
     if weights is not None:
         chosen = weights.new_zeros(limit)
         chosen[: len(row)] = weights[vertices[: len(row)]]
-        made.append(wrap_plain(NDArray, chosen, graph._ctx))
-    return [*made, wrap_plain(NDArray, hops, graph._ctx)]
+        arrays.append(wrap_plain(NDArray, chosen, graph._ctx))
+    return [*arrays, wrap_plain(NDArray, hops, graph._ctx)]

@@ -57,8 +57,8 @@ def dense_from_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor
 
 def rows_from_dense(dense: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rows that are not all zero, and their numbers."""
-    kept = torch.nonzero((dense != 0).reshape(dense.shape[0], -1).any(1)).reshape(-1)
-    return dense.index_select(0, kept), kept
+    rows = torch.nonzero((dense != 0).reshape(dense.shape[0], -1).any(1)).reshape(-1)
+    return dense.index_select(0, rows), rows
 
 
 def dense_from_rows(shape: Shape, values: Tensor, indices: Tensor) -> Tensor:
@@ -85,21 +85,21 @@ def has_all_rows(shape: Shape, indices: Tensor) -> bool:
 
 def sum_rows(values: list[Tensor], indices: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the sum of row_sparse arrays: all their rows, sorted."""
-    rows, places = torch.unique(torch.cat(indices), return_inverse=True)
+    rows, groups = torch.unique(torch.cat(indices), return_inverse=True)
     total = values[0].new_zeros((len(rows), *values[0].shape[1:]))
-    return total.index_add_(0, places, torch.cat(values)), rows
+    return total.index_add_(0, groups, torch.cat(values)), rows
 
 
-def rows_at(values: Tensor, indices: Tensor, wanted: Tensor) -> Tensor:
+def rows_at(values: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
     """Return the wanted rows of a row_sparse array; zeros where none is stored."""
-    found = values.new_zeros((len(wanted), *values.shape[1:]))
-    if len(indices) and len(wanted):
+    output = values.new_zeros((len(rows), *values.shape[1:]))
+    if len(indices) and len(rows):
         order = torch.argsort(indices)
         indices = indices[order]
-        places = torch.searchsorted(indices, wanted).clamp_(max=len(indices) - 1)
-        hits = torch.nonzero(indices[places] == wanted).reshape(-1)
-        found.index_copy_(0, hits, values.index_select(0, order[places[hits]]))
-    return found
+        positions = torch.searchsorted(indices, rows).clamp_(max=len(indices) - 1)
+        hits = torch.nonzero(indices[positions] == rows).reshape(-1)
+        output.index_copy_(0, hits, values.index_select(0, order[positions[hits]]))
+    return output
 
 
 def csr_keys(columns: int, indices: Tensor, indptr: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def csr_from_keys(shape: Shape, keys: Tensor) -> tuple[Tensor, Tensor]:
     return keys % columns, pointers(torch.div(keys, columns, rounding_mode="floor"), shape[0])
 
 
-def transposed(
+def transpose(
     shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return values, indices and indptr of the transposed csr matrix."""

@@ -19,9 +19,8 @@ from ...ops.tensor.selection.indexing import embedding
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
-from .base import make
+from .base import make, warn_of_operator
 from .dispatch import Call, dense_now, kernel, to_storage
-from .fallback import warn_of_operator
 
 
 def wants_sparse_gradient(array: NDArray) -> bool:
@@ -53,7 +52,7 @@ def product(call: Call) -> NDArray:
     """Multiply matrices of which one is csr; other storage types go through dense arrays."""
     lhs, rhs = call.arrays
     left, right = call.attrs["transpose_a"], call.attrs["transpose_b"]
-    wanted = call.attrs["forward_stype"]
+    target = call.attrs["forward_stype"]
     case = (*call.stypes, left, right)
     if lhs.dtype is not rhs.dtype:
         raise DTypeError(
@@ -66,9 +65,9 @@ def product(call: Call) -> NDArray:
             f"sparse dot only supports 2 dimensional rhs, got {rhs.ndim} axes: reshape it to "
             f"{(*rhs.shape, 1)}."
         )
-    chosen = possible[0] if wanted is None and possible else wanted
+    chosen = possible[0] if target is None and possible else target
     if chosen not in possible or chosen is None or rhs.ndim != 2 or lhs.ndim != 2:
-        return _by_dense(call, wanted or DOT_CONVERTED.get(case, DENSE))
+        return _by_dense(call, target or DOT_CONVERTED.get(case, DENSE))
     if isinstance(rhs, CSRNDArray):
         return _dense_times_csr(lhs, rhs, right, chosen)
     assert isinstance(lhs, CSRNDArray)  # one of them is: see DOT_RESULTS
@@ -76,39 +75,39 @@ def product(call: Call) -> NDArray:
 
 
 def _by_dense(call: Call, stype: str) -> NDArray:
-    given = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
-    warn_of_operator(call.op.name, call.stypes, [stype], given)
+    changed = {k: v for k, v in call.attrs.items() if v != call.op.defaults[k]}
+    warn_of_operator(call.op.name, call.stypes, [stype], changed)
     lhs, rhs = call.arrays
-    made = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
-    return to_storage(made, stype, lhs._ctx)
+    output = call.op.kernel(dense_now(lhs), dense_now(rhs), **call.attrs)
+    return to_storage(output, stype, lhs._ctx)
 
 
 def _csr_times(lhs: CSRNDArray, rhs: NDArray) -> NDArray:
     if lhs._ghost is not None and state.recording:
         return to_storage(dense_now(lhs) @ dense_now(rhs), DENSE, lhs._ctx)
-    made = bags(lhs._parts(), dense_now(rhs), wants_sparse_gradient(rhs))
-    return wrap(NDArray, made, lhs._ctx)
+    output = bags(lhs._parts(), dense_now(rhs), wants_sparse_gradient(rhs))
+    return wrap(NDArray, output, lhs._ctx)
 
 
 def _transposed_csr_times(lhs: CSRNDArray, rhs: NDArray, stype: str) -> NDArray:
     dense = dense_now(rhs)
     if lhs._ghost is not None and state.recording:
         return to_storage(dense_now(lhs).t() @ dense, stype, lhs._ctx)
-    parts = layout.transposed(lhs._shape, *lhs._parts())
+    parts = layout.transpose(lhs._shape, *lhs._parts())
     shape = (lhs._shape[1], dense.shape[1])
     if stype == DENSE or dense.requires_grad:
-        made = bags(parts, dense)
+        output = bags(parts, dense)
         if stype == DENSE:
-            return wrap(NDArray, made, lhs._ctx)
+            return wrap(NDArray, output, lhs._ctx)
         rows = torch.nonzero(parts[2].diff()).reshape(-1)
-        result = make(RowSparseNDArray, shape, made.detach()[rows], rows, ctx=lhs._ctx)
-        result._ghost = made
+        result = make(RowSparseNDArray, shape, output.detach()[rows], rows, ctx=lhs._ctx)
+        result._ghost = output
         return result
     values, indices, indptr = parts
     rows = torch.nonzero(indptr.diff()).reshape(-1)
     bounds = torch.cat([indptr[:1], indptr[rows + 1]])  # empty rows left out
-    made = bags((values, indices, bounds), dense)
-    return make(RowSparseNDArray, shape, made, rows, ctx=lhs._ctx)
+    output = bags((values, indices, bounds), dense)
+    return make(RowSparseNDArray, shape, output, rows, ctx=lhs._ctx)
 
 
 def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str) -> NDArray:
@@ -117,17 +116,17 @@ def _dense_times_csr(lhs: NDArray, rhs: CSRNDArray, transpose: bool, stype: str)
     if rhs._ghost is not None and state.recording:
         right = dense_now(rhs)
         return to_storage(dense @ (right.t() if transpose else right), stype, lhs._ctx)
-    parts = rhs._parts() if transpose else layout.transposed(rhs._shape, *rhs._parts())
-    made = bags(parts, dense.t().contiguous()).t()
+    parts = rhs._parts() if transpose else layout.transpose(rhs._shape, *rhs._parts())
+    output = bags(parts, dense.t().contiguous()).t()
     if stype == DENSE:
-        return wrap(NDArray, made.contiguous(), lhs._ctx)
+        return wrap(NDArray, output.contiguous(), lhs._ctx)
     # MXNet stores each column of which the csr factor has any value, in every row.
     columns = torch.nonzero(parts[2].diff()).reshape(-1)
-    count, width = made.shape[0], len(columns)
+    count, width = output.shape[0], len(columns)
     indptr = torch.arange(count + 1, device=columns.device) * width
-    values = made.detach()[:, columns].reshape(-1)
-    result = make(CSRNDArray, made.shape, values, columns.repeat(count), indptr, ctx=lhs._ctx)
-    result._ghost = made if made.requires_grad else None
+    values = output.detach()[:, columns].reshape(-1)
+    result = make(CSRNDArray, output.shape, values, columns.repeat(count), indptr, ctx=lhs._ctx)
+    result._ghost = output if output.requires_grad else None
     return result
 
 

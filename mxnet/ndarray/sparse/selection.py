@@ -1,4 +1,4 @@
-"""Sparse kernels that convert, choose, join and reduce."""
+"""Sparse kernels that convert, choose, join, reduce and update rows."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError
-from ...imperative.handle import plain, wrap_plain
+from ...imperative.handle import plain, wrap_plain, writable
 from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
 from ...ops.sparse.storage import cast_storage, getnnz, retain
-from ...ops.sparse.storage_rules import DENSE
+from ...ops.sparse.storage_rules import DENSE, ROWS
 from ...ops.tensor.math.reduce import mean, norm, square_sum, sum_
 from ...ops.tensor.selection.indexing import take
 from ...ops.tensor.selection.slicing import slice_
 from ...ops.tensor.shaping.joining import concat
+from ...ops.training.adam import adam_update
+from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_update
+from ...ops.training.sgd import sgd_mom_update, sgd_update
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray
 from .base import make
-from .dispatch import Call, dense_now, kernel, to_storage
+from .dispatch import Call, dense_now, dense_of, kernel, to_storage
 
 
 @kernel(cast_storage, records=True)
-def converted(call: Call) -> NDArray:
+def convert_storage(call: Call) -> NDArray:
     """Convert to dense, or copy."""
     array = call.array
-    wanted = call.attrs["stype"]
-    if wanted == array.stype:
-        made = array._like(array._values.clone())
-        made._ghost = array._ghost
-        return made
-    if wanted != DENSE:
-        raise MXNetError(f"cast_storage from {array.stype} to {wanted} is not supported.")
+    target = call.attrs["stype"]
+    if target == array.stype:
+        output = array._like(array._values.clone())
+        output._ghost = array._ghost
+        return output
+    if target != DENSE:
+        raise MXNetError(f"cast_storage from {array.stype} to {target} is not supported.")
     dense = dense_now(array)
     if dense.data_ptr() == array._values.data_ptr():
         dense = dense.clone()
@@ -39,7 +42,7 @@ def converted(call: Call) -> NDArray:
 
 
 @kernel(retain)
-def retained(call: Call) -> RowSparseNDArray:
+def retain_rows(call: Call) -> RowSparseNDArray:
     """Keep the given rows of a row_sparse array; those not stored are kept as zeros.
 
     Of an array without stored rows nothing is kept.
@@ -49,9 +52,9 @@ def retained(call: Call) -> RowSparseNDArray:
         raise MXNetError(
             f"_sparse_retain takes a row_sparse and a dense array, got {' and '.join(call.stypes)}."
         )
-    wanted = plain(indices).long().reshape(-1)[: None if len(data._indices) else 0]
-    values = layout.rows_at(data._values, data._indices, wanted)
-    return make(RowSparseNDArray, data._shape, values, wanted, ctx=data._ctx)
+    rows = plain(indices).long().reshape(-1)[: None if len(data._indices) else 0]
+    values = layout.rows_at(data._values, data._indices, rows)
+    return make(RowSparseNDArray, data._shape, values, rows, ctx=data._ctx)
 
 
 @kernel(getnnz)
@@ -73,13 +76,13 @@ def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     inside = torch.arange(int(indptr[-1]), device=rows.device)
     inside = inside - torch.repeat_interleave(indptr[:-1], counts)
-    places = torch.repeat_interleave(array._indptr[rows], counts) + inside
-    parts = array._values[places], array._indices[places], indptr
+    positions = torch.repeat_interleave(array._indptr[rows], counts) + inside
+    parts = array._values[positions], array._indices[positions], indptr
     return make(CSRNDArray, (len(rows), array._shape[1]), *parts, ctx=array._ctx)
 
 
 @kernel(take)
-def taken(call: Call) -> CSRNDArray | None:
+def take_rows(call: Call) -> CSRNDArray | None:
     """Take rows of a csr matrix."""
     mode = call.attrs["mode"]
     array, chosen = call.arrays
@@ -98,7 +101,7 @@ def taken(call: Call) -> CSRNDArray | None:
 
 
 @kernel(slice_)
-def sliced(call: Call) -> CSRNDArray | None:
+def slice_rows(call: Call) -> CSRNDArray | None:
     """Cut a block of rows, and of columns, out of a csr matrix."""
     array = call.array
     steps = call.attrs["step"] or ()
@@ -124,7 +127,7 @@ def sliced(call: Call) -> CSRNDArray | None:
 
 
 @kernel(concat)
-def joined(call: Call) -> CSRNDArray | None:
+def concatenate_rows(call: Call) -> CSRNDArray | None:
     """Put csr matrices below each other."""
     arrays = call.all_of(CSRNDArray)
     if not arrays or call.attrs["dim"] != 0:
@@ -151,12 +154,12 @@ def _one_axis(call: Call) -> int | None:
 
 def _sums(array: CSRNDArray, values: Tensor, axis: int) -> Tensor:
     """Return the sums of values at the places of a csr matrix, for each column or row."""
-    places = array._indices if axis == 0 else layout.row_numbers(array._indptr)
-    return values.new_zeros(array._shape[1 - axis]).index_add_(0, places, values)
+    positions = array._indices if axis == 0 else layout.row_numbers(array._indptr)
+    return values.new_zeros(array._shape[1 - axis]).index_add_(0, positions, values)
 
 
 @kernel(sum_, mean)
-def totalled(call: Call) -> NDArray | None:
+def total_sparse(call: Call) -> NDArray | None:
     """Sum or average the columns or rows of a csr matrix."""
     array, axis = call.array, _one_axis(call)
     if axis is None or not isinstance(array, CSRNDArray):
@@ -174,8 +177,8 @@ def norm_of(call: Call) -> NDArray | None:
     if attrs["ord"] != 2 or attrs["out_dtype"] is not None:
         return None
     if not attrs["axis"] and not attrs["keepdims"]:
-        made = torch.linalg.vector_norm(array._values).reshape(1)
-        return wrap_plain(NDArray, made, array._ctx)
+        result = torch.linalg.vector_norm(array._values).reshape(1)
+        return wrap_plain(NDArray, result, array._ctx)
     axis = _one_axis(call)
     if axis is None or not isinstance(array, CSRNDArray):
         return None
@@ -183,7 +186,7 @@ def norm_of(call: Call) -> NDArray | None:
 
 
 @kernel(square_sum)
-def squares_totalled(call: Call) -> NDArray:
+def total_squares(call: Call) -> NDArray:
     """Sum the squares of a row_sparse matrix over an axis; kept row sums stay row_sparse."""
     array = call.array
     axis = _one_axis(call._replace(attrs={**call.attrs, "keepdims": False}))
@@ -205,5 +208,92 @@ def compared_with_label(call: Call) -> NDArray | None:
     data, label = call.arrays
     if call.stypes[0] != DENSE or not isinstance(label, CSRNDArray):
         return None
-    made = call.op.kernel(dense_now(data), label._dense(), **call.attrs)
-    return to_storage(made, DENSE, data._ctx)
+    output = call.op.kernel(dense_now(data), label._dense(), **call.attrs)
+    return to_storage(output, DENSE, data._ctx)
+
+
+# -- optimizer updates: only the rows that the gradient has are touched ---------------------------
+
+
+def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
+    """Return the dense memory of a weight or state; a state that lacks rows gets zeros there."""
+    if not isinstance(array, RowSparseNDArray):
+        return writable(array)
+    if not layout.has_all_rows(array._shape, array._indices):
+        if needed:
+            raise MXNetError(
+                "A row_sparse weight must store all its rows to be updated, but only "
+                f"{len(array._indices)} of {array._shape[0]} are stored."
+            )
+        rows = torch.arange(array._shape[0], device=array._indices.device)
+        array._set(array._shape, array._dense(), rows)
+    return array._values
+
+
+def _update_rows(call: Call) -> NDArray:
+    """Run the dense update on the gradient's rows alone."""
+    weight, grad, *states = call.arrays
+    assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
+    target = call.out
+    if target is None:  # nobody's memory is to change but the states'
+        target = weight.copyto(weight.context)
+    elif not isinstance(target, NDArray):
+        raise MXNetError(f"{call.op.name} makes 1 output, but out= has {len(target)}.")
+    elif target is not weight:
+        target[:] = weight
+    memory = _rows_in_place(target, needed=True)
+    rows = grad._indices
+    if not len(rows):
+        return target
+    dense_states = [_rows_in_place(s, needed=False) for s in states]
+    parts = [k.index_select(0, rows) for k in dense_states]
+    new = call.op.kernel(memory.index_select(0, rows), grad._values, *parts, **call.attrs)
+    for state, part in zip(dense_states, parts, strict=True):
+        state.index_copy_(0, rows, part)
+    memory.index_copy_(0, rows, new)
+    return target
+
+
+def _standard(call: Call) -> NDArray:
+    """Run the dense update on all rows; MXNet defines it so: no fallback, no warning."""
+    weight, grad, *states = call.arrays
+    tensors = [_rows_in_place(s, needed=False) for s in states]
+    new = call.op.kernel(dense_of(weight), dense_of(grad), *tensors, **call.attrs)
+    if isinstance(weight, RowSparseNDArray):
+        rows = torch.arange(len(new), device=new.device)
+        return make(RowSparseNDArray, weight._shape, new, rows, ctx=weight._ctx)
+    return wrap_plain(NDArray, new, weight._ctx)
+
+
+def _uniform(call: Call) -> bool:
+    """Return whether the weight and its states have one storage type."""
+    return len({call.stypes[0], *call.stypes[2:]}) == 1
+
+
+@kernel(sgd_update, sgd_mom_update, adam_update, records=True)
+def lazily(call: Call) -> NDArray | None:
+    """Update the rows of a row_sparse gradient, or all rows without `lazy_update`."""
+    if call.stypes[1] != ROWS:
+        return None
+    if _uniform(call):
+        return _update_rows(call) if call.attrs["lazy_update"] else _standard(call)
+    # Dense states of a row_sparse weight are updated whole.
+    standard = call.stypes[0] == ROWS and set(call.stypes[2:]) == {DENSE}
+    return _standard(call) if standard else None
+
+
+@kernel(ftrl_update, records=True)
+def ftrl(call: Call) -> NDArray | None:
+    """Update the rows of a row_sparse gradient if weight and states are row_sparse, too."""
+    return _update_rows(call) if set(call.stypes) == {ROWS} else None
+
+
+@kernel(adagrad_update, group_adagrad_update, records=True)
+def adagrad(call: Call) -> NDArray:
+    """Update the rows of a row_sparse gradient."""
+    if call.stypes[1] != ROWS or not _uniform(call):
+        raise MXNetError(
+            f"{call.op.name} takes a row_sparse gradient, and weight and history of one storage "
+            f"type; got {', '.join(call.stypes)}."
+        )
+    return _update_rows(call)

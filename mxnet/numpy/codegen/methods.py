@@ -5,149 +5,119 @@ Each is written once, with the namespace of functions (`mx.np` or `mx.sym.np`) f
 
 from __future__ import annotations
 
-__all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argsort",
-    "broadcast_to",
-    "clip",
-    "cumsum",
-    "diag",
-    "dot",
-    "expand_dims",
-    "flatten",
-    "flip",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "pad",
-    "prod",
-    "ravel",
-    "repeat",
-    "reshape",
-    "round",
-    "sort",
-    "split",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "tile",
-    "transpose",
-    "var",
-]
+from typing import Any
 
 
-def all(np, self, axis=None, out=None, keepdims=False):
+def all(np: Any, self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Return whether all elements over some axes are true."""
     return np.all(self, axis, keepdims, out)
 
 
-def any(np, self, axis=None, out=None, keepdims=False):
+def any(np: Any, self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Return whether any element over some axes is true."""
     return np.any(self, axis, keepdims, out)
 
 
-def argmax(np, self, axis=None, out=None):
+def argmax(np: Any, self: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the index of the largest element, as int64."""
     return np.argmax(self, axis, out)
 
 
-def argmin(np, self, axis=None, out=None):
+def argmin(np: Any, self: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the index of the smallest element, as int64."""
     return np.argmin(self, axis, out)
 
 
-def argsort(np, self, axis=-1, kind=None, order=None):
+def argsort(np: Any, self: Any, axis: Any = -1, kind: Any = None, order: str | None = None) -> Any:
     """Return the indices, as int64, that sort the array along an axis."""
     return np.argsort(self, axis, kind, order)
 
 
-def broadcast_to(np, self, shape):
+def broadcast_to(np: Any, self: Any, shape: Any) -> Any:
     """Return the array repeated along axes of size 1 to fill a shape."""
     return np.broadcast_to(self, shape)
 
 
-def clip(np, self, min=None, max=None, out=None):
+def clip(np: Any, self: Any, min: Any = None, max: Any = None, out: Any = None) -> Any:
     """Return the elements limited to an interval."""
     return np.clip(self, min, max, out)
 
 
-def cumsum(np, self, axis=None, dtype=None, out=None):
+def cumsum(np: Any, self: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return cumulative sums along an axis."""
     return np.cumsum(self, axis, dtype, out)
 
 
-def diag(np, self, k=0, **kwargs):
+def diag(np: Any, self: Any, k: Any = 0, **kwargs: Any) -> Any:
     """Return a diagonal of a matrix, or a matrix with this diagonal."""
     return np.diag(self, k)
 
 
-def dot(np, self, b, out=None):
+def dot(np: Any, self: Any, b: Any, out: Any = None) -> Any:
     """Return the dot product with another array."""
     return np.dot(self, b, out)
 
 
-def expand_dims(np, self, axis):
+def expand_dims(np: Any, self: Any, axis: Any) -> Any:
     """Return the array with a new axis of size 1."""
     return np.expand_dims(self, axis)
 
 
-def flatten(np, self, order="C"):
+def flatten(np: Any, self: Any, order: str = "C") -> Any:
     """Return the elements as a vector."""
     return reshape(np, self, (-1,), order=order)
 
 
-def flip(np, self, axis=None):
+def flip(np: Any, self: Any, axis: Any = None) -> Any:
     """Return the elements in reverse order along some axes."""
     return np.flip(self, axis)
 
 
-def max(np, self, axis=None, out=None, keepdims=False):
+def max(np: Any, self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Return the largest element over some axes."""
     return np.max(self, axis, keepdims, out)
 
 
-def mean(np, self, axis=None, dtype=None, out=None, keepdims=False):
+def mean(
+    np: Any, self: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
     """Return the mean of elements over some axes."""
     return np.mean(self, axis, dtype, out, keepdims)
 
 
-def min(np, self, axis=None, out=None, keepdims=False):
+def min(np: Any, self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Return the smallest element over some axes."""
     return np.min(self, axis, keepdims, out)
 
 
-def nonzero(np, self):
+def nonzero(np: Any, self: Any) -> Any:
     """Return the indices of elements that are not 0, one vector for each axis."""
     return np.nonzero(self)
 
 
-def pad(np, self, pad_width=None, mode="constant", **kwargs):
+def pad(np: Any, self: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
     """Return the array with a border added around it."""
     return np.pad(self, pad_width, mode, **kwargs)
 
 
-def prod(np, self, axis=None, dtype=None, out=None, keepdims=False):
+def prod(
+    np: Any, self: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
     """Return the product of elements over some axes."""
     return np.prod(self, axis, dtype, out, keepdims)
 
 
-def ravel(np, self, order="C"):
+def ravel(np: Any, self: Any, order: str = "C") -> Any:
     """Return the elements as a vector."""
     return np.ravel(self, order)
 
 
-def repeat(np, self, repeats, axis=None):
+def repeat(np: Any, self: Any, repeats: Any, axis: Any = None) -> Any:
     """Return each element repeated."""
     return np.repeat(self, repeats, axis)
 
 
-def reshape(np, self, *args, **kwargs):
+def reshape(np: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the elements in another shape; one size may be -1.
 
     >>> mx.np.arange(4).reshape(2, -1).shape
@@ -166,58 +136,77 @@ def reshape(np, self, *args, **kwargs):
     return np.reshape(self, shape)
 
 
-def round(np, self, decimals=0, out=None, **kwargs):
+def round(np: Any, self: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     """Return the elements rounded to a number of decimals."""
     return np.around(self, decimals, out)
 
 
-def sort(np, self, axis=-1, kind=None, order=None):
+def sort(np: Any, self: Any, axis: Any = -1, kind: Any = None, order: str | None = None) -> Any:
     """Return the elements in ascending order along an axis."""
     return np.sort(self, axis, kind, order)
 
 
-def split(np, self, indices_or_sections, axis=0):
+def split(np: Any, self: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Split into equal parts, or at indices, along an axis."""
     return np.split(self, indices_or_sections, axis)
 
 
-def squeeze(np, self, axis=None):
+def squeeze(np: Any, self: Any, axis: Any = None) -> Any:
     """Return the array without axes of size 1."""
     return np.squeeze(self, axis)
 
 
-def std(np, self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def std(
+    np: Any,
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+) -> Any:
     """Return the standard deviation over some axes."""
     return np.std(self, axis, dtype, out, ddof, keepdims)
 
 
-def sum(np, self, axis=None, dtype=None, out=None, keepdims=False):
+def sum(
+    np: Any, self: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
     """Return the sum of elements over some axes."""
     return np.sum(self, axis, dtype, keepdims, None, out)
 
 
-def swapaxes(np, self, axis1, axis2):
+def swapaxes(np: Any, self: Any, axis1: int, axis2: int) -> Any:
     """Return the array with two axes exchanged."""
     return np.swapaxes(self, axis1, axis2)
 
 
-def take(np, self, indices, axis=None, mode="raise"):
+def take(np: Any, self: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     """Return the elements at some indices along an axis."""
     return np.take(self, indices, axis, mode)
 
 
-def tile(np, self, reps):
+def tile(np: Any, self: Any, reps: Any) -> Any:
     """Return the array repeated as a whole along each axis."""
     return np.tile(self, reps)
 
 
-def transpose(np, self, *axes):
+def transpose(np: Any, self: Any, *axes: Any) -> Any:
     """Return the array with its axes permuted; without axes they are reversed."""
+    order: Any = axes
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-        axes = axes[0]
-    return np.transpose(self, tuple(axes) if axes else None)
+        order = axes[0]
+    return np.transpose(self, tuple(order) if order else None)
 
 
-def var(np, self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def var(
+    np: Any,
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+) -> Any:
     """Return the variance over some axes."""
     return np.var(self, axis, dtype, out, ddof, keepdims)

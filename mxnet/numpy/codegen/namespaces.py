@@ -1,4 +1,4 @@
-"""Fills `mx.np`, `mx.nd.np`, `mx.sym.np` and their `npx` with functions."""
+"""Fills `mx.np` and `mx.npx`, and those of `mx.nd` and `mx.sym`, with functions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 from ...composites.namespace import bind
 from ...name import NameManager
 from ...ndarray import numpy as eager_module
+from ...ndarray import numpy_extension as eager_extension
 from ...ndarray.codegen import make_function
 from ...ops import registry
 from ...ops.declare import Op
 from ...symbol import numpy as symbol_module
+from ...symbol import numpy_extension as symbol_extension
 from ...symbol.codegen import make_function as make_symbol_function
 from ...symbol.numpy import _Symbol
-from ..array import ndarray
-from ..composites import creation, elements, joining, linalg, products, random, reduction, shaping
+from ..composites import creation, elements, extension, linalg, random, reduction, shaping
+from ..multiarray import ndarray
 from . import methods
-from .functions import NumpyNamespace, composites_of, universal_functions
-from .glossary import GLOSSARY
+from .functions import GLOSSARY, NumpyNamespace, composites_of, universal_functions
 
-TOP_LEVEL = (creation, reduction, shaping, joining, elements, products)
+TOP_LEVEL = (creation, reduction, shaping, elements)
 # Other names of universal functions.
 SYNONYMS = {
     "divide": "true_divide",
@@ -51,11 +52,12 @@ def _make_symbolic(op: Op, name: str) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("dtype", name) is None:
             del kwargs["dtype"]
-        made = function(*args, **kwargs)
-        return made if len(made._heads) == 1 else list(made)
+        symbol = function(*args, **kwargs)
+        return symbol if len(symbol._heads) == 1 else list(symbol)
 
-    call.__signature__, call.__doc__ = function.__signature__, function.__doc__
-    call.__name__ = call.__qualname__ = function.__name__
+    for key in ("__signature__", "__doc__", "__name__"):
+        setattr(call, key, getattr(function, key))
+    call.__qualname__ = call.__name__
     return call
 
 
@@ -78,15 +80,15 @@ symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic
 
 def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
     """Return the top-level functions of a namespace by name."""
-    found = universal_functions(F)
+    functions = universal_functions(F)
     for name, other in SYNONYMS.items():
-        if other in found:
-            found[name] = found[other]
+        if other in functions:
+            functions[name] = functions[other]
     for name, function in composites_of(TOP_LEVEL).items():
-        made = bind(function, F, module, glossary=GLOSSARY)
+        bound = bind(function, F, module, glossary=GLOSSARY)
         is_builtin = registry.find(f"_np_{name}") is not None
-        found[name] = _nameable(made) if F.is_symbolic and is_builtin else made
-    return found
+        functions[name] = _nameable(bound) if F.is_symbolic and is_builtin else bound
+    return functions
 
 
 class _Given(NameManager):
@@ -102,7 +104,7 @@ class _Given(NameManager):
 
 
 def _nameable(function: Callable) -> Callable:
-    """Let a function of symbols take ``name=``, as those of MXNet's built-in operators do."""
+    """Return a function of symbols that takes ``name=``, as MXNet's built-in operators do."""
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
@@ -114,14 +116,22 @@ def _nameable(function: Callable) -> Callable:
     return call
 
 
+def _bind_all(
+    composites: dict[str, Callable], F: NumpyNamespace, module: str
+) -> dict[str, Callable]:
+    return {
+        name: bind(function, F, module, glossary=GLOSSARY) for name, function in composites.items()
+    }
+
+
 def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
     """Put functions into a module, and their names into its `__all__`."""
     vars(module).update(functions)
-    module.__all__ = sorted({*vars(module).get("__all__", ()), *functions})
+    vars(module)["__all__"] = sorted({*vars(module).get("__all__", ()), *functions})
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
-    """Let a module show operators by their names without prefix, made when asked for."""
+    """Make a module show operators by their names without prefix, created on first access."""
 
     def find(name: str) -> Callable:
         for prefix in PREFIXES:
@@ -139,21 +149,52 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
 
     `public` has the modules of `mx.np` that show the same functions: 'linalg' and 'random'.
     """
-    made = {}
+    functions_by_namespace = {}
     for F, module in ((eager, eager_module), (symbolic, symbol_module)):
         name = "mxnet.numpy" if F is eager else module.__name__
         functions = functions_of(F, name)
         fill(module, functions)
         fill_internal(module._internal, F)
         for part, source in (("linalg", linalg), ("random", random)):
-            bound = {
-                key: bind(function, F, f"{name}.{part}", glossary=GLOSSARY)
-                for key, function in composites_of([source]).items()
-            }
+            bound = _bind_all(composites_of([source]), F, f"{name}.{part}")
             fill(getattr(module, part), bound)
             if F is eager:
                 fill(public[part], bound)
         for key, method in composites_of([methods]).items():
             setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
-        made[F] = functions
-    return made[eager]
+        functions_by_namespace[F] = functions
+    return functions_by_namespace[eager]
+
+
+# -- `mx.npx` ---------------------------------------------------------------------------------
+
+
+def _show_as(function: Callable, name: str, module: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    return function
+
+
+def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Callable]:
+    """Return the operators whose registered names begin with a prefix, without it."""
+    return {
+        short: _show_as(getattr(F, name), short, module)
+        for name in registry.names()
+        if name.startswith(prefix) and not (short := name.removeprefix(prefix)).startswith("_")
+    }
+
+
+def fill_extension(public: ModuleType) -> None:
+    """Fill `mx.npx`, which is `public`, and the modules `mx.nd.npx` and `mx.sym.npx`."""
+    composites = composites_of([extension])
+    samplers = {name: composites.pop(name) for name in extension.RANDOM}
+    for F, module in ((eager, eager_extension), (symbolic, symbol_extension)):
+        name = public.__name__ if F is eager else module.__name__
+        parts = {
+            "": _operators_of(F, "_npx_", name) | _bind_all(composites, F, name),
+            "image": _operators_of(F, "_npx__image_", f"{name}.image"),
+            "random": _bind_all(samplers, F, f"{name}.random"),
+        }
+        for shown in (module, public) if F is eager else (module,):
+            for part, functions in parts.items():
+                fill(getattr(shown, part) if part else shown, functions)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...error import NotImplementedForSymbol
 from ...imperative import operator_overloads as overloads
 from ...imperative.operator_overloads import (
     FLOATS,
@@ -20,7 +21,8 @@ from ...ops import registry
 from .functions import array_form, reversed_form, scalar_form
 
 if TYPE_CHECKING:
-    from ..array import ndarray
+    from ...symbol.numpy import _Symbol
+    from ..multiarray import ndarray
 
 # Python's name: (function of mx.np, dtypes on which its kernel is right, does it compare)
 BINARY = {
@@ -69,8 +71,8 @@ def binary_overload(
         general=(lambda self, other: function(other, self)) if reverse else function,
         kernel=differentiable_kernel(op) or op.kernel,
         number_kernel=differentiable_kernel(scalar),
-        plain_kernel=op.raw,
-        plain_number_kernel=scalar.raw,
+        plain_kernel=op.raw or op.kernel,
+        plain_number_kernel=scalar.raw or scalar.kernel,
         number_first=scalar.swapped,
         dtypes=dtypes,
         made_dtype=torch.bool if compares else None,
@@ -125,13 +127,60 @@ def add_operator_overloads(cls: type[ndarray], functions: dict[str, Callable]) -
         set_method(cls, f"__{dunder}__", unary_overload(functions[name]))
     for dunder, (name, *facts) in BINARY.items():
         dtypes, compares = facts
-        made = binary_overload(cls, functions[name], name, dtypes, compares)
-        set_method(cls, f"__{dunder}__", made)
+        method = binary_overload(cls, functions[name], name, dtypes, compares)
+        set_method(cls, f"__{dunder}__", method)
         if dunder in REVERSED:
-            made = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
-            set_method(cls, f"__r{dunder}__", made)
+            method = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
+            set_method(cls, f"__r{dunder}__", method)
         if dunder in IN_PLACE:
-            made = in_place_overload(cls, functions[name], name, dtypes)
-            set_method(cls, f"__i{dunder}__", made)
+            method = in_place_overload(cls, functions[name], name, dtypes)
+            set_method(cls, f"__i{dunder}__", method)
     set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet; it makes integers of bools
     add_division_names(cls)
+
+
+# -- symbols of `mx.sym.np`: each operator adds a node to the graph -----------------------------
+
+
+def _forward(function: Callable) -> Callable:
+    def overload(self: _Symbol, other: Any) -> _Symbol:
+        return function(self, other)
+
+    return overload
+
+
+def _reverse(function: Callable) -> Callable:
+    def overload(self: _Symbol, other: Any) -> _Symbol:
+        return function(other, self)
+
+    return overload
+
+
+def _refuse(sign: str) -> Callable:
+    def overload(self: _Symbol, other: Any) -> _Symbol:
+        raise NotImplementedForSymbol(f"__i{sign}__", f"x = x.__{sign}__(y)", other)
+
+    return overload
+
+
+def _unary(function: Callable) -> Callable:
+    def overload(self: _Symbol) -> _Symbol:
+        return function(self)
+
+    return overload
+
+
+def add_symbol_overloads(cls: type[_Symbol], functions: dict[str, Callable]) -> None:
+    """Give a class of symbols the methods of Python's operators."""
+    for sign, (name, _, _) in {**BINARY, "matmul": ("matmul", None, None)}.items():
+        setattr(cls, f"__{sign}__", _forward(functions[name]))
+        if sign in REVERSED:
+            setattr(cls, f"__r{sign}__", _reverse(functions[name]))
+        if sign in IN_PLACE:
+            setattr(cls, f"__i{sign}__", _refuse(sign))
+    for sign, name in UNARY.items():
+        setattr(cls, f"__{sign}__", _unary(functions[name]))
+    cls.__neg__ = lambda self: self * -1.0
+    for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
+        setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
+    cls.__hash__ = None

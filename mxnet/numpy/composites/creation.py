@@ -7,39 +7,7 @@ from typing import Any
 
 import numpy as onp
 
-from ...context import current_context
-
-__all__ = [
-    "arange",
-    "blackman",
-    "empty_like",
-    "eye",
-    "full",
-    "full_like",
-    "hamming",
-    "hanning",
-    "identity",
-    "indices",
-    "linspace",
-    "logspace",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
-
-
-def context_text(F: Any, ctx: Any) -> str:
-    """Return the attribute that names a context; graphs name the current one too."""
-    if ctx is None:
-        return str(current_context()) if F.is_symbolic else ""
-    return str(ctx)
-
-
-def check_order(order: str) -> None:
-    """Refuse memory layouts other than row-major."""
-    if order != "C":
-        raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
+from ..codegen.functions import NumpyNamespace, check_order, is_number
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -52,27 +20,39 @@ def _dtype(dtype: Any) -> Any:
     return onp.float32 if dtype is None else dtype
 
 
-def zeros(F, shape, dtype=None, order="C", ctx=None):
+def zeros(
+    F: NumpyNamespace, shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None
+) -> Any:
     """Return a new array of the given shape, filled with zeros.
 
     >>> mx.np.zeros((2, 3)).shape
     (2, 3)
     """
     check_order(order)
-    return F._npi_zeros(shape=_shape(shape), ctx=context_text(F, ctx), dtype=_dtype(dtype))
+    return F._npi_zeros(shape=_shape(shape), ctx=F.context_text(ctx), dtype=_dtype(dtype))
 
 
-def ones(F, shape, dtype=onp.float32, order="C", ctx=None):
+def ones(
+    F: NumpyNamespace, shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Any = None
+) -> Any:
     """Return a new array of the given shape, filled with ones.
 
     >>> mx.np.ones(2)
     array([1., 1.])
     """
     check_order(order)
-    return F._npi_ones(shape=_shape(shape), ctx=context_text(F, ctx), dtype=_dtype(dtype))
+    return F._npi_ones(shape=_shape(shape), ctx=F.context_text(ctx), dtype=_dtype(dtype))
 
 
-def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
+def full(
+    F: NumpyNamespace,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Return a new array of the given shape, filled with one value.
 
     >>> mx.np.full((2,), 7)
@@ -80,16 +60,18 @@ def full(F, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
     """
     check_order(order)
     if F.is_array(fill_value):
-        made = F._npi_broadcast_to(fill_value, shape=_shape(shape))
-        return made if dtype is None else F._npi_cast(made, dtype=dtype)
+        output = F._npi_broadcast_to(fill_value, shape=_shape(shape))
+        return output if dtype is None else F._npi_cast(output, dtype=dtype)
     if dtype is None:
         dtype = onp.bool_ if isinstance(fill_value, bool | onp.bool_) else onp.float32
     return F._npi_full(
-        shape=_shape(shape), value=float(fill_value), ctx=context_text(F, ctx), dtype=dtype, out=out
+        shape=_shape(shape), value=float(fill_value), ctx=F.context_text(ctx), dtype=dtype, out=out
     )
 
 
-def _filled_like(F, a, value, dtype, order, ctx, out):
+def _filled_like(
+    F: NumpyNamespace, a: Any, value: Any, dtype: Any, order: str, ctx: Any, out: Any
+) -> Any:
     check_order(order)
     rest = {"out": out}
     if ctx is not None:
@@ -99,7 +81,15 @@ def _filled_like(F, a, value, dtype, order, ctx, out):
     return F._npi_full_like(a, fill_value=float(value), **rest)
 
 
-def full_like(F, a, fill_value, dtype=None, order="C", ctx=None, out=None):
+def full_like(
+    F: NumpyNamespace,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Return a new array of the shape and dtype of another one, filled with one value.
 
     >>> mx.np.full_like(mx.np.zeros(2), 3)
@@ -108,7 +98,9 @@ def full_like(F, a, fill_value, dtype=None, order="C", ctx=None, out=None):
     return _filled_like(F, a, fill_value, dtype, order, ctx, out)
 
 
-def zeros_like(F, a, dtype=None, order="C", ctx=None, out=None):
+def zeros_like(
+    F: NumpyNamespace, a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None
+) -> Any:
     """Return an array of zeros with the shape and dtype of another one.
 
     >>> mx.np.zeros_like(mx.np.ones(2))
@@ -117,7 +109,9 @@ def zeros_like(F, a, dtype=None, order="C", ctx=None, out=None):
     return _filled_like(F, a, 0, dtype, order, ctx, out)
 
 
-def ones_like(F, a, dtype=None, order="C", ctx=None, out=None):
+def ones_like(
+    F: NumpyNamespace, a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None
+) -> Any:
     """Return an array of ones with the shape and dtype of another one.
 
     >>> mx.np.ones_like(mx.np.zeros(2))
@@ -126,7 +120,14 @@ def ones_like(F, a, dtype=None, order="C", ctx=None, out=None):
     return _filled_like(F, a, 1, dtype, order, ctx, out)
 
 
-def empty_like(F, prototype, dtype=None, order="C", subok=False, shape=None):
+def empty_like(
+    F: NumpyNamespace,
+    prototype: Any,
+    dtype: Any = None,
+    order: str = "C",
+    subok: bool = False,
+    shape: Any = None,
+) -> Any:
     """Return an array like another one whose values are not to be relied on.
 
     >>> mx.np.empty_like(mx.np.zeros((2, 3))).shape
@@ -141,7 +142,14 @@ def empty_like(F, prototype, dtype=None, order="C", subok=False, shape=None):
     return _filled_like(F, prototype, 0, dtype, "C", None, None)
 
 
-def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
+def arange(
+    F: NumpyNamespace,
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    ctx: Any = None,
+) -> Any:
     """Return evenly spaced values from `start` up to, not including, `stop`.
 
     The dtype is float32 unless it is given.
@@ -163,11 +171,21 @@ def arange(F, start, stop=None, step=1, dtype=None, ctx=None):
     if step == 0:
         raise ZeroDivisionError("step cannot be 0")
     return F._npi_arange(
-        start=start, stop=stop, step=step, dtype=_dtype(dtype), ctx=context_text(F, ctx)
+        start=start, stop=stop, step=step, dtype=_dtype(dtype), ctx=F.context_text(ctx)
     )
 
 
-def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None):
+def linspace(
+    F: NumpyNamespace,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    ctx: Any = None,
+) -> Any:
     """Return `num` evenly spaced values over an interval.
 
     Parameters
@@ -180,24 +198,34 @@ def linspace(F, start, stop, num=50, endpoint=True, retstep=False, dtype=None, a
     >>> mx.np.linspace(0, 1, 3)
     array([0. , 0.5, 1. ])
     """
-    if not isinstance(start, numbers.Number) or not isinstance(stop, numbers.Number):
+    if not is_number(start) or not is_number(stop):
         raise NotImplementedError("linspace: start and stop must be numbers.")
     if axis != 0:
         raise NotImplementedError("linspace: only axis 0 is supported.")
     count = num if not endpoint else num - 1
     step = (stop - start) / count if count > 0 else onp.nan
-    made = F._npi_linspace(
+    output = F._npi_linspace(
         start=start,
         stop=stop,
         num=num,
         endpoint=endpoint,
-        ctx=context_text(F, ctx),
+        ctx=F.context_text(ctx),
         dtype=_dtype(dtype),
     )
-    return (made, step) if retstep else made
+    return (output, step) if retstep else output
 
 
-def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
+def logspace(
+    F: NumpyNamespace,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
+    ctx: Any = None,
+) -> Any:
     """Return `num` values spaced evenly on a logarithmic scale.
 
     Parameters
@@ -220,12 +248,14 @@ def logspace(F, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=
         num=num,
         endpoint=endpoint,
         base=base,
-        ctx=context_text(F, ctx),
+        ctx=F.context_text(ctx),
         dtype=_dtype(dtype),
     )
 
 
-def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
+def eye(
+    F: NumpyNamespace, N: Any, M: Any = None, k: Any = 0, dtype: Any = onp.float32, **kwargs: Any
+) -> Any:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
@@ -242,10 +272,10 @@ def eye(F, N, M=None, k=0, dtype=onp.float32, **kwargs):
     if kwargs:
         raise TypeError(f"eye() got an unexpected keyword argument {next(iter(kwargs))!r}")
     rest = {} if M is None else {"M": M}
-    return F._npi_eye(N=N, k=k, ctx=context_text(F, ctx), dtype=_dtype(dtype), **rest)
+    return F._npi_eye(N=N, k=k, ctx=F.context_text(ctx), dtype=_dtype(dtype), **rest)
 
 
-def identity(F, n, dtype=None, ctx=None):
+def identity(F: NumpyNamespace, n: Any, dtype: Any = None, ctx: Any = None) -> Any:
     """Return the identity matrix of a size.
 
     Parameters
@@ -261,10 +291,10 @@ def identity(F, n, dtype=None, ctx=None):
         raise TypeError("Input 'n' should be an integer")
     if n < 0:
         raise ValueError("Input 'n' cannot be negative")
-    return F._npi_identity(shape=(int(n), int(n)), ctx=context_text(F, ctx), dtype=_dtype(dtype))
+    return F._npi_identity(shape=(int(n), int(n)), ctx=F.context_text(ctx), dtype=_dtype(dtype))
 
 
-def indices(F, dimensions, dtype=onp.int32, ctx=None):
+def indices(F: NumpyNamespace, dimensions: Any, dtype: Any = onp.int32, ctx: Any = None) -> Any:
     """Return an array of the indices of a grid.
 
     >>> mx.np.indices((2, 2))[0]
@@ -274,10 +304,10 @@ def indices(F, dimensions, dtype=onp.int32, ctx=None):
     if not isinstance(dimensions, tuple | list):
         raise ValueError("The dimensions must be sequence of ints")
     dtype = onp.int32 if dtype is None else dtype
-    return F._npi_indices(dimensions=tuple(dimensions), dtype=dtype, ctx=context_text(F, ctx))
+    return F._npi_indices(dimensions=tuple(dimensions), dtype=dtype, ctx=F.context_text(ctx))
 
 
-def hanning(F, M, dtype=onp.float32, ctx=None):
+def hanning(F: NumpyNamespace, M: Any, dtype: Any = onp.float32, ctx: Any = None) -> Any:
     """Return the Hanning window.
 
     Parameters
@@ -288,10 +318,10 @@ def hanning(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.hanning(3)
     array([0., 1., 0.])
     """
-    return F._npi_hanning(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))
+    return F._npi_hanning(M=M, dtype=_dtype(dtype), ctx=F.context_text(ctx))
 
 
-def hamming(F, M, dtype=onp.float32, ctx=None):
+def hamming(F: NumpyNamespace, M: Any, dtype: Any = onp.float32, ctx: Any = None) -> Any:
     """Return the Hamming window.
 
     Parameters
@@ -302,10 +332,10 @@ def hamming(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.hamming(3)
     array([0.08, 1.  , 0.08])
     """
-    return F._npi_hamming(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))
+    return F._npi_hamming(M=M, dtype=_dtype(dtype), ctx=F.context_text(ctx))
 
 
-def blackman(F, M, dtype=onp.float32, ctx=None):
+def blackman(F: NumpyNamespace, M: Any, dtype: Any = onp.float32, ctx: Any = None) -> Any:
     """Return the Blackman window.
 
     Parameters
@@ -316,4 +346,4 @@ def blackman(F, M, dtype=onp.float32, ctx=None):
     >>> mx.np.blackman(3).shape
     (3,)
     """
-    return F._npi_blackman(M=M, dtype=_dtype(dtype), ctx=context_text(F, ctx))
+    return F._npi_blackman(M=M, dtype=_dtype(dtype), ctx=F.context_text(ctx))

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Number
+from typing import Any
 
 import numpy as onp
 
 from ...util import check_ufunc_keywords
-
-__all__ = [
-    "argsort",
-    "around",
-    "bitwise_not",
-    "clip",
-    "diag_indices_from",
-    "diff",
-    "ediff1d",
-    "fabs",
-    "histogram",
-    "invert",
-    "may_share_memory",
-    "nan_to_num",
-    "ndim",
-    "nonzero",
-    "polyval",
-    "round",
-    "round_",
-    "shape",
-    "shares_memory",
-    "size",
-    "sort",
-    "take",
-    "unique",
-    "unravel_index",
-    "where",
-]
+from ..codegen.functions import NumpyNamespace, is_number
 
 
-def clip(F, a, a_min, a_max, out=None):
+def clip(F: NumpyNamespace, a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:
     """Return the elements limited to an interval; a limit of None is none.
 
     >>> mx.np.clip(mx.np.array([1, 2, 3]), 1, 2)
@@ -45,18 +18,19 @@ def clip(F, a, a_min, a_max, out=None):
     """
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
-    if isinstance(a, Number):
+    if is_number(a):
         return onp.clip(a, a_min, a_max)
+    limits: list[Any] = [a_min, a_max]
     low, high = (
         float(limit) if F.is_array(limit) and not hasattr(limit, "list_outputs") else limit
-        for limit in (a_min, a_max)
+        for limit in limits
     )
     low = float("-inf") if low is None else low
     high = float("inf") if high is None else high
     return F._npi_clip(a, a_min=low, a_max=high, out=out)
 
 
-def around(F, x, decimals=0, out=None, **kwargs):
+def around(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     """Return the elements rounded to a number of decimals.
 
     >>> mx.np.around(mx.np.array([1.26]), 1)
@@ -68,7 +42,7 @@ def around(F, x, decimals=0, out=None, **kwargs):
     return F._npi_around(x, decimals=decimals, out=out)
 
 
-def round(F, x, decimals=0, out=None, **kwargs):
+def round(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     """Return the elements rounded to a number of decimals; another name of `around`.
 
     >>> mx.np.round(mx.np.array([1.7]))
@@ -78,7 +52,7 @@ def round(F, x, decimals=0, out=None, **kwargs):
     return around(F, x, decimals, out)
 
 
-def round_(F, x, decimals=0, out=None, **kwargs):
+def round_(F: NumpyNamespace, x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     """Return the elements rounded to a number of decimals; another name of `around`.
 
     >>> mx.np.round_(mx.np.array([1.7]))
@@ -88,7 +62,7 @@ def round_(F, x, decimals=0, out=None, **kwargs):
     return around(F, x, decimals, out)
 
 
-def fabs(F, x, out=None, **kwargs):
+def fabs(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
     """Return absolute values.
 
     >>> mx.np.fabs(mx.np.array([-1, 2]))
@@ -100,7 +74,7 @@ def fabs(F, x, out=None, **kwargs):
     return F._npi_abs(x, out=out)
 
 
-def bitwise_not(F, x, out=None, **kwargs):
+def bitwise_not(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
     """Return the inverse of each bit of integers, the opposite of bools.
 
     >>> mx.np.bitwise_not(mx.np.array([0, 1], dtype="int32"))
@@ -112,7 +86,7 @@ def bitwise_not(F, x, out=None, **kwargs):
     return F._npi_bitwise_not(x, out=out)
 
 
-def invert(F, x, out=None, **kwargs):
+def invert(F: NumpyNamespace, x: Any, out: Any = None, **kwargs: Any) -> Any:
     """Return the inverse of each bit of integers; another name of `bitwise_not`.
 
     >>> mx.np.invert(mx.np.array([0], dtype="int32"))
@@ -122,7 +96,15 @@ def invert(F, x, out=None, **kwargs):
     return bitwise_not(F, x, out)
 
 
-def nan_to_num(F, x, copy=True, nan=0.0, posinf=None, neginf=None, **kwargs):
+def nan_to_num(
+    F: NumpyNamespace,
+    x: Any,
+    copy: bool = True,
+    nan: Any = 0.0,
+    posinf: Any = None,
+    neginf: Any = None,
+    **kwargs: Any,
+) -> Any:
     """Return the array with NaN and infinities replaced by numbers.
 
     >>> mx.np.nan_to_num(mx.np.array([mx.np.nan, 1.0]), nan=7)
@@ -137,7 +119,9 @@ def nan_to_num(F, x, copy=True, nan=0.0, posinf=None, neginf=None, **kwargs):
     return F._npi_nan_to_num(x, **attributes)
 
 
-def sort(F, a, axis=-1, kind=None, order=None):
+def sort(
+    F: NumpyNamespace, a: Any, axis: Any = -1, kind: Any = None, order: str | None = None
+) -> Any:
     """Return the elements in ascending order along an axis.
 
     Parameters
@@ -154,7 +138,9 @@ def sort(F, a, axis=-1, kind=None, order=None):
     return F._npi_sort(a, axis=axis, is_ascend=True)
 
 
-def argsort(F, a, axis=-1, kind=None, order=None):
+def argsort(
+    F: NumpyNamespace, a: Any, axis: Any = -1, kind: Any = None, order: str | None = None
+) -> Any:
     """Return the indices, as int64, that sort the array along an axis.
 
     Parameters
@@ -171,12 +157,14 @@ def argsort(F, a, axis=-1, kind=None, order=None):
     return F._npi_argsort(a, axis=axis, is_ascend=True, dtype="int64")
 
 
-def _refuse_order(name, order):
+def _refuse_order(name: str, order: Any) -> None:
     if order is not None:
         raise NotImplementedError(f"{name}: order={order!r} is not supported; leave it out.")
 
 
-def take(F, a, indices, axis=None, mode="raise", out=None):
+def take(
+    F: NumpyNamespace, a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any = None
+) -> Any:
     """Return the elements at some indices along an axis, or of the flattened array.
 
     Parameters
@@ -196,7 +184,7 @@ def take(F, a, indices, axis=None, mode="raise", out=None):
     return F._npi_take(a, indices, axis=axis, mode=mode, out=out)
 
 
-def where(F, condition, x=None, y=None):
+def where(F: NumpyNamespace, condition: Any, x: Any = None, y: Any = None) -> Any:
     """Return elements of `x` where the condition holds, else of `y`.
 
     With the condition alone the result is that of `nonzero`.
@@ -213,46 +201,55 @@ def where(F, condition, x=None, y=None):
         return nonzero(F, condition)
     if x is None or y is None:
         raise ValueError("where: give both x and y, or neither of them.")
-    if isinstance(condition, Number):
+    if is_number(condition):
         return x if condition != 0 else y
-    if isinstance(x, Number):
-        if isinstance(y, Number):
+    if is_number(x):
+        if is_number(y):
             return F._npi_where_scalar2(condition, x=float(x), y=float(y))
         return F._npi_where_lscalar(condition, y, scalar=float(x))
-    if isinstance(y, Number):
+    if is_number(y):
         return F._npi_where_rscalar(condition, x, scalar=float(y))
     return F._npi_where(condition, x, y)
 
 
-def nonzero(F, a):
+def nonzero(F: NumpyNamespace, a: Any) -> Any:
     """Return the indices of elements that are not 0: one vector of int64 for each axis.
 
     >>> mx.np.nonzero(mx.np.array([0, 7]))
     (array([1], dtype=int64),)
     """
-    found = F._npi_nonzero(a).T
-    return tuple(found[i] for i in range(found.shape[0]))
+    indices = F._npi_nonzero(a).T
+    return tuple(indices[i] for i in range(indices.shape[0]))
 
 
-def unique(F, ar, return_index=False, return_inverse=False, return_counts=False, axis=None):
+def unique(
+    F: NumpyNamespace,
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+) -> Any:
     """Return the different elements in ascending order, and on request where they are.
 
     >>> mx.np.unique(mx.np.array([2, 1, 2]))
     array([1., 2.])
     """
-    made = F._npi_unique(
+    output = F._npi_unique(
         ar,
         return_index=return_index,
         return_inverse=return_inverse,
         return_counts=return_counts,
         axis=axis,
     )
-    if isinstance(made, list):
-        return tuple(made) if len(made) > 1 else made[0]
-    return made
+    if isinstance(output, list):
+        return tuple(output) if len(output) > 1 else output[0]
+    return output
 
 
-def diff(F, a, n=1, axis=-1, prepend=None, append=None):
+def diff(
+    F: NumpyNamespace, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
+) -> Any:
     """Return differences of neighbors along an axis.
 
     Parameters
@@ -270,7 +267,7 @@ def diff(F, a, n=1, axis=-1, prepend=None, append=None):
     return F._npi_diff(a, n=n, axis=axis)
 
 
-def ediff1d(F, ary, to_end=None, to_begin=None):
+def ediff1d(F: NumpyNamespace, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return differences of neighbors of the flattened array, with values added at the ends.
 
     >>> mx.np.ediff1d(mx.np.array([1, 3, 6]), to_begin=0)
@@ -287,7 +284,15 @@ def ediff1d(F, ary, to_end=None, to_begin=None):
     return F._npi_ediff1d(*arrays, **attributes)
 
 
-def histogram(F, a, bins=10, range=None, normed=None, weights=None, density=None):
+def histogram(
+    F: NumpyNamespace,
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    normed: Any = None,
+    weights: Any = None,
+    density: Any = None,
+) -> Any:
     """Return how many elements fall into each bin, and the edges of the bins.
 
     >>> mx.np.histogram(mx.np.array([1, 2, 1]), bins=2, range=(0, 2))[0]
@@ -305,7 +310,7 @@ def histogram(F, a, bins=10, range=None, normed=None, weights=None, density=None
     return F._npi_histogram(a, bin_cnt=bins, range=range)
 
 
-def polyval(F, p, x):
+def polyval(F: NumpyNamespace, p: Any, x: Any) -> Any:
     """Return the values of a polynomial, whose coefficients start with the highest power.
 
     Parameters
@@ -323,7 +328,7 @@ def polyval(F, p, x):
     return onp.polyval(p, x)
 
 
-def unravel_index(F, indices, shape, order="C"):
+def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C") -> Any:
     """Return coordinates, in an array of a shape, of indices into it when flattened.
 
     Parameters
@@ -336,28 +341,32 @@ def unravel_index(F, indices, shape, order="C"):
     """
     if order != "C":
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
-    if isinstance(indices, Number):
+    if is_number(indices):
         return onp.unravel_index(indices, shape)
-    made = F._unravel_index(indices, shape=shape)
-    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in range_of(made))
+    output = F._unravel_index(indices, shape=shape)
+    return (
+        output if hasattr(output, "list_outputs") else tuple(output[i] for i in _range_of(output))
+    )
 
 
-def range_of(array):
+def _range_of(array: Any) -> Any:
     """Return the indices of the first axis."""
     return range(array.shape[0])
 
 
-def diag_indices_from(F, arr):
+def diag_indices_from(F: NumpyNamespace, arr: Any) -> Any:
     """Return the indices of the main diagonal, one vector for each axis.
 
     >>> mx.np.diag_indices_from(mx.np.ones((2, 2)))
     (array([0, 1], dtype=int64), array([0, 1], dtype=int64))
     """
-    made = F._npi_diag_indices_from(arr)
-    return made if hasattr(made, "list_outputs") else tuple(made[i] for i in range_of(made))
+    output = F._npi_diag_indices_from(arr)
+    return (
+        output if hasattr(output, "list_outputs") else tuple(output[i] for i in _range_of(output))
+    )
 
 
-def shape(F, a):
+def shape(F: NumpyNamespace, a: Any) -> Any:
     """Return the sizes of the axes.
 
     >>> mx.np.shape(mx.np.ones((2, 3)))
@@ -366,7 +375,7 @@ def shape(F, a):
     return a.shape if hasattr(a, "shape") else onp.shape(a)
 
 
-def ndim(F, a):
+def ndim(F: NumpyNamespace, a: Any) -> Any:
     """Return the number of axes.
 
     >>> mx.np.ndim(mx.np.ones((2, 3)))
@@ -375,7 +384,7 @@ def ndim(F, a):
     return a.ndim if hasattr(a, "ndim") else onp.ndim(a)
 
 
-def size(F, a, axis=None):
+def size(F: NumpyNamespace, a: Any, axis: Any = None) -> Any:
     """Return the number of elements, or the size of an axis.
 
     >>> mx.np.size(mx.np.ones((2, 3)), 1)
@@ -386,18 +395,18 @@ def size(F, a, axis=None):
     return shape(F, a)[axis]
 
 
-def shares_memory(F, a, b, max_work=None):
+def shares_memory(F: NumpyNamespace, a: Any, b: Any, max_work: Any = None) -> Any:
     """Return whether two arrays start at the same place of one memory.
 
     >>> x = mx.np.ones(2)
     >>> mx.np.shares_memory(x, x.detach()), mx.np.shares_memory(x, x.copy())
     (True, False)
     """
-    made = F._npi_share_memory(a, b)
-    return made if hasattr(made, "list_outputs") else bool(made.item())
+    output = F._npi_share_memory(a, b)
+    return output if hasattr(output, "list_outputs") else bool(output.item())
 
 
-def may_share_memory(F, a, b, max_work=None):
+def may_share_memory(F: NumpyNamespace, a: Any, b: Any, max_work: Any = None) -> Any:
     """Return whether two arrays might share memory.
 
     >>> mx.np.may_share_memory(mx.np.ones(2), mx.np.ones(2))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
-from .creation import context_text
+if TYPE_CHECKING:
+    from ..codegen.functions import NumpyNamespace
 
-__all__ = ["constraint_check", "nonzero", "reshape"]
+
 RANDOM = ("bernoulli", "normal_n", "uniform_n")
 
 
-def reshape(F, a, newshape, reverse=False, order="C"):
+def reshape(
+    F: NumpyNamespace, a: Any, newshape: Any, reverse: bool = False, order: str = "C"
+) -> Any:
     """Return the elements in another shape, given by sizes and by codes.
 
     -1 follows from the others, -2 copies a size, -3 skips an axis of size 1, -4 copies all that
@@ -22,7 +26,7 @@ def reshape(F, a, newshape, reverse=False, order="C"):
     return F._npx_reshape(a, newshape=newshape, reverse=reverse, order=order)
 
 
-def nonzero(F, a):
+def nonzero(F: NumpyNamespace, a: Any) -> Any:
     """Return the indices of elements that are not 0, a row for each, as int64.
 
     >>> mx.npx.nonzero(mx.np.array([0, 7]))
@@ -31,7 +35,7 @@ def nonzero(F, a):
     return F._npx_nonzero(a)
 
 
-def constraint_check(F, x, msg):
+def constraint_check(F: NumpyNamespace, x: Any, msg: Any) -> Any:
     """Return True if all elements hold, else raise an error with the message.
 
     >>> mx.npx.constraint_check(mx.np.array([1, 1], dtype=bool), "must be true")
@@ -40,7 +44,15 @@ def constraint_check(F, x, msg):
     return F._npx_constraint_check(x, msg=msg)
 
 
-def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=None):
+def bernoulli(
+    F: NumpyNamespace,
+    prob: Any = None,
+    logit: Any = None,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw 1 with a probability, given as such or as its logit; else 0.
 
     Parameters
@@ -64,7 +76,7 @@ def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=Non
         "logit": None,
         "is_logit": is_logit,
         "size": size,
-        "ctx": context_text(F, ctx),
+        "ctx": F.context_text(ctx),
         "dtype": "float32" if dtype is None else dtype,
     }
     if F.is_array(value):
@@ -73,7 +85,9 @@ def bernoulli(F, prob=None, logit=None, size=None, dtype=None, ctx=None, out=Non
     return F._npi_bernoulli(**attributes, out=out)
 
 
-def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):
+def _per_parameter(
+    F: NumpyNamespace, operator: Any, batch_shape: Any, dtype: Any, ctx: Any, **parameters: Any
+) -> Any:
     arrays = [value for value in parameters.values() if F.is_array(value)]
     attributes = {k: None if F.is_array(v) else v for k, v in parameters.items()}
     if isinstance(batch_shape, Integral):
@@ -82,12 +96,19 @@ def _per_parameter(F, operator, batch_shape, dtype, ctx, **parameters):
         *arrays,
         **attributes,
         size=batch_shape,
-        ctx=context_text(F, ctx),
+        ctx=F.context_text(ctx),
         dtype="float32" if dtype is None else dtype,
     )
 
 
-def uniform_n(F, low=0.0, high=1.0, batch_shape=None, dtype=None, ctx=None):
+def uniform_n(
+    F: NumpyNamespace,
+    low: Any = 0.0,
+    high: Any = 1.0,
+    batch_shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+) -> Any:
     """Draw from uniform distributions; the shape is `batch_shape` and then the parameters'.
 
     Parameters
@@ -101,7 +122,14 @@ def uniform_n(F, low=0.0, high=1.0, batch_shape=None, dtype=None, ctx=None):
     return _per_parameter(F, F._npi_uniform_n, batch_shape, dtype, ctx, low=low, high=high)
 
 
-def normal_n(F, loc=0.0, scale=1.0, batch_shape=None, dtype=None, ctx=None):
+def normal_n(
+    F: NumpyNamespace,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+    batch_shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+) -> Any:
     """Draw from normal distributions; the shape is `batch_shape` and then the parameters'.
 
     Parameters

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "cholesky",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "norm",
-    "pinv",
-    "slogdet",
-    "solve",
-    "svd",
-    "tensorinv",
-    "tensorsolve",
-]
+if TYPE_CHECKING:
+    from ..codegen.functions import NumpyNamespace
 
 
-def _together(made):
+def _together(outputs: Any) -> Any:
     """Return several results as a tuple; a symbol holds them itself."""
-    return tuple(made) if isinstance(made, list) else made
+    return tuple(outputs) if isinstance(outputs, list) else outputs
 
 
-def cholesky(F, a):
+def cholesky(F: NumpyNamespace, a: Any) -> Any:
     """Return the lower triangular factor of a symmetric positive-definite matrix.
 
     >>> mx.np.linalg.cholesky(mx.np.array([[4.0]]))
@@ -36,7 +23,7 @@ def cholesky(F, a):
     return F._npi_cholesky(a)
 
 
-def det(F, a):
+def det(F: NumpyNamespace, a: Any) -> Any:
     """Return the determinant.
 
     >>> mx.np.linalg.det(mx.np.array([[[2.0, 0.0], [0.0, 3.0]]]))
@@ -45,7 +32,7 @@ def det(F, a):
     return F._npi_det(a)
 
 
-def slogdet(F, a):
+def slogdet(F: NumpyNamespace, a: Any) -> Any:
     """Return sign and logarithm of the determinant.
 
     >>> mx.np.linalg.slogdet(mx.np.array([[[1.0]]]))
@@ -54,7 +41,7 @@ def slogdet(F, a):
     return _together(F._npi_slogdet(a))
 
 
-def inv(F, a):
+def inv(F: NumpyNamespace, a: Any) -> Any:
     """Return the inverse of a matrix.
 
     >>> mx.np.linalg.inv(mx.np.array([[2.0]]))
@@ -63,7 +50,7 @@ def inv(F, a):
     return F._npi_inv(a)
 
 
-def pinv(F, a, rcond=1e-15, hermitian=False):
+def pinv(F: NumpyNamespace, a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
     """Return the Moore-Penrose inverse of a matrix.
 
     >>> mx.np.linalg.pinv(mx.np.array([[2.0], [0.0]]))
@@ -76,7 +63,7 @@ def pinv(F, a, rcond=1e-15, hermitian=False):
     return F._npi_pinv_scalar_rcond(a, rcond=rcond, hermitian=hermitian)
 
 
-def solve(F, a, b):
+def solve(F: NumpyNamespace, a: Any, b: Any) -> Any:
     """Return the solution of a linear system.
 
     Parameters
@@ -92,7 +79,7 @@ def solve(F, a, b):
     return F._npi_solve(a, b)
 
 
-def svd(F, a):
+def svd(F: NumpyNamespace, a: Any) -> Any:
     """Return the singular value decomposition: (UT, L, V) with ``a = UT @ diag(L) @ V``.
 
     >>> mx.np.linalg.svd(mx.np.array([[2.0]]))[1]
@@ -101,7 +88,7 @@ def svd(F, a):
     return _together(F._npi_svd(a))
 
 
-def eig(F, a):
+def eig(F: NumpyNamespace, a: Any) -> Any:
     """Return eigenvalues and right eigenvectors of a square matrix.
 
     >>> mx.np.linalg.eig(mx.np.array([[2.0]]))[0]
@@ -110,7 +97,7 @@ def eig(F, a):
     return _together(F._npi_eig(a))
 
 
-def eigh(F, a, UPLO="L"):
+def eigh(F: NumpyNamespace, a: Any, UPLO: str = "L") -> Any:
     """Return eigenvalues and eigenvectors of a symmetric matrix.
 
     >>> mx.np.linalg.eigh(mx.np.array([[2.0]]))[0]
@@ -119,7 +106,7 @@ def eigh(F, a, UPLO="L"):
     return _together(F._npi_eigh(a, UPLO=UPLO.upper()))
 
 
-def eigvals(F, a):
+def eigvals(F: NumpyNamespace, a: Any) -> Any:
     """Return the eigenvalues of a square matrix.
 
     >>> mx.np.linalg.eigvals(mx.np.array([[2.0]]))
@@ -128,7 +115,7 @@ def eigvals(F, a):
     return F._npi_eigvals(a)
 
 
-def eigvalsh(F, a, UPLO="L"):
+def eigvalsh(F: NumpyNamespace, a: Any, UPLO: str = "L") -> Any:
     """Return the eigenvalues of a symmetric matrix.
 
     >>> mx.np.linalg.eigvalsh(mx.np.array([[2.0]]))
@@ -137,7 +124,7 @@ def eigvalsh(F, a, UPLO="L"):
     return F._npi_eigvalsh(a, UPLO=UPLO.upper())
 
 
-def tensorinv(F, a, ind=2):
+def tensorinv(F: NumpyNamespace, a: Any, ind: Any = 2) -> Any:
     """Return the inverse of a tensor under `tensordot`.
 
     >>> mx.np.linalg.tensorinv(mx.np.eye(4).reshape(2, 2, 2, 2)).shape
@@ -146,7 +133,7 @@ def tensorinv(F, a, ind=2):
     return F._npi_tensorinv(a, ind=ind)
 
 
-def tensorsolve(F, a, b, axes=None):
+def tensorsolve(F: NumpyNamespace, a: Any, b: Any, axes: Any = None) -> Any:
     """Return the tensor `x` with ``tensordot(a, x, x.ndim) == b``.
 
     Parameters
@@ -167,7 +154,9 @@ def tensorsolve(F, a, b, axes=None):
 # -- norms ------------------------------------------------------------------------------------
 
 
-def norm(F, x, ord=None, axis=None, keepdims=False):
+def norm(
+    F: NumpyNamespace, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
     """Return a norm of vectors or matrices; by default that of all elements as one vector.
 
     >>> mx.np.linalg.norm(mx.np.array([3.0, 4.0]))
@@ -188,7 +177,7 @@ def norm(F, x, ord=None, axis=None, keepdims=False):
 INF = float("inf")
 
 
-def _norm_flag(ord, axis):
+def _norm_flag(ord: Any, axis: Any) -> Any:
     """Return what MXNet's operator takes for an order of norm: a flag and a number."""
     if ord is None:
         return (-2 if axis is None else 1), 2
@@ -204,11 +193,11 @@ def _norm_flag(ord, axis):
     return (0 if is_matrix and abs(ord) == 2 else -1), ord
 
 
-def _infinite_norm(F, x, ord, axis, keepdims):
+def _infinite_norm(F: NumpyNamespace, x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     """Return the largest or smallest element of vectors, or sum over the rows of matrices."""
     size, extreme = F._npi_absolute(x), F._np_max if ord > 0 else F._np_min
     if axis is None or len(axis) == 1:
         return extreme(size, axis=axis, keepdims=keepdims)
     rows, columns = axis
-    made = extreme(F._np_sum(size, axis=columns, keepdims=True), axis=rows, keepdims=True)
-    return made if keepdims else F._np_squeeze(made, axis=axis)
+    norm = extreme(F._np_sum(size, axis=columns, keepdims=True), axis=rows, keepdims=True)
+    return norm if keepdims else F._np_squeeze(norm, axis=axis)

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Number
+from numbers import Integral
+from typing import Any
 
 import numpy as onp
 
-from .creation import context_text
-
-__all__ = [
-    "beta",
-    "chisquare",
-    "choice",
-    "exponential",
-    "gamma",
-    "gumbel",
-    "logistic",
-    "lognormal",
-    "multinomial",
-    "multivariate_normal",
-    "normal",
-    "pareto",
-    "power",
-    "rand",
-    "randint",
-    "randn",
-    "rayleigh",
-    "shuffle",
-    "uniform",
-    "weibull",
-]
+from ..codegen.functions import NumpyNamespace, is_number
 
 
-def _sample(F, operator, size, out=None, extra=None, **parameters):
+def _sample(
+    F: NumpyNamespace,
+    operator: Any,
+    size: Any,
+    out: Any = None,
+    extra: Any = None,
+    **parameters: Any,
+) -> Any:
     """Call a sampling operator whose parameters may each be a number or an array."""
     arrays, attributes = [], dict(extra or {})
     for key, value in parameters.items():
@@ -45,11 +30,19 @@ def _sample(F, operator, size, out=None, extra=None, **parameters):
     return operator(*arrays, size=size, **attributes, out=out)
 
 
-def _place(F, ctx, dtype=None):
-    return {"ctx": context_text(F, ctx), "dtype": "float32" if dtype is None else dtype}
+def _place(F: NumpyNamespace, ctx: Any, dtype: Any = None) -> Any:
+    return {"ctx": F.context_text(ctx), "dtype": "float32" if dtype is None else dtype}
 
 
-def uniform(F, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
+def uniform(
+    F: NumpyNamespace,
+    low: Any = 0.0,
+    high: Any = 1.0,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a uniform distribution over ``[low, high)``.
 
     >>> mx.np.random.uniform(size=(2, 3)).shape
@@ -58,7 +51,15 @@ def uniform(F, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
     return _sample(F, F._npi_uniform, size, out, _place(F, ctx, dtype), low=low, high=high)
 
 
-def normal(F, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+def normal(
+    F: NumpyNamespace,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a normal distribution.
 
     >>> mx.np.random.normal(0, 0.01, (2, 3)).shape
@@ -67,7 +68,15 @@ def normal(F, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
     return _sample(F, F._npi_normal, size, out, _place(F, ctx, dtype), loc=loc, scale=scale)
 
 
-def lognormal(F, mean=0.0, sigma=1.0, size=None, dtype=None, ctx=None, out=None):
+def lognormal(
+    F: NumpyNamespace,
+    mean: Any = 0.0,
+    sigma: Any = 1.0,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a log-normal distribution.
 
     >>> mx.np.random.lognormal(size=3).shape
@@ -76,45 +85,63 @@ def lognormal(F, mean=0.0, sigma=1.0, size=None, dtype=None, ctx=None, out=None)
     return F._npi_exp(normal(F, mean, sigma, size, dtype, ctx), out=out)
 
 
-def logistic(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
+def logistic(
+    F: NumpyNamespace,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+    size: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a logistic distribution.
 
     >>> mx.np.random.logistic(size=3).shape
     (3,)
     """
-    place = {"ctx": context_text(F, ctx)}
-    return _sample(F, F._npi_logistic, size, out, place, loc=loc, scale=scale)
+    device = {"ctx": F.context_text(ctx)}
+    return _sample(F, F._npi_logistic, size, out, device, loc=loc, scale=scale)
 
 
-def gumbel(F, loc=0.0, scale=1.0, size=None, ctx=None, out=None):
+def gumbel(
+    F: NumpyNamespace,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+    size: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a Gumbel distribution.
 
     >>> mx.np.random.gumbel(size=3).shape
     (3,)
     """
-    place = {"ctx": context_text(F, ctx)}
-    return _sample(F, F._npi_gumbel, size, out, place, loc=loc, scale=scale)
+    device = {"ctx": F.context_text(ctx)}
+    return _sample(F, F._npi_gumbel, size, out, device, loc=loc, scale=scale)
 
 
-def exponential(F, scale=1.0, size=None, ctx=None, out=None):
+def exponential(
+    F: NumpyNamespace, scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from an exponential distribution.
 
     >>> mx.np.random.exponential(size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_exponential, size, out, {"ctx": context_text(F, ctx)}, scale=scale)
+    return _sample(F, F._npi_exponential, size, out, {"ctx": F.context_text(ctx)}, scale=scale)
 
 
-def rayleigh(F, scale=1.0, size=None, ctx=None, out=None):
+def rayleigh(
+    F: NumpyNamespace, scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None
+) -> Any:
     """Draw from a Rayleigh distribution.
 
     >>> mx.np.random.rayleigh(size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_rayleigh, size, out, {"ctx": context_text(F, ctx)}, scale=scale)
+    return _sample(F, F._npi_rayleigh, size, out, {"ctx": F.context_text(ctx)}, scale=scale)
 
 
-def weibull(F, a, size=None, ctx=None, out=None):
+def weibull(F: NumpyNamespace, a: Any, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Draw from a Weibull distribution.
 
     Parameters
@@ -125,10 +152,10 @@ def weibull(F, a, size=None, ctx=None, out=None):
     >>> mx.np.random.weibull(2.0, size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_weibull, size, out, {"ctx": context_text(F, ctx)}, a=a)
+    return _sample(F, F._npi_weibull, size, out, {"ctx": F.context_text(ctx)}, a=a)
 
 
-def pareto(F, a, size=None, ctx=None, out=None):
+def pareto(F: NumpyNamespace, a: Any, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Draw from a Pareto II distribution.
 
     Parameters
@@ -139,10 +166,10 @@ def pareto(F, a, size=None, ctx=None, out=None):
     >>> mx.np.random.pareto(2.0, size=3).shape
     (3,)
     """
-    return _sample(F, F._npi_pareto, size, out, {"ctx": context_text(F, ctx)}, a=a)
+    return _sample(F, F._npi_pareto, size, out, {"ctx": F.context_text(ctx)}, a=a)
 
 
-def power(F, a, size=None):
+def power(F: NumpyNamespace, a: Any, size: Any = None) -> Any:
     """Draw from a power distribution over ``[0, 1]``.
 
     Parameters
@@ -156,7 +183,15 @@ def power(F, a, size=None):
     return _sample(F, F._npi_powerd, size, a=a)
 
 
-def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
+def gamma(
+    F: NumpyNamespace,
+    shape: Any,
+    scale: Any = 1.0,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from a gamma distribution.
 
     Parameters
@@ -170,7 +205,9 @@ def gamma(F, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
     return _sample(F, F._npi_gamma, size, out, _place(F, ctx, dtype), shape=shape, scale=scale)
 
 
-def beta(F, a, b, size=None, dtype=None, ctx=None):
+def beta(
+    F: NumpyNamespace, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Any = None
+) -> Any:
     """Draw from a beta distribution.
 
     Parameters
@@ -183,13 +220,15 @@ def beta(F, a, b, size=None, dtype=None, ctx=None):
     >>> mx.np.random.beta(1.0, 2.0, size=3).shape
     (3,)
     """
-    wanted = "float32" if dtype is None else dtype
+    target_dtype = "float32" if dtype is None else dtype
     x = gamma(F, a, 1.0, size, "float64", ctx)
     y = gamma(F, b, 1.0, size, "float64", ctx)
-    return F._npi_cast(x / (x + y), dtype=wanted)
+    return F._npi_cast(x / (x + y), dtype=target_dtype)
 
 
-def chisquare(F, df, size=None, dtype=None, ctx=None):
+def chisquare(
+    F: NumpyNamespace, df: Any, size: Any = None, dtype: Any = None, ctx: Any = None
+) -> Any:
     """Draw from a chi-square distribution.
 
     >>> mx.np.random.chisquare(2.0, size=3).shape
@@ -198,7 +237,15 @@ def chisquare(F, df, size=None, dtype=None, ctx=None):
     return gamma(F, df / 2, 1.0, size, dtype, ctx) * 2
 
 
-def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
+def randint(
+    F: NumpyNamespace,
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw integers from ``[low, high)``, or from ``[0, low)`` without `high`.
 
     Parameters
@@ -220,11 +267,11 @@ def randint(F, low, high=None, size=None, dtype=None, ctx=None, out=None):
     shape = (int(size),) if isinstance(size, Integral) else tuple(size)
     kind = "int64" if dtype is None or dtype in (int, "int") else dtype
     return F._npi_random_randint(
-        low=low, high=high, shape=shape, dtype=kind, ctx=context_text(F, ctx), out=out
+        low=low, high=high, shape=shape, dtype=kind, ctx=F.context_text(ctx), out=out
     )
 
 
-def rand(F, *size, **kwargs):
+def rand(F: NumpyNamespace, *size: Any, **kwargs: Any) -> Any:
     """Draw from a uniform distribution over ``[0, 1)``.
 
     >>> mx.np.random.rand(2, 3).shape
@@ -233,7 +280,7 @@ def rand(F, *size, **kwargs):
     return uniform(F, 0.0, 1.0, tuple(size), **kwargs)
 
 
-def randn(F, *size, **kwargs):
+def randn(F: NumpyNamespace, *size: Any, **kwargs: Any) -> Any:
     """Draw from the standard normal distribution.
 
     >>> mx.np.random.randn(2, 3).shape
@@ -242,7 +289,7 @@ def randn(F, *size, **kwargs):
     return normal(F, 0.0, 1.0, tuple(size), **kwargs)
 
 
-def shuffle(F, x):
+def shuffle(F: NumpyNamespace, x: Any) -> Any:
     """Shuffle an array along its first axis, in place.
 
     Parameters
@@ -255,7 +302,15 @@ def shuffle(F, x):
     F._npi_shuffle(x, out=x)
 
 
-def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
+def choice(
+    F: NumpyNamespace,
+    a: Any,
+    size: Any = None,
+    replace: Any = True,
+    p: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+) -> Any:
     """Draw from an array, or from the integers below a number.
 
     Parameters
@@ -272,16 +327,16 @@ def choice(F, a, size=None, replace=True, p=None, ctx=None, out=None):
     """
     if isinstance(size, Integral):
         size = (int(size),)
-    place = {"size": size, "ctx": context_text(F, ctx), "replace": replace}
-    indices = {"weighted": p is not None, **place}
+    attrs = {"size": size, "ctx": F.context_text(ctx), "replace": replace}
+    indices = {"weighted": p is not None, **attrs}
     weights = () if p is None else (p,)
-    if isinstance(a, Number):
+    if is_number(a):
         return F._npi_choice(*weights, a=int(a), **indices, out=out)
     chosen = F._npi_choice(a, *weights, a=None, **indices)
     return F._npi_take(a, chosen, axis=0, out=out)
 
 
-def multinomial(F, n, pvals, size=None, **kwargs):
+def multinomial(F: NumpyNamespace, n: Any, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
     """Draw how often each of several outcomes occurs in `n` trials, as int64.
 
     Parameters
@@ -304,7 +359,14 @@ def multinomial(F, n, pvals, size=None, **kwargs):
     return F._npi_multinomial(n=n, pvals=values, size=size)
 
 
-def multivariate_normal(F, mean, cov, size=None, check_valid=None, tol=None):
+def multivariate_normal(
+    F: NumpyNamespace,
+    mean: Any,
+    cov: Any,
+    size: Any = None,
+    check_valid: Any = None,
+    tol: Any = None,
+) -> Any:
     """Draw from a normal distribution of vectors.
 
     Parameters

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from numbers import Number
+from numbers import Integral
+from typing import Any
 
-__all__ = [
-    "all",
-    "alltrue",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "average",
-    "bincount",
-    "cumsum",
-    "max",
-    "mean",
-    "min",
-    "percentile",
-    "prod",
-    "product",
-    "quantile",
-    "sometrue",
-    "std",
-    "sum",
-    "trace",
-    "var",
-]
+from ...util import check_ufunc_keywords
+from ..codegen.functions import NumpyNamespace, is_number
 
 
-def sum(F, a, axis=None, dtype=None, keepdims=False, initial=None, out=None):
+def sum(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    out: Any = None,
+) -> Any:
     """Return the sum of elements over some axes, by default over all.
 
     >>> mx.np.sum(mx.np.array([[1, 2], [3, 4]]), axis=0)
@@ -39,7 +26,14 @@ def sum(F, a, axis=None, dtype=None, keepdims=False, initial=None, out=None):
     return F._np_sum(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, out=out)
 
 
-def prod(F, a, axis=None, dtype=None, out=None, keepdims=False):
+def prod(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
     """Return the product of elements over some axes, by default over all.
 
     >>> mx.np.prod(mx.np.array([2, 3]))
@@ -48,7 +42,14 @@ def prod(F, a, axis=None, dtype=None, out=None, keepdims=False):
     return F._np_prod(a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
-def product(F, a, axis=None, dtype=None, out=None, keepdims=False):
+def product(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
     """Return the product of elements over some axes; another name of `prod`.
 
     >>> mx.np.product(mx.np.array([2, 3]))
@@ -57,7 +58,14 @@ def product(F, a, axis=None, dtype=None, out=None, keepdims=False):
     return prod(F, a, axis, dtype, out, keepdims)
 
 
-def mean(F, a, axis=None, dtype=None, out=None, keepdims=False):
+def mean(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
     """Return the mean of elements over some axes; of integers it is float32.
 
     >>> mx.np.mean(mx.np.array([1, 2], dtype="int32"))
@@ -66,7 +74,15 @@ def mean(F, a, axis=None, dtype=None, out=None, keepdims=False):
     return F._npi_mean(a, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
 
 
-def std(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def std(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+) -> Any:
     """Return the standard deviation over some axes.
 
     >>> mx.np.std(mx.np.array([1, 3]))
@@ -75,7 +91,15 @@ def std(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     return F._npi_std(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
 
 
-def var(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def var(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+) -> Any:
     """Return the variance over some axes.
 
     >>> mx.np.var(mx.np.array([1, 3]))
@@ -84,7 +108,9 @@ def var(F, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     return F._npi_var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, out=out)
 
 
-def max(F, a, axis=None, keepdims=False, out=None):
+def max(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return the largest element over some axes.
 
     >>> mx.np.max(mx.np.array([[1, 2], [3, 4]]), axis=0)
@@ -93,7 +119,9 @@ def max(F, a, axis=None, keepdims=False, out=None):
     return F._np_max(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def min(F, a, axis=None, keepdims=False, out=None):
+def min(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return the smallest element over some axes.
 
     >>> mx.np.min(mx.np.array([[1, 2], [3, 4]]))
@@ -102,7 +130,9 @@ def min(F, a, axis=None, keepdims=False, out=None):
     return F._np_min(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def amax(F, a, axis=None, keepdims=False, out=None):
+def amax(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return the largest element over some axes; another name of `max`.
 
     >>> mx.np.amax(mx.np.array([1, 2]))
@@ -111,7 +141,9 @@ def amax(F, a, axis=None, keepdims=False, out=None):
     return F._np_max(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def amin(F, a, axis=None, keepdims=False, out=None):
+def amin(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return the smallest element over some axes; another name of `min`.
 
     >>> mx.np.amin(mx.np.array([1, 2]))
@@ -120,7 +152,9 @@ def amin(F, a, axis=None, keepdims=False, out=None):
     return F._np_min(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def all(F, a, axis=None, keepdims=False, out=None):
+def all(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return whether all elements over some axes are true.
 
     >>> mx.np.all(mx.np.array([1, 0]))
@@ -129,7 +163,9 @@ def all(F, a, axis=None, keepdims=False, out=None):
     return F._np_all(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def any(F, a, axis=None, keepdims=False, out=None):
+def any(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return whether any element over some axes is true.
 
     >>> mx.np.any(mx.np.array([1, 0]))
@@ -138,7 +174,9 @@ def any(F, a, axis=None, keepdims=False, out=None):
     return F._np_any(a, axis=axis, keepdims=keepdims, out=out)
 
 
-def alltrue(F, a, axis=None, keepdims=False, out=None):
+def alltrue(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return whether all elements are true; another name of `all`.
 
     >>> mx.np.alltrue(mx.np.array([1, 2]))
@@ -147,7 +185,9 @@ def alltrue(F, a, axis=None, keepdims=False, out=None):
     return all(F, a, axis, keepdims, out)
 
 
-def sometrue(F, a, axis=None, keepdims=False, out=None):
+def sometrue(
+    F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
+) -> Any:
     """Return whether any element is true; another name of `any`.
 
     >>> mx.np.sometrue(mx.np.array([0, 2]))
@@ -156,7 +196,7 @@ def sometrue(F, a, axis=None, keepdims=False, out=None):
     return any(F, a, axis, keepdims, out)
 
 
-def argmax(F, a, axis=None, out=None):
+def argmax(F: NumpyNamespace, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the index of the largest element, as int64.
 
     >>> mx.np.argmax(mx.np.array([1, 3, 2]))
@@ -165,7 +205,7 @@ def argmax(F, a, axis=None, out=None):
     return F._npi_argmax(a, axis=axis, keepdims=False, out=out)
 
 
-def argmin(F, a, axis=None, out=None):
+def argmin(F: NumpyNamespace, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the index of the smallest element, as int64.
 
     >>> mx.np.argmin(mx.np.array([2, 1, 3]))
@@ -174,7 +214,14 @@ def argmin(F, a, axis=None, out=None):
     return F._npi_argmin(a, axis=axis, keepdims=False, out=out)
 
 
-def average(F, a, axis=None, weights=None, returned=False, out=None):
+def average(
+    F: NumpyNamespace,
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    out: Any = None,
+) -> Any:
     """Return the average over some axes, weighted if weights are given.
 
     With `returned` the result is a pair: the average and the sum of the weights.
@@ -183,13 +230,13 @@ def average(F, a, axis=None, weights=None, returned=False, out=None):
     array(1.5)
     """
     if weights is None:
-        made = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
+        output = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
     else:
-        made = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
-    return tuple(made[:2]) if returned else made
+        output = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
+    return tuple(output[:2]) if returned else output
 
 
-def cumsum(F, a, axis=None, dtype=None, out=None):
+def cumsum(F: NumpyNamespace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return cumulative sums along an axis, by default of the flattened array.
 
     >>> mx.np.cumsum(mx.np.array([1, 2, 3]))
@@ -198,7 +245,9 @@ def cumsum(F, a, axis=None, dtype=None, out=None):
     return F._np_cumsum(a, axis=axis, dtype=dtype, out=out)
 
 
-def trace(F, a, offset=0, axis1=0, axis2=1, out=None):
+def trace(
+    F: NumpyNamespace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None
+) -> Any:
     """Return the sum along a diagonal.
 
     >>> mx.np.trace(mx.np.array([[1, 2], [3, 4]]))
@@ -208,8 +257,15 @@ def trace(F, a, offset=0, axis1=0, axis2=1, out=None):
 
 
 def percentile(
-    F, a, q, axis=None, out=None, overwrite_input=None, interpolation="linear", keepdims=False
-):
+    F: NumpyNamespace,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: Any = None,
+    interpolation: Any = "linear",
+    keepdims: bool = False,
+) -> Any:
     """Return percentiles of the elements over some axes.
 
     Parameters
@@ -223,14 +279,21 @@ def percentile(
     if overwrite_input is not None:
         raise NotImplementedError("overwrite_input is not supported; leave it out.")
     attributes = {"axis": axis, "interpolation": interpolation, "keepdims": keepdims}
-    if isinstance(q, Number):
+    if is_number(q):
         return F._npi_percentile(a, q_scalar=q, **attributes, out=out)
     return F._npi_percentile(a, q, **attributes, out=out)
 
 
 def quantile(
-    F, a, q, axis=None, out=None, overwrite_input=None, interpolation="linear", keepdims=False
-):
+    F: NumpyNamespace,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: Any = None,
+    interpolation: Any = "linear",
+    keepdims: bool = False,
+) -> Any:
     """Return quantiles of the elements over some axes; `q` is between 0 and 1.
 
     Parameters
@@ -246,7 +309,7 @@ def quantile(
     return percentile(F, a, q * 100, axis, out, None, interpolation, keepdims)
 
 
-def bincount(F, x, weights=None, minlength=0):
+def bincount(F: NumpyNamespace, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """Return how often each non-negative integer occurs, or the sum of weights at each.
 
     Parameters
@@ -262,3 +325,89 @@ def bincount(F, x, weights=None, minlength=0):
     if weights is None:
         return F._npi_bincount(x, minlength=minlength, has_weights=False)
     return F._npi_bincount(x, weights, minlength=minlength, has_weights=True)
+
+
+# -- products ---------------------------------------------------------------------------------
+
+
+def dot(F: NumpyNamespace, a: Any, b: Any, out: Any = None) -> Any:
+    """Return the dot product; of matrices it is the matrix product.
+
+    >>> mx.np.dot(mx.np.array([1, 2]), mx.np.array([3, 4]))
+    array(11.)
+    """
+    return F._np_dot(a, b, out=out)
+
+
+def matmul(F: NumpyNamespace, a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
+    """Return the matrix product; leading axes are broadcast.
+
+    >>> mx.np.matmul(mx.np.ones((2, 3)), mx.np.ones((3, 2)))
+    array([[3., 3.],
+           [3., 3.]])
+    """
+    check_ufunc_keywords("matmul", kwargs)
+    return F._npi_matmul(a, b, out=out)
+
+
+def inner(F: NumpyNamespace, a: Any, b: Any) -> Any:
+    """Return the sum of products over the last axes.
+
+    >>> mx.np.inner(mx.np.array([1, 2]), mx.np.array([3, 4]))
+    array(11.)
+    """
+    return tensordot(F, a, b, [-1, -1])
+
+
+def outer(F: NumpyNamespace, a: Any, b: Any) -> Any:
+    """Return all products of two vectors.
+
+    >>> mx.np.outer(mx.np.array([1, 2]), mx.np.array([3, 4]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
+    return tensordot(F, a.reshape(-1), b.reshape(-1), 0)
+
+
+def vdot(F: NumpyNamespace, a: Any, b: Any) -> Any:
+    """Return the dot product of two arrays as vectors.
+
+    >>> mx.np.vdot(mx.np.ones((2, 2)), mx.np.ones((2, 2)))
+    array(4.)
+    """
+    return tensordot(F, a.reshape(-1), b.reshape(-1), 1)
+
+
+def tensordot(F: NumpyNamespace, a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the sum of products over some axes of both arrays.
+
+    Parameters
+    ----------
+    axes
+        Number of axes to sum over, or the axes of `a` and those of `b`.
+
+    >>> mx.np.tensordot(mx.np.ones((2, 3)), mx.np.ones((3, 2)), axes=1).shape
+    (2, 2)
+    """
+    if isinstance(axes, Integral):
+        return F._npi_tensordot_int_axes(a, b, axes=int(axes))
+    if len(axes) != 2:
+        raise ValueError("Axes must consist of two arrays.")
+    first, second = ((x,) if isinstance(x, Integral) else tuple(x) for x in axes)
+    if len(first) != len(second):
+        raise ValueError("Axes length mismatch")
+    return F._npi_tensordot(a, b, a_axes_summed=first, b_axes_summed=second)
+
+
+def einsum(F: NumpyNamespace, *operands: Any, **kwargs: Any) -> Any:
+    """Return Einstein's sum of products, as its subscripts say.
+
+    >>> mx.np.einsum("ij,j->i", mx.np.ones((2, 3)), mx.np.ones(3))
+    array([3., 3.])
+    """
+    out = kwargs.pop("out", None)
+    optimize = kwargs.pop("optimize", False)
+    if kwargs:
+        raise TypeError(f"einsum() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    subscripts, *arrays = operands
+    return F._npi_einsum(*arrays, subscripts=subscripts, optimize=int(bool(optimize)), out=out)

@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
+from typing import Any
 
 import numpy as onp
 
-from .creation import check_order
-
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_to",
-    "copy",
-    "diag",
-    "diagflat",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "moveaxis",
-    "pad",
-    "ravel",
-    "repeat",
-    "reshape",
-    "resize",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "squeeze",
-    "swapaxes",
-    "tile",
-    "transpose",
-    "tril",
-    "triu",
-]
+from ..codegen.functions import NumpyNamespace, check_order, is_number
 
 
-def reshape(F, a, newshape, order="C", out=None):
+def reshape(F: NumpyNamespace, a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
     """Return the elements in another shape; one size may be -1 and follows from the others.
 
     >>> mx.np.reshape(mx.np.arange(4), (2, -1))
@@ -52,7 +22,7 @@ def reshape(F, a, newshape, order="C", out=None):
     return F._np_reshape(a, newshape=newshape, order=order, out=out)
 
 
-def ravel(F, x, order="C"):
+def ravel(F: NumpyNamespace, x: Any, order: str = "C") -> Any:
     """Return the elements as a vector.
 
     >>> mx.np.ravel(mx.np.ones((2, 2)))
@@ -65,7 +35,7 @@ def ravel(F, x, order="C"):
     return F._npi_reshape(x, newshape=-1)
 
 
-def transpose(F, a, axes=None):
+def transpose(F: NumpyNamespace, a: Any, axes: Any = None) -> Any:
     """Return the array with its axes permuted; without `axes` they are reversed.
 
     Parameters
@@ -79,7 +49,7 @@ def transpose(F, a, axes=None):
     return F._np_transpose(a, axes=axes)
 
 
-def moveaxis(F, a, source, destination):
+def moveaxis(F: NumpyNamespace, a: Any, source: Any, destination: Any) -> Any:
     """Return the array with some axes moved to other positions.
 
     >>> mx.np.moveaxis(mx.np.ones((2, 3, 4)), 0, -1).shape
@@ -88,7 +58,7 @@ def moveaxis(F, a, source, destination):
     return F._np_moveaxis(a, source=source, destination=destination)
 
 
-def rollaxis(F, a, axis, start=0):
+def rollaxis(F: NumpyNamespace, a: Any, axis: Any, start: Any = 0) -> Any:
     """Return the array with one axis rolled back to before another one.
 
     Parameters
@@ -106,7 +76,7 @@ def rollaxis(F, a, axis, start=0):
     return moveaxis(F, a, axis, start - 1 if axis < start else start)
 
 
-def swapaxes(F, a, axis1, axis2):
+def swapaxes(F: NumpyNamespace, a: Any, axis1: int, axis2: int) -> Any:
     """Return the array with two axes exchanged.
 
     >>> mx.np.swapaxes(mx.np.ones((2, 3)), 0, 1).shape
@@ -115,7 +85,7 @@ def swapaxes(F, a, axis1, axis2):
     return F._npi_swapaxes(a, dim1=axis1, dim2=axis2)
 
 
-def expand_dims(F, a, axis):
+def expand_dims(F: NumpyNamespace, a: Any, axis: Any) -> Any:
     """Return the array with a new axis of size 1.
 
     Parameters
@@ -129,7 +99,7 @@ def expand_dims(F, a, axis):
     return F._npi_expand_dims(a, axis=axis)
 
 
-def squeeze(F, a, axis=None, out=None):
+def squeeze(F: NumpyNamespace, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the array without axes of size 1.
 
     >>> mx.np.squeeze(mx.np.ones((1, 2, 1))).shape
@@ -138,7 +108,7 @@ def squeeze(F, a, axis=None, out=None):
     return F._np_squeeze(a, axis=axis, out=out)
 
 
-def broadcast_to(F, array, shape):
+def broadcast_to(F: NumpyNamespace, array: Any, shape: Any) -> Any:
     """Return the array repeated along axes of size 1 to fill a shape.
 
     >>> mx.np.broadcast_to(mx.np.ones(2), (3, 2)).shape
@@ -149,7 +119,7 @@ def broadcast_to(F, array, shape):
     return F._npi_broadcast_to(array, shape=shape)
 
 
-def broadcast_arrays(F, *args):
+def broadcast_arrays(F: NumpyNamespace, *args: Any) -> Any:
     """Return a list of the arrays, all broadcast to their common shape.
 
     >>> [x.shape for x in mx.np.broadcast_arrays(mx.np.ones((2, 1)), mx.np.ones(3))]
@@ -159,7 +129,7 @@ def broadcast_arrays(F, *args):
     return [x if tuple(x.shape) == shape else broadcast_to(F, x, shape) for x in args]
 
 
-def flip(F, m, axis=None, out=None):
+def flip(F: NumpyNamespace, m: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the elements in reverse order along some axes, by default along all.
 
     >>> mx.np.flip(mx.np.array([1, 2]))
@@ -170,7 +140,7 @@ def flip(F, m, axis=None, out=None):
     return F._npi_flip(m, axis=axis, out=out)
 
 
-def flipud(F, m):
+def flipud(F: NumpyNamespace, m: Any) -> Any:
     """Return the rows in reverse order.
 
     >>> mx.np.flipud(mx.np.array([[1], [2]]))
@@ -180,7 +150,7 @@ def flipud(F, m):
     return flip(F, m, 0)
 
 
-def fliplr(F, m):
+def fliplr(F: NumpyNamespace, m: Any) -> Any:
     """Return the columns in reverse order.
 
     >>> mx.np.fliplr(mx.np.array([[1, 2]]))
@@ -189,7 +159,7 @@ def fliplr(F, m):
     return flip(F, m, 1)
 
 
-def roll(F, a, shift, axis=None):
+def roll(F: NumpyNamespace, a: Any, shift: Any, axis: Any = None) -> Any:
     """Return the elements shifted along an axis; what falls off one end comes in at the other.
 
     >>> mx.np.roll(mx.np.array([1, 2, 3]), 1)
@@ -198,7 +168,7 @@ def roll(F, a, shift, axis=None):
     return F._np_roll(a, shift=shift, axis=axis)
 
 
-def rot90(F, m, k=1, axes=(0, 1)):
+def rot90(F: NumpyNamespace, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     """Return the array rotated by quarter turns in the plane of two axes.
 
     Parameters
@@ -215,7 +185,7 @@ def rot90(F, m, k=1, axes=(0, 1)):
     return F._npi_rot90(m, k=k, axes=axes)
 
 
-def repeat(F, a, repeats, axis=None):
+def repeat(F: NumpyNamespace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """Return each element repeated, along an axis or of the flattened array.
 
     >>> mx.np.repeat(mx.np.array([1, 2]), 2)
@@ -224,7 +194,7 @@ def repeat(F, a, repeats, axis=None):
     return F._np_repeat(a, repeats=repeats, axis=axis)
 
 
-def tile(F, A, reps):
+def tile(F: NumpyNamespace, A: Any, reps: Any) -> Any:
     """Return the array repeated as a whole along each axis.
 
     >>> mx.np.tile(mx.np.array([1, 2]), 2)
@@ -235,7 +205,7 @@ def tile(F, A, reps):
     return F._npi_tile(A, reps=reps)
 
 
-def resize(F, a, new_shape):
+def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
     """Return the elements in a new shape, repeated from the start or cut off as needed.
 
     >>> mx.np.resize(mx.np.array([1, 2]), (3,))
@@ -244,15 +214,15 @@ def resize(F, a, new_shape):
     if not hasattr(a, "size"):
         raise NotImplementedError("resize of a symbol is not supported: its size is unknown.")
     shape = (int(new_shape),) if isinstance(new_shape, Integral) else tuple(new_shape)
-    wanted = math.prod(shape)
+    size = math.prod(shape)
     if not a.size:
         return F._npi_full(shape=shape, value=0.0, dtype=a.dtype)
     flat = F._np_reshape(a, newshape=-1)
-    repeated = F._npi_tile(flat, reps=(-(-wanted // a.size) or 1,))
-    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(wanted,)), newshape=shape)
+    repeated = F._npi_tile(flat, reps=(-(-size // a.size) or 1,))
+    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(size,)), newshape=shape)
 
 
-def copy(F, a, out=None):
+def copy(F: NumpyNamespace, a: Any, out: Any = None) -> Any:
     """Return a copy.
 
     >>> mx.np.copy(mx.np.ones(2))
@@ -261,7 +231,7 @@ def copy(F, a, out=None):
     return F._np_copy(a, out=out)
 
 
-def diag(F, array, k=0):
+def diag(F: NumpyNamespace, array: Any, k: Any = 0) -> Any:
     """Return a diagonal of a matrix, or a matrix with this diagonal.
 
     >>> mx.np.diag(mx.np.array([1, 2]))
@@ -271,7 +241,7 @@ def diag(F, array, k=0):
     return F._np_diag(array, k=k)
 
 
-def diagflat(F, array, k=0):
+def diagflat(F: NumpyNamespace, array: Any, k: Any = 0) -> Any:
     """Return a matrix with the flattened array on a diagonal.
 
     >>> mx.np.diagflat(mx.np.array([[1, 2]])).shape
@@ -280,7 +250,7 @@ def diagflat(F, array, k=0):
     return F._np_diagflat(array, k=k)
 
 
-def diagonal(F, a, offset=0, axis1=0, axis2=1):
+def diagonal(F: NumpyNamespace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonal in the plane of two axes.
 
     >>> mx.np.diagonal(mx.np.array([[1, 2], [3, 4]]))
@@ -289,7 +259,7 @@ def diagonal(F, a, offset=0, axis1=0, axis2=1):
     return F._np_diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def tril(F, m, k=0):
+def tril(F: NumpyNamespace, m: Any, k: Any = 0) -> Any:
     """Return the matrix with zeros above a diagonal.
 
     >>> mx.np.tril(mx.np.ones((2, 2)))
@@ -299,7 +269,7 @@ def tril(F, m, k=0):
     return F._npi_tril(m, k=k)
 
 
-def triu(F, m, k=0):
+def triu(F: NumpyNamespace, m: Any, k: Any = 0) -> Any:
     """Return the matrix with zeros below a diagonal.
 
     >>> mx.np.triu(mx.np.ones((2, 2)))
@@ -309,7 +279,7 @@ def triu(F, m, k=0):
     return m - F._npi_tril(m, k=k - 1)
 
 
-def atleast_1d(F, *arys):
+def atleast_1d(F: NumpyNamespace, *arys: Any) -> Any:
     """Return the arrays with at least one axis.
 
     >>> mx.np.atleast_1d(mx.np.array(1))
@@ -318,7 +288,7 @@ def atleast_1d(F, *arys):
     return _alone(F._np_atleast_1d(*arys), arys)
 
 
-def atleast_2d(F, *arys):
+def atleast_2d(F: NumpyNamespace, *arys: Any) -> Any:
     """Return the arrays with at least two axes.
 
     >>> mx.np.atleast_2d(mx.np.array(1))
@@ -327,7 +297,7 @@ def atleast_2d(F, *arys):
     return _alone(F._np_atleast_2d(*arys), arys)
 
 
-def atleast_3d(F, *arys):
+def atleast_3d(F: NumpyNamespace, *arys: Any) -> Any:
     """Return the arrays with at least three axes.
 
     >>> mx.np.atleast_3d(mx.np.array(1)).shape
@@ -336,13 +306,13 @@ def atleast_3d(F, *arys):
     return _alone(F._np_atleast_3d(*arys), arys)
 
 
-def _alone(made, arys):
+def _alone(outputs: Any, arys: Any) -> Any:
     if len(arys) == 1:
-        return made[0] if isinstance(made, list) else made
-    return made
+        return outputs[0] if isinstance(outputs, list) else outputs
+    return outputs
 
 
-def _pad_width(pad_width, ndim):
+def _pad_width(pad_width: Any, ndim: Any) -> Any:
     pairs = onp.broadcast_to(onp.asarray(pad_width, dtype=int), (ndim, 2))
     return tuple((int(before), int(after)) for before, after in pairs)
 
@@ -351,7 +321,9 @@ _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "maximum", "minimum")
 _NO_PAD_MODES = ("linear_ramp", "wrap", "empty", "mean", "median")
 
 
-def pad(F, x, pad_width=None, mode="constant", **kwargs):
+def pad(
+    F: NumpyNamespace, x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any
+) -> Any:
     """Return the array with a border added around it.
 
     Parameters
@@ -386,3 +358,220 @@ def pad(F, x, pad_width=None, mode="constant", **kwargs):
             raise ValueError("reflect_type must be 'even'")
         attributes["reflect_type"] = "even"
     return F._npi_pad(x, **attributes)
+
+
+# -- joining and splitting --------------------------------------------------------------------
+
+
+def concatenate(F: NumpyNamespace, seq: Any, axis: Any = 0, out: Any = None) -> Any:
+    """Join arrays along an existing axis; with None they are flattened first.
+
+    Parameters
+    ----------
+    axis
+        The axis to join along; None flattens the arrays first.
+
+    >>> mx.np.concatenate([mx.np.ones(2), mx.np.zeros(1)])
+    array([1., 1., 0.])
+    """
+    return F._npi_concatenate(seq if type(seq) is tuple else tuple(seq), axis=axis, out=out)
+
+
+def append(F: NumpyNamespace, arr: Any, values: Any, axis: Any = None) -> Any:
+    """Return the array with values added at its end.
+
+    >>> mx.np.append(mx.np.ones(1), mx.np.zeros(1))
+    array([1., 0.])
+    """
+    return F._npi_concatenate(arr, values, axis=axis)
+
+
+def stack(F: NumpyNamespace, arrays: Any, axis: Any = 0, out: Any = None) -> Any:
+    """Join arrays of one shape along a new axis.
+
+    Parameters
+    ----------
+    axis
+        Position of the new axis in the result.
+
+    >>> mx.np.stack([mx.np.ones(2), mx.np.zeros(2)]).shape
+    (2, 2)
+    """
+    return F._npi_stack(arrays if type(arrays) is tuple else tuple(arrays), axis=axis, out=out)
+
+
+def vstack(F: NumpyNamespace, arrays: Any, out: Any = None) -> Any:
+    """Join arrays row by row.
+
+    >>> mx.np.vstack([mx.np.ones(2), mx.np.zeros(2)]).shape
+    (2, 2)
+    """
+    return F._npi_vstack(*arrays, out=out)
+
+
+def row_stack(F: NumpyNamespace, arrays: Any) -> Any:
+    """Join arrays row by row; another name of `vstack`.
+
+    >>> mx.np.row_stack([mx.np.ones(2), mx.np.zeros(2)]).shape
+    (2, 2)
+    """
+    return F._npi_vstack(*arrays)
+
+
+def hstack(F: NumpyNamespace, arrays: Any) -> Any:
+    """Join arrays column by column.
+
+    >>> mx.np.hstack([mx.np.ones(2), mx.np.zeros(2)])
+    array([1., 1., 0., 0.])
+    """
+    return F._npi_hstack(*arrays)
+
+
+def dstack(F: NumpyNamespace, arrays: Any) -> Any:
+    """Join arrays along the third axis.
+
+    >>> mx.np.dstack([mx.np.ones(2), mx.np.zeros(2)]).shape
+    (1, 2, 2)
+    """
+    return F._npi_dstack(*arrays)
+
+
+def column_stack(F: NumpyNamespace, tup: Any) -> Any:
+    """Join vectors as the columns of a matrix.
+
+    >>> mx.np.column_stack([mx.np.ones(2), mx.np.zeros(2)]).shape
+    (2, 2)
+    """
+    return F._npi_column_stack(*tup)
+
+
+def _parse_sections(indices_or_sections: Any) -> Any:
+    """Return (indices, sections) as the operators take them."""
+    if isinstance(indices_or_sections, Integral):
+        return [], int(indices_or_sections)
+    if isinstance(indices_or_sections, set):
+        indices_or_sections = sorted(indices_or_sections)
+    if isinstance(indices_or_sections, list | tuple | onp.ndarray):
+        return [0, *(int(i) for i in indices_or_sections)], 0
+    raise ValueError("indices_or_sections must be either int, or tuple / list / set of ints")
+
+
+def _as_list(outputs: Any) -> Any:
+    return (
+        outputs
+        if isinstance(outputs, list | tuple) or hasattr(outputs, "list_outputs")
+        else [outputs]
+    )
+
+
+def _split_evenly(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any) -> Any:
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
+        F._npi_split(ary, indices=indices, axis=axis, squeeze_axis=False, sections=sections)
+    )
+
+
+def split(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """Split an array into equal parts, or at indices, along an axis.
+
+    >>> [x.shape for x in mx.np.split(mx.np.ones(4), 2)]
+    [(2,), (2,)]
+    """
+    sections = indices_or_sections
+    if isinstance(sections, Integral) and hasattr(ary, "dtype") and ary.shape[axis] % sections:
+        raise ValueError("array split does not result in an equal division")
+    return _split_evenly(F, ary, indices_or_sections, axis)
+
+
+def array_split(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """Split an array into parts that may differ in size by one.
+
+    >>> [x.shape for x in mx.np.array_split(mx.np.ones(3), 2)]
+    [(2,), (1,)]
+    """
+    return _split_evenly(F, ary, indices_or_sections, axis)
+
+
+def vsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
+    """Split an array along its first axis.
+
+    >>> len(mx.np.vsplit(mx.np.ones((4, 2)), 2))
+    2
+    """
+    if hasattr(ary, "dtype") and ary.ndim < 2:
+        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+    return split(F, ary, indices_or_sections, 0)
+
+
+def hsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
+    """Split an array along its second axis, a vector along its only one.
+
+    >>> len(mx.np.hsplit(mx.np.ones((2, 4)), 2))
+    2
+    """
+    if hasattr(ary, "dtype") and ary.ndim < 1:
+        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
+        F._npi_hsplit(ary, indices=indices, axis=1, squeeze_axis=False, sections=sections)
+    )
+
+
+def dsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
+    """Split an array along its third axis.
+
+    >>> len(mx.np.dsplit(mx.np.ones((1, 2, 4)), 2))
+    2
+    """
+    if hasattr(ary, "dtype") and ary.ndim < 3:
+        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
+    indices, sections = _parse_sections(indices_or_sections)
+    return _as_list(
+        F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
+    )
+
+
+def _slice_attributes(obj: Any) -> Any:
+    return {"start": obj.start, "stop": obj.stop, "step": obj.step}
+
+
+def delete(F: NumpyNamespace, arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Return the array without some elements; `obj` is an index, a slice or an array of indices.
+
+    >>> mx.np.delete(mx.np.array([1, 2, 3]), 1)
+    array([1., 3.])
+    """
+    if isinstance(obj, slice):
+        return F._npi_delete(arr, **_slice_attributes(obj), axis=axis)
+    if isinstance(obj, Integral):
+        return F._npi_delete(arr, int_ind=int(obj), axis=axis)
+    if F.is_array(obj):
+        return F._npi_delete(arr, obj, axis=axis)
+    raise TypeError(f"'obj' can not support type {type(obj)!s}")
+
+
+def insert(F: NumpyNamespace, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Return the array with values inserted before some indices.
+
+    >>> mx.np.insert(mx.np.array([1, 3]), 1, 2)
+    array([1., 2., 3.])
+    """
+    F.require_array("arr", arr)
+    if is_number(values):
+        if isinstance(obj, slice):
+            return F._npi_insert_slice(arr, val=values, **_slice_attributes(obj), axis=axis)
+        if isinstance(obj, Integral):
+            return F._npi_insert_scalar(arr, val=values, int_ind=int(obj), axis=axis)
+        if F.is_array(obj):
+            return F._npi_insert_tensor(arr, obj, val=values, axis=axis)
+    elif F.is_array(values):
+        if isinstance(obj, slice):
+            return F._npi_insert_slice(arr, values, **_slice_attributes(obj), axis=axis)
+        if isinstance(obj, Integral):
+            return F._npi_insert_scalar(arr, values, int_ind=int(obj), axis=axis)
+        if F.is_array(obj):
+            return F._npi_insert_tensor(arr, values, obj, axis=axis)
+    raise TypeError(
+        f"insert: obj of {type(obj).__name__} with values of {type(values).__name__} is not "
+        "supported. Indices are an int, a slice or an array; values a number or an array."
+    )

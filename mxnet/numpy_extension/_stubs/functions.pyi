@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mxnet.numpy.array import ndarray
+from mxnet.numpy.multiarray import ndarray
 
 
 __all__ = ['activation', 'arange_like', 'batch_dot', 'batch_flatten', 'batch_norm', 'cast', 'constraint_check', 'convolution', 'deconvolution', 'dropout', 'embedding', 'erf', 'erfinv', 'fully_connected', 'gamma', 'gammaln', 'gather_nd', 'layer_norm', 'leaky_relu', 'log_softmax', 'multibox_detection', 'multibox_prior', 'multibox_target', 'nonzero', 'one_hot', 'pick', 'pooling', 'relu', 'reshape', 'reshape_like', 'rnn', 'roi_pooling', 'sequence_mask', 'shape_array', 'sigmoid', 'slice', 'smooth_l1', 'softmax', 'topk']

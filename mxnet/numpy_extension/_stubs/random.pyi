@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mxnet.numpy.array import ndarray
+from mxnet.numpy.multiarray import ndarray
 
 
 __all__ = ['bernoulli', 'normal_n', 'uniform_n']

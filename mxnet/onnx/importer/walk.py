@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray, symbol
+from ...base import is_np_shape
 from ...error import FormatError, MXNetError
 from ...graph.graph import MARK
 from ...ndarray import NDArray
-from ...shape_mode import is_np_shape
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ...base import is_np_shape
 from ...error import ShapeError
-from ...shape_mode import is_np_shape
 from ..declare import op
 from ..shapes import Shape, same
 from ..tensor.memory import in_row_order

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ... import dtypes
+from ...base import is_np_shape
 from ...error import DTypeError, MXNetError, ShapeError
-from ...shape_mode import is_np_shape
 from ..attributes import Count, DType, Shape
 from ..declare import OpContext, op
 from ..families import number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....shape_mode import is_np_shape
+from ....base import is_np_shape
 from ..functions import F
 from ..value import Value
 

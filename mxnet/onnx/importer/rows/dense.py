@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....shape_mode import is_np_shape
+from ....base import is_np_shape
 from ..functions import F
 from ..table import imports
 from ..value import OnnxNode, Value

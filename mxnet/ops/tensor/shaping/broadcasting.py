@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ....base import is_np_shape
 from ....error import ShapeError
-from ....shape_mode import is_np_shape
 from ...attributes import Shape
 from ...declare import op
 from ...shapes import UNKNOWN

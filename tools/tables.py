@@ -1,7 +1,9 @@
-"""Write `docs/operators.md`: every operator as it is registered, what differs, what is absent.
+"""Write the generated tables of the documentation: operators and environment variables.
 
-Run ``python -m tools.operator_table``. What differs is listed in `docs/differences.md`; MXNet's
-names were recorded in `tests/golden/operator_names.json`.
+Run ``python -m tools.tables``. `docs/operators.md` lists every operator as it is registered, what
+differs and what is absent; only the section on differences is written by hand. MXNet's names were
+recorded in `tests/golden/operator_names.json`. The table of variables in
+`docs/coming-from-mxnet.md` comes from `mxnet.env`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 import torch
 
-import mxnet  # noqa: F401 (importing it declares all operators)
+from mxnet import env
 from mxnet.ops import registry
 from mxnet.ops.attributes import to_string
 from mxnet.ops.declare import Op
@@ -23,7 +25,8 @@ from tests.grammar.sampling import Row, families, rows_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "operators.md"
-DIFFERENCES = ROOT / "docs" / "differences.md"
+VARIABLES_PAGE = ROOT / "docs" / "coming-from-mxnet.md"
+VARIABLES_BEGIN, VARIABLES_END = "<!-- made by tools/tables.py -->", "<!-- end -->"
 NAMES = ROOT / "tests" / "golden" / "operator_names.json"
 
 SECTIONS = {
@@ -37,7 +40,8 @@ SECTIONS = {
 }
 HEAD = """# Operators
 
-This page is made from the registry by `python -m tools.operator_table`; do not edit it.
+This page is made from the registry by `python -m tools.tables`; only the section \
+[Differences](#differences-from-mxnet-191) is edited by hand.
 
 An operator is called by any of its names: `mx.nd.X` runs it, `mx.sym.X` puts it into a graph. \
 MXNet's prefixes say where a name is shown: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
@@ -51,9 +55,9 @@ means that no gradient flows.
 
 A star marks operators of which [Differences](#differences-from-mxnet-191) speaks."""
 COLUMNS = (
-    "Operator | Inputs | Attributes | Outputs | Gradient | Other names",
-    "---|---|---|---|---|---",
+    "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
 )
+DIFFERENCES_TITLE, ABSENT_TITLE = "## Differences from MXNet 1.9.1", "## Absent"
 ABSENT = """Names that MXNet 1.9.1 registered and MXNext does not know, without those of \
 `_backward` operators, which torch's autograd makes needless."""
 ABSENT_GROUPS = {
@@ -126,17 +130,17 @@ def outputs_of(op: Op) -> str:
 # -- gradients --------------------------------------------------------------------------------
 
 
-def sampled() -> dict[str, list[Row]]:
+def sample_rows() -> dict[str, list[Row]]:
     """Return the sample rows of each operator, by its first name."""
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for family in families():
         for row in rows_of(family):
-            found.setdefault(registry.get(row.op).name, []).append(row)
-    return found
+            rows.setdefault(registry.get(row.op).name, []).append(row)
+    return rows
 
 
 def gradient_of(op: Op, rows: Iterable[Row]) -> str:
-    """Tell what differentiates an operator: torch, a rule of its own, or nothing."""
+    """Return what differentiates an operator: torch, a rule of its own, or nothing."""
     kind = "torch" if op.gradient_rule is None else "own"
     if op.mutates or (not op.inputs and op.variadic is None):
         return "none"
@@ -152,8 +156,8 @@ def _has_gradient(op: Op, row: Row) -> bool:
         raw.setdefault(op.count, len(tensors))
     typed = op.parse(raw)
     if op.variadic is None:
-        given = dict(zip(op.names_of_inputs(op.complete(typed)), tensors, strict=False))
-        tensors = [given.get(i.name) for i in op.inputs]
+        by_name = dict(zip(op.names_of_inputs(op.complete(typed)), tensors, strict=False))
+        tensors = [by_name.get(i.name) for i in op.inputs]
         asking = [t for t, i in zip(tensors, op.inputs, strict=True) if t is not None and not i.aux]
     else:
         asking = tensors
@@ -163,23 +167,23 @@ def _has_gradient(op: Op, row: Row) -> bool:
     if not asking or not outs:
         return False
     heads = [torch.ones_like(o) for o in outs]
-    found = torch.autograd.grad(outs, asking, heads, allow_unused=True)
-    return any(g is not None for g in found)
+    gradients = torch.autograd.grad(outs, asking, heads, allow_unused=True)
+    return any(g is not None for g in gradients)
 
 
 # -- the page ---------------------------------------------------------------------------------
 
 
-def differing() -> set[str]:
-    """Return the operators that `docs/differences.md` names at the head of an item."""
-    heads = re.findall(r"^- ((?:`\w+`(?:, )?)+):", DIFFERENCES.read_text(encoding="utf-8"), re.M)
-    return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
-
-
 def differences() -> str:
-    """Return the text of `docs/differences.md` below its title."""
-    _, _, text = DIFFERENCES.read_text(encoding="utf-8").partition("\n")
-    return re.sub(r"^## ", "### ", text.strip(), flags=re.M)
+    """Return the section on differences, which is written by hand."""
+    _, _, text = PAGE.read_text(encoding="utf-8").partition(DIFFERENCES_TITLE)
+    return text.partition(ABSENT_TITLE)[0].strip()
+
+
+def differing() -> set[str]:
+    """Return the operators that the section on differences names at the head of an item."""
+    heads = re.findall(r"^- ((?:`\w+`(?:, )?)+):", differences(), re.M)
+    return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
 
 
 def row_of(op: Op, rows: Iterable[Row], differs: bool) -> str:
@@ -191,16 +195,13 @@ def row_of(op: Op, rows: Iterable[Row], differs: bool) -> str:
 
 def tables() -> list[str]:
     """Return a table for each namespace."""
-    rows, marked = sampled(), {registry.get(name).name for name in differing()}
+    rows, marked = sample_rows(), {registry.get(name).name for name in differing()}
     lines: dict[str, list[str]] = {home: [] for home in SECTIONS}
     for op in sorted(registry.operators(), key=lambda op: op.name.lower()):
         home = namespace_of(op.name)[0] or "_internal"
         lines[home].append(row_of(op, rows.get(op.name, ()), op.name in marked))
-    head = (
-        "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
-    )
     return [
-        f"## {title} ({len(lines[home])})\n\n{head}\n" + "\n".join(lines[home])
+        f"## {title} ({len(lines[home])})\n\n{COLUMNS}\n" + "\n".join(lines[home])
         for home, title in SECTIONS.items()
         if lines[home]
     ]
@@ -230,10 +231,43 @@ def page() -> str:
     """Return the whole page."""
     count = sum(1 for _ in registry.operators())
     counted = f"{count} operators under {len(registry.names())} names."
-    parts = [HEAD, counted, *tables(), "## Differences from MXNet 1.9.1", differences()]
-    return "\n\n".join([*parts, "## Absent", ABSENT, absent()]) + "\n"
+    parts = [HEAD, counted, *tables(), DIFFERENCES_TITLE, differences()]
+    return "\n\n".join([*parts, ABSENT_TITLE, ABSENT, absent()]) + "\n"
+
+
+# -- environment variables ----------------------------------------------------------------------
+
+
+def shown_default(variable: env.Variable) -> str:
+    """Return a default as one writes it in a shell."""
+    if variable.kind is bool:
+        return f"`{int(variable.default)}`"
+    text = str(variable.default).replace("\\", "/")  # the same page on every system
+    return f"`{text}`" if text else ""
+
+
+def variable_table() -> str:
+    """Return the table in Markdown."""
+    lines = ["Variable | Type | Default | Meaning", "---|---|---|---"]
+    for v in sorted(env.VARIABLES.values()):
+        lines.append(f"`{v.name}` | {v.kind.__name__} | {shown_default(v)} | {v.meaning}")
+    return "\n".join(lines)
+
+
+def with_variables(page: str) -> str:
+    """Return the page with the part between the marks rewritten."""
+    before, _, rest = page.partition(VARIABLES_BEGIN)
+    _, _, after = rest.partition(VARIABLES_END)
+    return f"{before}{VARIABLES_BEGIN}\n\n{variable_table()}\n\n{VARIABLES_END}{after}"
+
+
+def main() -> None:
+    """Write both."""
+    variables = with_variables(VARIABLES_PAGE.read_text(encoding="utf-8"))
+    for path, text in ((PAGE, page()), (VARIABLES_PAGE, variables)):
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    main()

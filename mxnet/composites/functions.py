@@ -1,10 +1,16 @@
-"""Optimizer updates that take a rescale factor as a number or an array, or lists of arrays."""
+"""Composites outside `mx.nd.random`: splits, and the optimizer updates of `mx.nd.contrib`.
+
+The updates take a rescale factor as a number or an array, or lists of arrays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ..base import integer_types
 from .namespace import OperatorNamespace
 
 __all__ = [
@@ -15,15 +21,16 @@ __all__ = [
     "multi_mp_adamw_update",
     "multi_mp_lamb_update",
 ]
-# What symbols have of these.
+
+# What symbols have of these updates.
 SYMBOLIC = ("adamw_update", "mp_adamw_update")
 
 
 def _factor(F: OperatorNamespace, rescale_grad: Any, like: Any) -> Any:
     if F.is_array(rescale_grad):
         return rescale_grad
-    place = {} if F.is_symbolic else {"ctx": str(like.context)}
-    return F._full(shape=(1,), value=float(rescale_grad), dtype="float32", **place)
+    device = {} if F.is_symbolic else {"ctx": str(like.context)}
+    return F._full(shape=(1,), value=float(rescale_grad), dtype="float32", **device)
 
 
 def adamw_update(
@@ -199,3 +206,38 @@ def multi_mp_lamb_update(
     numbers["num_tensors"] = num_tensors or len(weights)
     arrays = _interleave(weights, grads, mean, var, weights32)
     return F._multi_mp_lamb_update(*arrays, **numbers, out=out)
+
+
+# -- splitting ----------------------------------------------------------------------------------
+
+
+def split_v2(
+    F: OperatorNamespace,
+    ary: Any,
+    indices_or_sections: Any,
+    axis: int = 0,
+    squeeze_axis: bool = False,
+) -> Any:
+    """Split into equal sections, or at the given indices; one part comes without a list.
+
+    >>> [p.shape for p in mx.nd.split_v2(mx.nd.zeros((4, 2)), (1, 3))]
+    [(1, 2), (2, 2), (1, 2)]
+    """
+    if isinstance(indices_or_sections, integer_types):
+        sections = int(indices_or_sections)
+        if sections == 0:
+            raise ValueError("Number of sections must be larger than 0")
+        indices: tuple[int, ...] = () if F.is_symbolic else _starts(ary.shape[axis], sections)
+    elif isinstance(indices_or_sections, tuple | list | np.ndarray):
+        sections, indices = 0, (0, *(int(i) for i in indices_or_sections))
+    else:
+        raise ValueError("indices_or_sections must be either int or tuple of ints")
+    return F._split_v2(
+        ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis, sections=sections
+    )
+
+
+def _starts(size: int, sections: int) -> tuple[int, ...]:
+    if size % sections:
+        raise ValueError("array split does not result in an equal division")
+    return tuple(range(0, size, size // sections))

@@ -1,0 +1,306 @@
+"""Classic arrays: other spellings, indices, operators, recorded writes, and MXNet's answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import mxnet as mx
+from mxnet import autograd, nd
+from mxnet.error import ShapeError
+from tests.expressions import Expressions
+from tests.golden.array_expressions import EXPRESSIONS, SETUP, WRITING
+
+
+def test_one_element_is_formatted_as_a_number():
+    assert f"{nd.array([1.23456]):.3f}" == "1.235"
+    assert f"{nd.array(7, dtype='int32'):05d}" == "00007"
+    assert f"{nd.ones((1,))}" == str(nd.ones((1,)))
+    with pytest.raises(TypeError, match="one element"):
+        f"{nd.ones((2,)):.3f}"
+
+
+def test_numbers_of_one_element_are_scalars_of_numpy():
+    one = nd.array([4.0]).asnumpy()
+    for number in (one.sum(), one.mean(), one.max(), np.sum(one), one.dot(one), np.median(one)):
+        assert type(number) is np.float32
+        assert hash(number) == hash(float(number))
+    assert type(one.argmax()) is np.int64
+    assert float(np.sqrt(one)) == float(one / 2) == 2.0
+    assert repr(0.5 * one) == "array([2.], dtype=float32)"
+
+
+def test_products_of_matrices():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    np.testing.assert_allclose((nd.array(a) @ nd.array(b)).asnumpy(), a @ b)
+    np.testing.assert_allclose((nd.array(a) @ nd.array(b[:, 0])).asnumpy(), a @ b[:, 0])
+    stack = np.arange(24.0).reshape(2, 3, 4)
+    left = nd.array(stack)
+    np.testing.assert_allclose(
+        (left @ nd.array(stack.transpose(0, 2, 1))).asnumpy(), stack @ stack.transpose(0, 2, 1)
+    )
+    with pytest.raises(ShapeError, match="@ multiplies matrices"):
+        left @ nd.array(b)
+    with pytest.raises(TypeError):
+        nd.array(a) @ 3
+
+
+def test_products_have_gradients():
+    x = nd.ones((1, 2))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x @ nd.array([[1.0], [2.0]])
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[1, 2]]
+
+
+def test_numpy_is_asnumpy():
+    assert nd.ones((2,)).numpy().tolist() == [1, 1]
+
+
+def test_an_array_stands_for_its_data_type():
+    """Sockeye writes ``output.astype(label)``."""
+    assert mx.nd.ones(2).astype(mx.nd.ones(1, dtype="int32")).dtype == np.int32
+    assert mx.nd.ones(2).astype(np.ones(1)).dtype == np.float64
+
+
+# -- reading and writing parts of arrays: lists of indices, alone and beside slices and numbers -
+
+
+KEYS = [
+    (0, (0, 1)),
+    ((0, 1), (1, 2)),
+    ([0, 1], (1, 2)),
+    (slice(None), (1, 2)),
+    ((0, 1),),
+    (((0, 1),), 0),
+    (0, ((0, 1), (1, 2))),
+    (slice(None, None, -1), (0, 2)),
+    (slice(None, None, -1), range(2)),
+    (Ellipsis, (3, 0)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_tuples_inside_a_key_are_lists_of_indices(key):
+    values = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    array = nd.array(values)
+    np.testing.assert_array_equal(array[key].asnumpy(), values[key])
+    array[key] = -1
+    values[key] = -1
+    np.testing.assert_array_equal(array.asnumpy(), values)
+
+
+BACK = slice(None, None, -1)
+COLUMN = np.array([[1], [0]])
+MIXED = [
+    (BACK, [0, 2]),
+    ([0, 1], BACK),
+    ([0, 1], slice(None, None, -2), [1, 2]),
+    (BACK, [0, 1, 2], slice(3, 0, -2)),
+    (0, BACK, [1, 2]),
+    (None, BACK, [1, 2]),
+    (0, slice(None), [1, 2]),
+    ([0, 1], slice(None), 2),
+    (slice(None), 1, [3, 0]),
+    (0, None, [2, 0], 3),
+    (COLUMN, BACK, [1, 2]),
+    (BACK, COLUMN),
+    (1, COLUMN, BACK),
+    (COLUMN, 0, slice(3, None, -2)),
+    (BACK, BACK, [1, 3]),
+    ([0, 1], None, BACK),
+]
+
+
+@pytest.mark.parametrize("key", MIXED, ids=lambda key: str(key).replace("\n", ""))
+def test_lists_beside_slices_and_numbers(key):
+    values = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    array, expected = nd.array(values), values[key]
+    np.testing.assert_array_equal(array[key].asnumpy(), expected)
+    new = np.arange(expected.size, dtype="float32").reshape(expected.shape) + 100
+    array[key] = new
+    values[key] = new
+    np.testing.assert_array_equal(array.asnumpy(), values)
+
+
+@pytest.mark.parametrize("key", [[0, 2], (slice(None), [1, 0]), slice(1, 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+def test_values_take_the_type_of_the_array(key, dtype):
+    whole = np.arange(np.zeros((3, 2))[key].size).reshape(np.zeros((3, 2))[key].shape)
+    expected = np.zeros((3, 2), dtype)
+    expected[key] = whole
+    for value in (whole, whole.tolist(), nd.array(whole), whole.astype("float64")):
+        array = nd.zeros((3, 2), dtype=dtype)
+        array[key] = value
+        np.testing.assert_array_equal(array.asnumpy(), expected)
+
+
+def test_lists_that_do_not_fit_together():
+    with pytest.raises(IndexError, match="shape mismatch"):
+        nd.zeros((2, 3, 4))[[0, 1], [0, 1, 2], 0]
+
+
+def test_tuples_inside_a_key_stay_in_range():
+    with pytest.raises(IndexError):
+        nd.zeros((2, 3))[0, (1, 3)]
+
+
+# -- signs between arrays and numbers, where their short way could go wrong ---------------------
+
+
+def test_in_place_with_an_overlapping_part_of_the_same_memory():
+    x = nd.array([1, 2, 3, 4])
+    x[0:3] += x[1:4]
+    assert x.asnumpy().tolist() == [3, 5, 7, 4]
+    part = x[1:3]
+    part += x[0:2]
+    assert x.asnumpy().tolist() == [3, 8, 12, 4]
+
+
+def test_in_place_keeps_the_memory_and_the_shape():
+    x, y = nd.ones((2, 3)), nd.ones((3,))
+    memory = x.handle.data_ptr()
+    for _ in range(2):  # the second time the numbers are known
+        x += 1
+        x *= 2.0
+        x -= y
+        x /= 2
+    assert x.handle.data_ptr() == memory
+    np.testing.assert_array_equal(x.asnumpy(), 2)
+    with pytest.raises(mx.MXNetError, match="Shape inconsistent"):
+        y += x
+
+
+def test_in_place_inside_record_is_refused():
+    x = nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y = x * 2
+        with pytest.raises(mx.MXNetError, match="Assigning to NDArrays"):
+            y += 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
+def test_a_number_means_the_same_every_time(dtype):
+    x = nd.array([1, 2, 3], dtype=dtype)
+    for _ in range(3):
+        assert (x + 1.5).asnumpy().tolist() == (np.array([1, 2, 3]) + 1.5).astype(dtype).tolist()
+        assert (x > 2).asnumpy().tolist() == [0, 0, 1] and (x > 2).dtype == np.dtype(dtype)
+        assert (3 - x).asnumpy().tolist() == [2, 1, 0]
+
+
+def test_the_sign_of_zero():
+    x = nd.array([1.0])
+    for _ in range(2):
+        assert (x / 0).asscalar() == math.inf and (x / -0.0).asscalar() == -math.inf
+        assert (x / 0.0).asscalar() == math.inf
+
+
+def test_comparisons_broadcast():
+    x, y = nd.array([[1], [2]]), nd.array([1, 2])
+    assert (x == y).asnumpy().tolist() == [[1, 0], [0, 1]]
+    assert (x >= x).asnumpy().tolist() == [[1], [1]]
+
+
+def test_mixed_types_are_refused_whatever_came_before():
+    x, y = nd.ones((2,)), nd.ones((2,), dtype="int32")
+    assert (x + x).asnumpy().tolist() == [2, 2]
+    for _ in range(2):
+        with pytest.raises(mx.MXNetError, match=r"expected float32, got int32"):
+            x + y
+        with pytest.raises(mx.MXNetError, match=r"expected float32, got int32"):
+            x += y
+
+
+# -- whole arrays that are written while recording keep their gradients, as in MXNet 1.9.1 ------
+
+
+def gradient(function, make=nd.array):
+    x = make([1.0, 2.0, 3.0])
+    x.attach_grad()
+    with autograd.record():
+        y = function(x)
+    y.backward()
+    return x.grad.asnumpy()
+
+
+def written(key, make_zeros=nd.zeros, shape=(3,)):
+    def write(x):
+        y = make_zeros(shape)
+        y[key] = x
+        return y * y
+
+    return write
+
+
+@pytest.mark.parametrize("key", [slice(None), Ellipsis, slice(0, 3), ()])
+@pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
+def test_writing_a_whole_array_keeps_gradients(module, key):
+    assert_array_equal(gradient(written(key, module.zeros), module.array), [2, 4, 6])
+
+
+def test_a_written_array_may_broadcast():
+    assert_array_equal(gradient(written(slice(None), shape=(2, 3))), [4, 8, 12])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_copyto_keeps_gradients(dtype):
+    assert_array_equal(gradient(lambda x: x.copyto(nd.zeros(3, dtype=dtype)) * 2), [2, 2, 2])
+
+
+def test_array_of_a_recorded_array_keeps_gradients():
+    assert_array_equal(gradient(lambda x: nd.array(x, dtype="float64") * 3), [3, 3, 3])
+    assert_array_equal(gradient(lambda x: mx.np.array(x) * 3, mx.np.array), [3, 3, 3])
+
+
+@pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
+def test_writing_a_recorded_array_into_a_part_is_refused(module):
+    with pytest.raises(mx.MXNetError, match="Inplace operations"):
+        gradient(written(0, module.zeros, (2, 3)), module.array)
+
+
+def test_constants_may_be_written_into_parts():
+    def write(x):
+        y = nd.zeros(3)
+        y[:] = 1
+        y[1] = x.detach()[1]
+        return y * x
+
+    assert_array_equal(gradient(write), [1, 2, 1])
+
+
+def test_a_written_array_stays_in_place():
+    y = nd.zeros(3)
+    part = y[1:]
+    x = nd.array([1, 2, 3])
+    x.attach_grad()
+    with autograd.record():
+        y[:] = x
+    assert_array_equal(part.asnumpy(), [2, 3])
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(3,\) cannot be written"):
+        gradient(written(slice(None), shape=(2, 2)))
+
+
+# -- reading, writing, views, arithmetic and methods of arrays give what MXNet 1.9.1 gave -------
+
+
+RECORDED = Expressions("array_expressions.json", SETUP, {"mx": mx, "nd": mx.nd, "np": np})
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_expression(expression: str) -> None:
+    """Values, shapes, dtypes, printed forms, or an error of the same kind."""
+    RECORDED.check(expression)
+
+
+@pytest.mark.parametrize(("statement", "expression"), WRITING)
+def test_writing(statement: str, expression: str) -> None:
+    """What a statement leaves behind, in the array itself or through a view."""
+    RECORDED.check(expression, statement)
