@@ -15,6 +15,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.ops.declare import Op
+from tests.batches import check_each, group_by
 from tools.doc_coverage import Documented, documented, examine
 from tools.reference import PAGES, public_names
 from tools.run_page import UpToRounding
@@ -99,11 +100,18 @@ def _shows_operator(thing: object) -> bool:
 MODULES = sorted(_name(path) for path in ROOT.rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_of(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+PACKAGES = group_by(MODULES, lambda name: ".".join(name.split(".")[:3]))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_examples_of(package: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each docstring sees its module's names, and mx, nd and np; files go to a fresh folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check_each({name: name for name in PACKAGES[package]}, _run_examples)
+
+
+def _run_examples(name: str) -> None:
     module = importlib.import_module(name)
     names = {**vars(module), "mx": mx, "nd": mx.nd, "np": np}
     runner = doctest.DocTestRunner(UpToRounding(), optionflags=FLAGS)

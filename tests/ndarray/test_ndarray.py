@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 import mxnet as mx
 from mxnet import autograd, nd
 from mxnet.error import ShapeError
+from tests.batches import check_each
 from tests.expressions import Expressions
 from tests.golden.array_expressions import EXPRESSIONS, SETUP, WRITING
 
@@ -294,13 +295,12 @@ def test_shapes_that_do_not_fit_are_refused():
 RECORDED = Expressions("array_expressions.json", SETUP, {"mx": mx, "nd": mx.nd, "np": np})
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_expression(expression: str) -> None:
+def test_expressions() -> None:
     """Values, shapes, dtypes, printed forms, or an error of the same kind."""
-    RECORDED.check(expression)
+    check_each({e: e for e in EXPRESSIONS}, RECORDED.check)
 
 
-@pytest.mark.parametrize(("statement", "expression"), WRITING)
-def test_writing(statement: str, expression: str) -> None:
+def test_writing() -> None:
     """What a statement leaves behind, in the array itself or through a view."""
-    RECORDED.check(expression, statement)
+    pairs = {f"{s}; {e}": (e, s) for s, e in WRITING}
+    check_each(pairs, lambda pair: RECORDED.check(*pair))
