@@ -20,10 +20,9 @@ from .. import autograd
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
-from ..imperative.gradient import Gradient, graph_member
+from ..imperative.gradient import Gradient, graph_member, leaf_tensor, run_on_integers
 from ..imperative.handle import plain, set_leaf, wrap
 from ..imperative.history import graph_tensor
-from ..imperative.gradient import leaf_tensor, run_on_integers
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage

@@ -32,10 +32,10 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data._utils import signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
+from ...base import is_np_shape
 from ...error import MXNetError
 from ...formats.image_codec import limit_threads, resting_threads
 from ...random import host_rng
-from ...base import is_np_shape
 from ...util import is_np_array, set_np
 from . import batchify
 from .transfer import Packed, Sendable, SharedPieces, pack, remove_leftovers, unpack

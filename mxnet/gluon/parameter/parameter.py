@@ -12,11 +12,11 @@ from typing import Any
 
 from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
+from ...caches import ForkSafeLock
 from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
 from ...imperative.gradient import attach
 from ...imperative.handle import leave_graphs, plain, wrap_plain
-from ...caches import ForkSafeLock
 from ...memory import untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol

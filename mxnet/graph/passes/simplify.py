@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...base import is_np_shape
 from ...error import ShapeError
 from ...ops.shapes import is_known
 from ...ops.tensor.passing import amp_cast, amp_multicast
-from ...base import is_np_shape
 from ..graph import Graph, interpret
 from ..node import Entry, Node
 from ..rewrite import Match, Pattern, Rule, make_node, rewrite
