@@ -19,12 +19,11 @@ from ..imperative.handle import plain
 from ..libinfo import __version__
 from ..shape_mode import is_np_shape
 from ..symbol import Symbol
-from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype
+from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype, rows
 from .inference import Facts, infer_facts, probe_sizes
 from .kernel_types import cast_to_kernel_types
 from .library import load_onnx
 from .model_source import load_parameters, load_symbol
-from .table import rows
 from .translate import Translator, ignored_variables, row_of
 
 __all__ = ["build_model", "export_model", "get_operator_support"]

@@ -10,9 +10,8 @@ import torch
 
 from ..error import MXNetError
 from ..graph import Entry, Graph, Node, interpret
-from .builder import Builder, Call, Shape, UnsupportedExport, operator_of
+from .builder import Builder, Call, Row, Shape, UnsupportedExport, operator_of, rows, why_refused
 from .inference import Facts, infer_facts
-from .table import Row, rows, why_refused
 
 __all__ = ["Translator", "ignored_variables", "row_of"]
 

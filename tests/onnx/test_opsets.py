@@ -7,9 +7,8 @@ import onnx
 import pytest
 
 import mxnet as mx
-from mxnet.onnx.builder import UnsupportedExport
+from mxnet.onnx.builder import UnsupportedExport, rows
 from mxnet.onnx.export import build_model
-from mxnet.onnx.table import rows
 from mxnet.ops import registry
 from mxnet.symbol.codegen import make_function
 from tests.grammar.calling import arrays_of

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import torch
 
-from ..builder import INT64, Builder, Call, is_float, onnx_dtype
-from ..table import row
+from ..builder import INT64, Builder, Call, is_float, onnx_dtype, row
 
 
 def _same(name: str, op_type: str, since: int = 12, **renamed: str) -> None:

@@ -1,16 +1,178 @@
-"""The row of the fused recurrent operator."""
+"""Rows of loops and branches, whose bodies are graphs, and of recurrent layers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from ...graph import Graph
 from ...ops.nn.sequences.recurrent import unpack_parameters
-from ..builder import Builder, Call, onnx_dtype
-from ..library import load_onnx
-from ..table import row
+from ..builder import INT64, Builder, Call, load_onnx, onnx_dtype, row
+
+BOOL = torch.bool
+Info = tuple[str, torch.dtype, list[int] | None]
+
+
+def _child(g: Builder) -> Builder:
+    """Return a builder for a graph inside another."""
+    child = Builder(g.opset, g)
+    child.scope = g.scope
+    return child
+
+
+def _graph_of(name: str, g: Builder, inputs: Sequence[Info], outputs: Sequence[Info]) -> Any:
+    """Return the nodes of a builder as an ONNX graph."""
+    helper = load_onnx().helper
+    infos = [
+        [helper.make_tensor_value_info(n, onnx_dtype(t), s) for n, t, s in side]
+        for side in (inputs, outputs)
+    ]
+    return helper.make_graph(g.nodes, name, *infos)
+
+
+def _infos(names: Sequence[str], dtypes: Sequence[torch.dtype]) -> list[Info]:
+    return [(n, t, None) for n, t in zip(names, dtypes, strict=True)]
+
+
+def _truth(g: Builder, value: str, dtype: torch.dtype) -> str:
+    """Return a condition as a bool without axes."""
+    return g.reshape(g.cast(value, dtype, BOOL), [])
+
+
+def _run(
+    g: Builder, call: Call, graph: Graph, names: Sequence[str], facts: Sequence[tuple]
+) -> tuple[list[str], list[torch.dtype]]:
+    """Export a body into a builder; outputs are fresh names."""
+    made, dtypes = call.export_graph(graph, g, names, facts)
+    return [g.Identity(m) for m in made], dtypes
+
+
+def _loop_inputs(body: Builder, count: int) -> tuple[str, str, list[str]]:
+    """Return the names that a loop gives its body: the step, the condition, the states."""
+    step, condition = body.unique("step"), body.unique("going")
+    body.inputs = [step, condition, *(body.unique("state") for _ in range(count))]
+    return step, condition, body.inputs[2:]
+
+
+def _write_loop(
+    g: Builder,
+    call: Call,
+    body: Builder,
+    bounds: tuple[str, str],
+    condition: str,
+    starts: Sequence[str],
+    outputs: Sequence[str],
+    dtypes: Sequence[torch.dtype],
+) -> list[str]:
+    """Add a Loop whose body makes outputs, to be stacked, and then states."""
+    count = call.attrs["num_out_data"]
+    states, stacked = _infos(outputs, dtypes)[count:], _infos(outputs, dtypes)[:count]
+    step, going, *carried = body.inputs
+    inputs: list[Info] = [(step, INT64, []), (going, BOOL, [])]
+    inputs += _infos(carried, [t for _, t, _ in states])
+    graph = _graph_of(f"{call.name}_body", body, inputs, [(condition, BOOL, []), *states, *stacked])
+    names = [g.unique(f"{g.scope}_loop") for _ in outputs]
+    results = g.add("Loop", *bounds, *starts, outputs=names, body=graph)
+    return [*results[len(states) :], *results[: len(states)]]
+
+
+@row("_foreach")
+def foreach(g: Builder, call: Call, *xs: str) -> list[str]:
+    """Loop over axis 0 of the data; outputs are stacked, states are carried."""
+    a, (graph,) = call.attrs, call.node.subgraphs
+    data_at, state_at, rest_at = (a[k] for k in ("in_data_locs", "in_state_locs", "remain_locs"))
+    n_data, n_states = len(data_at), len(state_at)
+    body = _child(g)
+    step, going, carried = _loop_inputs(body, n_states)
+    feed: list[str] = [""] * len(xs)
+    facts: list[tuple] = [()] * len(xs)
+    for i, place in enumerate(data_at):
+        feed[place] = body.Gather(xs[i], step, axis=0)
+        if len(call.shapes[i]) == 1:
+            feed[place] = body.reshape(feed[place], [1])
+        facts[place] = (call.shapes[i][1:] or (1,), call.dtypes[i])
+    for i, place in enumerate(state_at):
+        feed[place] = carried[i]
+        facts[place] = (call.shapes[n_data + i], call.dtypes[n_data + i])
+    for i, place in enumerate(rest_at):
+        at = n_data + n_states + i
+        feed[place], facts[place] = xs[at], (call.shapes[at], call.dtypes[at])
+    outputs, dtypes = _run(body, call, graph, feed, facts)
+    trips = g.squeeze(g.size_of(xs[0], 0), 0)
+    starts = xs[n_data : n_data + n_states]
+    return _write_loop(g, call, body, (trips, ""), body.Identity(going), starts, outputs, dtypes)
+
+
+@row("_while_loop")
+def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
+    """Loop while a condition holds; outputs are stacked and padded with zeros."""
+    a, (test, graph) = call.attrs, call.node.subgraphs
+    n_out, places = a["num_out_data"], [a["func_input_locs"][i] for i in a["func_var_locs"]]
+    facts = list(zip(call.shapes, call.dtypes, strict=True))
+
+    def holds(b: Builder, values: list[str]) -> str:
+        at = a["cond_input_locs"]
+        chosen: list[str] = [values[i] for i in at]
+        made, dtypes = _run(b, call, test, chosen, [facts[i] for i in at])
+        return _truth(b, made[0], dtypes[0])
+
+    body = _child(g)
+    _, _, carried = _loop_inputs(body, len(places))
+    values: list[str] = list(xs)
+    for place, name in zip(places, carried, strict=True):
+        values[place] = name
+    at = a["func_input_locs"]
+    made, dtypes = _run(body, call, graph, [values[i] for i in at], [facts[i] for i in at])
+    for place, name in zip(places, made[n_out:], strict=True):
+        values[place] = name
+    more = holds(body, values)
+    bounds = (g.scalar(a["max_iterations"], INT64), holds(g, list(xs)))
+    starts = [xs[p] for p in places]
+    outputs = _write_loop(g, call, body, bounds, more, starts, made, dtypes)
+    if not a["pad_outputs"]:
+        return outputs
+    stacked = [_padded(g, call, name, i) for i, name in enumerate(outputs[:n_out])]
+    return [*stacked, *outputs[n_out:]]
+
+
+def _padded(g: Builder, call: Call, x: str, output: int) -> str:
+    """Pad what a loop stacked with zeros, up to the largest number of steps."""
+    rank = len(call.out_shapes[output])
+    limit = g.ints(call.attrs["max_iterations"])
+    missing = g.Sub(limit, g.size_of(x, 0))
+    rest = [g.ints(*[0] * (rank - 1))] if rank > 1 else []
+    around = g.Concat(g.ints(*[0] * rank), missing, *rest, axis=0)
+    return g.Pad(x, around, g.scalar(0, call.out_dtypes[output]))
+
+
+@row("_cond")
+def cond(g: Builder, call: Call, *xs: str) -> list[str]:
+    """Run one of two bodies."""
+    a, graphs = call.attrs, call.node.subgraphs
+    facts = list(zip(call.shapes, call.dtypes, strict=True))
+
+    def part(b: Builder, graph: Graph, key: str) -> tuple[list[str], list[torch.dtype]]:
+        return _run(b, call, graph, [xs[i] for i in a[key]], [facts[i] for i in a[key]])
+
+    test, dtypes = part(g, graphs[0], "cond_input_locs")
+    branches = []
+    for graph, key in zip(graphs[1:], ("then_input_locs", "else_input_locs"), strict=True):
+        body = _child(g)
+        made, kinds = part(body, graph, key)
+        branches.append(_graph_of(f"{call.name}_{key[:4]}", body, [], _infos(made, kinds)))
+    return g.add(
+        "If",
+        _truth(g, test[0], dtypes[0]),
+        outputs=[g.unique(f"{g.scope}_if") for _ in call.out_shapes],
+        then_branch=branches[0],
+        else_branch=branches[1],
+    )
+
+
+# -- recurrent layers -----------------------------------------------------------------------
 
 # The places of ONNX's gates in MXNet's order: LSTM i f c o -> i o f c, GRU r z n -> z r n.
 ORDER = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_relu": (0,), "rnn_tanh": (0,)}
@@ -158,9 +320,7 @@ def _scan_lstm(
     g: Builder, call: Call, x: str, states: list[str], weights: list[np.ndarray], direction: int
 ) -> list[str]:
     """Add one direction of a layer; it returns the last states and the outputs of all steps."""
-    helper = load_onnx().helper
-    body = Builder(g.opset, g)
-    body.scope = g.scope
+    body = _child(g)
     hidden, cell, step = (body.unique(f"{g.scope}_{n}") for n in ("hidden", "cell", "step"))
     into, back = (g.array(np.ascontiguousarray(w.T)) for w in weights[:2])
     gates = body.Add(body.MatMul(step, into), body.MatMul(hidden, back))
@@ -176,11 +336,8 @@ def _scan_lstm(
     if len(weights) == 5:
         made = body.MatMul(made, g.array(np.ascontiguousarray(weights[4].T)))
     heads = [made, new_cell, body.Identity(made)]
-    infos = [
-        [helper.make_tensor_value_info(n, onnx_dtype(call.dtype), None) for n in names]
-        for names in ((hidden, cell, step), heads)
-    ]
-    graph = helper.make_graph(body.nodes, f"{g.scope}_step", *infos)
+    inputs, outputs = (_infos(names, [call.dtype] * 3) for names in ((hidden, cell, step), heads))
+    graph = _graph_of(f"{g.scope}_step", body, inputs, outputs)
     return g.Scan(
         *states,
         x,
