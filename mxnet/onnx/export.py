@@ -1,4 +1,4 @@
-"""`export_model`: a symbol and its parameters as an ONNX file."""
+"""`export_model`: a symbol and its parameters, in any of MXNet's forms, as an ONNX file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import dtypes
-from ..error import InvalidValue, MXNetError
+from .. import dtypes, ndarray, symbol
+from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Graph, Node
 from ..imperative.handle import plain
 from ..libinfo import __version__
+from ..ndarray import NDArray
 from ..shape_mode import is_np_shape
 from ..symbol import Symbol
 from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype, rows
-from .inference import Facts, infer_facts, probe_sizes
 from .kernel_types import cast_to_kernel_types
 from .library import load_onnx
-from .model_source import load_parameters, load_symbol
-from .translate import Translator, ignored_variables, row_of
+from .translate import Facts, Translator, ignored_variables, infer_facts, probe_sizes, row_of
 
-__all__ = ["build_model", "export_model", "get_operator_support"]
+__all__ = [
+    "build_model",
+    "export_model",
+    "get_operator_support",
+    "load_parameters",
+    "load_symbol",
+    "write_model",
+]
 
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
 # The ONNX file format that came with each opset, so that old runtimes can read the file.
@@ -407,3 +413,50 @@ def _tensor(name: str, tensor: torch.Tensor) -> Any:
             name, onnx.TensorProto.BFLOAT16, list(tensor.shape), raw, raw=True
         )
     return onnx.numpy_helper.from_array(tensor.numpy(), name)
+
+
+def load_symbol(model: Any) -> Symbol:
+    """Return a symbol, read from a file unless it is one."""
+    if isinstance(model, Symbol):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return symbol.load(str(model))
+    raise InvalidType(f"sym must be a Symbol or the path of its JSON file, got {type(model)}.")
+
+
+def load_parameters(params: Any) -> dict[str, NDArray]:
+    """Return arrays by name, without ``arg:`` and ``aux:``.
+
+    `params` is the path of a file, a dict, or a pair of dicts (arguments, auxiliary states).
+    """
+    if isinstance(params, str | os.PathLike):
+        # A file without arrays, such as that of a block without parameters, loads as a list.
+        params = ndarray.load(str(Path(params))) or {}
+        if not isinstance(params, Mapping):
+            raise InvalidType("the parameter file holds a list of arrays, not named ones.")
+    if isinstance(params, Mapping):
+        parts = [params]
+    elif isinstance(params, Sequence) and all(isinstance(p, Mapping) for p in params):
+        parts = list(params)
+    else:
+        raise InvalidType(
+            f"params must be a file name, a dict or a list [arg_params, aux_params], got "
+            f"{type(params)}."
+        )
+    named = {k: v for part in parts for k, v in part.items()}
+    return {_bare(k): _array(k, v) for k, v in named.items()}
+
+
+def _bare(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return rest if rest and kind in ("arg", "aux") else name
+
+
+def _array(name: str, value: Any) -> NDArray:
+    if isinstance(value, NDArray):
+        return value
+    data = getattr(value, "data", None)  # a gluon Parameter
+    array = data() if callable(data) else None
+    if isinstance(array, NDArray):
+        return array
+    raise InvalidType(f"parameter {name!r} must be an NDArray, got {type(value)}.")

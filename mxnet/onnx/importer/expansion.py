@@ -8,7 +8,7 @@ from typing import Any
 from ...error import FormatError
 from ..library import load_onnx
 from .reading import infer_shapes
-from .table import importers
+from .value import importers
 
 __all__ = ["expand_functions"]
 

@@ -17,16 +17,13 @@ from ...shape_mode import is_np_shape
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
-from .elements import infer_elements
-from .expansion import expand_functions
-from .folding import fold
+from .expansion import DOMAINS, expand_functions
+from .folding import fold, infer_elements
 from .reading import infer_shapes, tensor_to_numpy
-from .table import importers
-from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value
+from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value, importers
 
 __all__ = ["Importer"]
 
-DOMAINS = ("", "ai.onnx")
 # What numbers that make no sense raise in the rows.
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
@@ -53,13 +50,10 @@ class Importer:
         self.stand_ins: dict[str, Value] = {}
         self._taken: set[str] = set()
         self._constants = dict(constants or {})
-        self._infer()
-
-    def _infer(self) -> None:
-        """Let ONNX infer shapes and types; what it does not know stays unknown."""
-        self._note_all(infer_shapes(self.model).graph)
+        self._note_all(infer_shapes(model).graph)
 
     def _note_all(self, graph: Any) -> None:
+        """Note the shapes and types that ONNX infers; what it does not know stays unknown."""
         for info in (*graph.value_info, *graph.input, *graph.output):
             self._note(info)
         for node in graph.node:
@@ -76,13 +70,12 @@ class Importer:
             with contextlib.suppress(KeyError):
                 self.dtypes[info.name] = to_numpy(kind.elem_type)
         if kind.HasField("shape"):
-            self.shapes[info.name] = tuple(
-                d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim
-            )
-            self.dims[info.name] = tuple(
+            dims = [
                 d.dim_value if d.HasField("dim_value") else d.dim_param or None
                 for d in kind.shape.dim
-            )
+            ]
+            self.dims[info.name] = tuple(dims)
+            self.shapes[info.name] = tuple(d if isinstance(d, int) else None for d in dims)
 
     def run(self) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
         """Return the symbol, its arguments and its auxiliary states."""
@@ -171,23 +164,20 @@ class Importer:
     def _inferred(self, made: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
         """Ask our own inference where ONNX's knows nothing."""
         used = set(made.list_inputs())
-        known = {n: self.shapes.get(n) for n in self.inputs if n in used}
-        known.update({n: a.shape for n, a in self.params.items() if n in used})
-        known.update({n: v.shape for n, v in self.stand_ins.items() if n in used})
-        if any(s is None for s in known.values()):
-            return shape, dtype
-        known = {
-            n: tuple(-1 if d is None else d for d in s) for n, s in known.items() if s is not None
+        sources: dict[str, tuple[Any, Any]] = {
+            n: (self.shapes.get(n), self.dtypes.get(n)) for n in self.inputs if n in used
         }
-        types = {n: self.dtypes[n] for n in self.inputs if n in used}
-        types.update({n: a.dtype for n, a in self.params.items() if n in used})
-        types.update({n: v.dtype for n, v in self.stand_ins.items() if n in used})
-        types = {n: t.name for n, t in types.items() if t is not None}
+        for values in (self.params, self.stand_ins):
+            sources.update({n: (v.shape, v.dtype) for n, v in values.items() if n in used})
+        if any(s is None for s, _ in sources.values()):
+            return shape, dtype
+        shapes = {n: tuple(-1 if d is None else d for d in s) for n, (s, _) in sources.items()}
+        types = {n: t.name for n, (_, t) in sources.items() if t is not None}
         with contextlib.suppress(MXNetError, TypeError):
             with np_shape(True):
-                found = made.infer_shape_partial(**known)[1]
-            if found and found[0] is not None:
-                shape = _refined(shape, found[0])
+                inferred = made.infer_shape_partial(**shapes)[1]
+            if inferred and inferred[0] is not None:
+                shape = _refined(shape, inferred[0])
             dtype = dtype or _numpy_dtype(made.infer_type(**types)[1][0])
         return shape, dtype
 
@@ -197,9 +187,9 @@ class Importer:
             raise node.unsupported(f"is of the domain {proto.domain!r}, which is not known.")
         inputs = [self._lookup(n) if n else None for n in proto.input]
         if not any(isinstance(v, SequenceValue) for v in inputs):
-            known = fold(proto, inputs, self.opset)
-            if known is not None:
-                for name, array in zip((n for n in proto.output if n), known, strict=True):
+            folded = fold(proto, inputs, self.opset)
+            if folded is not None:
+                for name, array in zip((n for n in proto.output if n), folded, strict=True):
                     self._define(name, constant=array)
                 return
         elements = infer_elements(node, inputs)
@@ -256,10 +246,6 @@ class Importer:
         made = symbol.Variable(unique, shape=array.shape or None)
         made._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
         return made
-
-    def constant(self, array: Any, hint: str) -> Symbol:
-        """Return a new constant as a symbol."""
-        return self.parameter(hint, np.asarray(array))
 
     def _parameters(self, made: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         used = set(made.list_inputs())

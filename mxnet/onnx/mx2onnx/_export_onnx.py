@@ -9,9 +9,8 @@ import numpy as np
 
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from ..export import DEFAULT_OPSET, build_model
+from ..export import DEFAULT_OPSET, build_model, load_parameters
 from ..library import load_onnx
-from ..model_source import load_parameters
 
 __all__ = ["MXNetGraph"]
 

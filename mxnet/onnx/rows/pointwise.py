@@ -473,9 +473,18 @@ def _scalar(kind: str, *names: str, is_reversed: bool = False) -> None:
 ELEMWISE = ("add", "sub", "mul", "div")
 SCALAR_NAMES = {"add": "plus", "sub": "minus"}
 NUMPY_NAMES = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "power": "power",
-    "mod": "mod", "equal": "equal", "not_equal": "not_equal", "greater": "greater",
-    "greater_equal": "greater_equal", "lesser": "less", "lesser_equal": "less_equal",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "true_divide",
+    "power": "power",
+    "mod": "mod",
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+    "lesser": "less",
+    "lesser_equal": "less_equal",
 }
 for _kind in BINARY | COMPARISONS:
     _prefix = "elemwise_" if _kind in ELEMWISE else "_"

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..functions import F
-from ..table import imports
-from ..value import OnnxNode, Value
-from .axes import axis_within
-from .convolution import padded
-from .creation import MAX_ELEMENTS
+from ..value import MAX_ELEMENTS, F, OnnxNode, Value, imports, internal
+from .layers import padded
 
 
 def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
@@ -60,11 +56,11 @@ def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.nd
     if mode == "nearest":
         made[rows, _round(node, place).clip(0, old - 1).astype(int)] = 1
         return made
-    if node.get("antialias", 0) and scale < 1:
+    if node.flag("antialias") and scale < 1:
         return _smoothed(node, mode, place, old, scale)
     reach = 1 if mode == "linear" else 2
     base = np.floor(place).astype(int)
-    excluded = bool(node.get("exclude_outside", 0))
+    excluded = node.flag("exclude_outside")
     for offset in range(-reach + 1, reach + 1):
         at = base + offset
         share = _kernel(node, mode, place - at)
@@ -103,7 +99,7 @@ def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
 def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     """Resize axes by any of ONNX's modes: each axis is a product with a matrix."""
     axes = node.ints("axes") or list(range(x.rank))
-    axes = [axis_within(a, x.rank) for a in axes]
+    axes = [x.axis(a) for a in axes]
     if _is_dynamic(node, x, axes, rest):
         return _resize_at_run_time(node, x, rest)
     roi, scales, sizes = _resize_inputs(node, rest)
@@ -171,7 +167,7 @@ def _resize_at_run_time(node: OnnxNode, x: Value, rest: tuple) -> Any:
     default = "half_pixel" if node.opset > 10 else "asymmetric"
     transform = node.get("coordinate_transformation_mode", default)
     given = rest[-1] if len(rest) > 1 else rest[0]
-    return F._internal._onnx_resize(
+    return internal._onnx_resize(
         x.symbol,
         given.symbol,
         mode=node.get("mode", "nearest"),
@@ -236,7 +232,7 @@ def _along(node: OnnxNode, made: Any, matrix: np.ndarray, axis: int, x: Value) -
     rank = x.rank
     dtype = x.dtype.name if x.is_float else "float32"
     symbol = made if x.is_float else F.cast(made, dtype="float32")
-    weights = node.importer.constant(matrix.T.astype(dtype), f"{node.name}_axis{axis}")
+    weights = node.parameter(matrix.T.astype(dtype), f"axis{axis}")
     order = [i for i in range(rank) if i != axis] + [axis]
     product = F.dot(F.transpose(symbol, axes=order), weights)
     back = F.transpose(product, axes=[int(i) for i in np.argsort(order)])
@@ -250,7 +246,7 @@ def _outside(node: OnnxNode, made: Any, place: Any, old: int, axis: int, rank: i
         return made
     shape = [1] * rank
     shape[axis] = len(inside)
-    mask = node.importer.constant(inside.reshape(shape), f"{node.name}_inside{axis}")
+    mask = node.parameter(inside.reshape(shape), f"inside{axis}")
     fill = node.get("extrapolation_value", 0.0)
     return F.broadcast_add(F.broadcast_mul(made, mask), (1 - mask) * fill)
 
@@ -261,7 +257,7 @@ def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     aligned = node.get("coordinate_transformation_mode", default) == "half_pixel"
     if node.get("mode", "avg") == "max":
-        return F._internal._onnx_roi_align_max(
+        return internal._onnx_roi_align_max(
             x.symbol,
             rois.symbol,
             images.symbol,
@@ -288,12 +284,12 @@ def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
     """Sample images or volumes at places of a grid."""
     mode = node.get("mode", "linear")
     kinds = {"linear": "bilinear", "cubic": "bicubic"}
-    return F._internal._onnx_grid_sample(
+    return internal._onnx_grid_sample(
         x.symbol,
         grid.symbol,
         mode=kinds.get(mode, mode),
         padding_mode=node.get("padding_mode", "zeros"),
-        align_corners=bool(node.get("align_corners", 0)),
+        align_corners=node.flag("align_corners"),
         name=node.name,
     )
 
@@ -301,11 +297,11 @@ def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
 @imports("AffineGrid")
 def affine_grid(node: OnnxNode, theta: Value, size: Value) -> Any:
     """Sampling places of affine maps."""
-    sizes = tuple(int(n) for n in node.constant(size, "size"))
-    return F._internal._onnx_affine_grid(
+    sizes = tuple(node.required_ints("size", size))
+    return internal._onnx_affine_grid(
         theta.symbol,
         size=sizes,
-        align_corners=bool(node.get("align_corners", 0)),
+        align_corners=node.flag("align_corners"),
         name=node.name,
     )
 
@@ -322,16 +318,14 @@ def non_max_suppression(
     """Keep boxes that no better one covers."""
     defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
     given = [
-        F.reshape(v.symbol, shape=(1,))
-        if v is not None
-        else node.importer.constant(default, f"{node.name}_default")
+        F.reshape(v.symbol, shape=(1,)) if v is not None else node.parameter(default, "default")
         for v, default in zip((limit, overlap, least), defaults, strict=True)
     ]
-    return F._internal._onnx_non_max_suppression(
+    return internal._onnx_non_max_suppression(
         boxes.symbol,
         scores.symbol,
         *given,
-        center_point_box=bool(node.get("center_point_box", 0)),
+        center_point_box=node.flag("center_point_box"),
         name=node.name,
     )
 
@@ -376,35 +370,12 @@ def deform_conv(
 @imports("Col2Im")
 def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
     """Add columns of patches back into images."""
-    return F._internal._onnx_col2im(
+    return internal._onnx_col2im(
         x.symbol,
-        image=tuple(int(n) for n in node.constant(image, "image_shape")),
-        kernel=tuple(int(n) for n in node.constant(block, "block_shape")),
+        image=tuple(node.required_ints("image_shape", image)),
+        kernel=tuple(node.required_ints("block_shape", block)),
         stride=tuple(node.get("strides") or ()),
         dilate=tuple(node.get("dilations") or ()),
         pads=tuple(node.get("pads") or ()),
         name=node.name,
     )
-
-
-@imports("CenterCropPad")
-def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
-    """Cut or pad to sizes, equally on both sides."""
-    wanted = [int(n) for n in node.constant(shape, "shape")]
-    axes = node.ints("axes") or list(range(x.rank))
-    made = x.symbol
-    for axis, size in zip((axis_within(a, x.rank) for a in axes), wanted, strict=True):
-        have = x.sizes[axis]
-        if size < have:
-            start = (have - size) // 2
-            made = F.slice_axis(made, axis=axis, begin=start, end=start + size)
-        elif size > have:
-            before = (size - have) // 2
-            zero = F.slice_axis(made, axis=axis, begin=0, end=1) * 0
-            parts = [
-                F.repeat(zero, repeats=n, axis=axis) for n in (before, size - have - before) if n
-            ]
-            made = F.concat(
-                *parts[: 1 if before else 0], made, *parts[1 if before else 0 :], dim=axis
-            )
-    return F.identity(made, name=node.name)

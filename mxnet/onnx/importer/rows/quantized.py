@@ -1,4 +1,4 @@
-"""Import rows of quantization: QDQ pairs, products of 8-bit numbers, dynamic quantization."""
+"""Import rows of quantization (QDQ pairs, products of 8-bit numbers) and of signals."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..functions import F
-from ..table import imports
-from ..value import OnnxNode, Value
-from .convolution import window
+from ..value import F, OnnxNode, Value, direct, imports, internal
+from .layers import window
 
-internal: Any = F._internal
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
@@ -42,31 +39,36 @@ def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
     return F.broadcast_mul(made, _meeting(node, scale, x), name=node.name)
 
 
+def _saturate(node: OnnxNode, x: Any, dtype: str) -> Any:
+    """Return rounded numbers in an 8-bit type, limited to it."""
+    low, high = LIMITS[dtype]
+    return F.cast(F.clip(x, a_min=low, a_max=high), dtype=dtype, name=node.name)
+
+
+def _check_type(node: OnnxNode, dtype: str) -> None:
+    if dtype not in LIMITS:
+        raise node.unsupported(f"to {dtype} has no row.")
+
+
 @imports("QuantizeLinear")
 def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
     """``round(x / scale) + zero``, limited to the type."""
     dtype = node.output_dtype()
     name = dtype.name if dtype is not None else "uint8"
-    if name not in LIMITS:
-        raise node.unsupported(f"to {name} has no row.")
+    _check_type(node, name)
     ratio = F.broadcast_div(x.symbol, F.cast(_meeting(node, scale, x), dtype=x.dtype.name))
     made = internal._npi_around(ratio)
     if zero is not None:
         made = F.broadcast_add(made, F.cast(_meeting(node, zero, x), dtype=x.dtype.name))
-    low, high = LIMITS[name]
-    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+    return _saturate(node, made, name)
 
 
-@imports("DynamicQuantizeLinear")
-def dynamic_quantize(node: OnnxNode, x: Value) -> Any:
-    """8-bit numbers by the range of the data."""
-    made = internal._onnx_dynamic_quantize(x.symbol, name=node.name)
-    return [made[i] for i in range(3)]
+direct("DynamicQuantizeLinear", internal._onnx_dynamic_quantize, outputs=3)
 
 
 def _zero_point(node: OnnxNode, value: Value | None, dtype: Any) -> Any:
     if value is None:
-        return node.importer.constant(np.zeros(1, dtype), f"{node.name}_zero")
+        return node.parameter(np.zeros(1, dtype), "zero")
     return F.reshape(value.symbol, shape=(1,)) if value.shape == () else value.symbol
 
 
@@ -85,31 +87,25 @@ def conv_integer(
 ) -> Any:
     """Convolution of 8-bit numbers."""
     zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
-    where = window(node, x, list(w.sizes[2:]))
-    return internal._onnx_conv_integer(
-        x.symbol, w.symbol, *zeros, **_conv_attrs(node, where), name=node.name
-    )
+    attrs = _conv_attrs(node, x, w)
+    return internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **attrs, name=node.name)
 
 
-def _conv_attrs(node: OnnxNode, where: dict) -> dict[str, Any]:
-    return {
-        "stride": tuple(where["stride"]),
-        "dilate": tuple(where["dilate"]),
-        "pads": (*where["before"], *where["after"]),
-        "num_group": node.get("group", 1),
-    }
+def _conv_attrs(node: OnnxNode, x: Value, w: Value) -> dict[str, Any]:
+    where = window(node, x, w.sizes[2:])
+    attrs = {**where.attrs(where.after), "num_group": node.get("group", 1)}
+    del attrs["kernel"]
+    return attrs
 
 
 def _requantized(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
     """Return 8-bit numbers from 32-bit sums."""
     name = zero.dtype.name
-    if name not in LIMITS:
-        raise node.unsupported(f"to {name} has no row.")
+    _check_type(node, name)
     scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)
     shift = F.reshape(F.cast(zero.symbol, dtype="float32"), shape=(1,) * max(rank, 1))
     made = F.broadcast_add(internal._npi_around(scaled), shift)
-    low, high = LIMITS[name]
-    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+    return _saturate(node, made, name)
 
 
 def _as_float(value: Value, shape: tuple[int, ...]) -> Any:
@@ -136,8 +132,7 @@ def qlinear_conv(node: OnnxNode, *values: Value) -> Any:
     """Convolution of quantized arrays, quantized again."""
     x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, *rest = values
     zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
-    where = window(node, x, list(w.sizes[2:]))
-    total = internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **_conv_attrs(node, where))
+    total = internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **_conv_attrs(node, x, w))
     one = (1,) * x.rank
     channels = (1, -1, *one[2:])
     if rest and rest[0] is not None:
@@ -145,3 +140,65 @@ def qlinear_conv(node: OnnxNode, *values: Value) -> Any:
     factor = F.broadcast_mul(_as_float(x_scale, one), _as_float(w_scale, channels))
     factor = F.broadcast_div(factor, _as_float(scale, one))
     return _requantized(node, total, factor, zero, x.rank)
+
+
+# -- signals --------------------------------------------------------------------------------
+
+
+@imports("DFT")
+def dft(node: OnnxNode, x: Value, length: Value | None = None, axis: Value | None = None) -> Any:
+    """Discrete Fourier transform."""
+    if node.opset >= 20:
+        at = -2 if axis is None else int(node.item(axis, "axis"))
+    else:
+        at = node.get("axis", 1)
+    count = None if length is None else int(node.item(length, "dft_length"))
+    return internal._onnx_dft(
+        x.symbol,
+        axis=at,
+        length=count,
+        inverse=node.flag("inverse"),
+        onesided=node.flag("onesided"),
+        name=node.name,
+    )
+
+
+@imports("STFT")
+def stft(
+    node: OnnxNode,
+    x: Value,
+    step: Value,
+    window: Value | None = None,
+    length: Value | None = None,
+) -> Any:
+    """Fourier transforms of frames."""
+    if length is not None:
+        count = int(node.item(length, "frame_length"))
+    else:
+        count = window.sizes[0] if window is not None else x.sizes[1]
+    inputs = [x.symbol] + ([window.symbol] if window is not None else [])
+    return internal._onnx_stft(
+        *inputs,
+        frame_step=int(node.item(step, "frame_step")),
+        frame_length=count,
+        onesided=node.flag("onesided", 1),
+        has_window=window is not None,
+        name=node.name,
+    )
+
+
+@imports("RotaryEmbedding")
+def rotary_embedding(
+    node: OnnxNode, x: Value, cos: Value, sin: Value, positions: Value | None = None
+) -> Any:
+    """Rotate pairs of features by the position."""
+    inputs = [x.symbol, cos.symbol, sin.symbol]
+    inputs += [positions.symbol] if positions is not None else []
+    return internal._onnx_rotary_embedding(
+        *inputs,
+        num_heads=node.get("num_heads", 0),
+        rotary_dim=node.get("rotary_embedding_dim", 0),
+        interleaved=node.flag("interleaved"),
+        has_positions=positions is not None,
+        name=node.name,
+    )

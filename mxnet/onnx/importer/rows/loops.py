@@ -1,4 +1,4 @@
-"""Import rows of loops and branches: their bodies become graphs inside nodes."""
+"""Import rows of loops and branches, whose bodies become graphs inside nodes, and of recurrence."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....shape_mode import is_np_shape
-from ..functions import F
-from ..table import imports
-from ..value import OnnxNode, SequenceValue, Value
-from .axes import as_scalar, axis_within
+from ..value import F, OnnxNode, SequenceValue, Value, as_scalar, axis_within, imports, internal
 
 MAX_STEPS = 2**31 - 1
 MAX_COUNTED = 1 << 20  # steps whose numbers are a constant of the graph
@@ -105,9 +102,8 @@ def _unrolled(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
 
 def _counted(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) -> list[Any]:
     _check_tensors(node, states)
-    importer = node.importer
-    steps = importer.constant(np.arange(count, dtype=np.int64), f"{node.name}_steps")
-    yes = importer.constant(np.array([True]), f"{node.name}_condition")
+    steps = node.parameter(np.arange(count, dtype=np.int64), "steps")
+    yes = node.parameter(np.array([True]), "condition")
 
     def body(step: Any, held: Any) -> tuple[list, list]:
         _, made = _step(node, graph, as_scalar(step), yes, states, held)
@@ -115,7 +111,10 @@ def _counted(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) 
 
     outs, last = F.contrib.foreach(body, steps, [s.symbol for s in states], name=node.name)
     wanted = len(graph.output) - 1 - len(states)
-    return [*last, *(_stacked(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states)))]
+    return [
+        *last,
+        *(_drop_axis(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))),
+    ]
 
 
 def _step(
@@ -153,7 +152,7 @@ def _keep(step: Any, held: Any) -> list[Any]:
     return [F.identity(x) for x in (step, *held)]
 
 
-def _stacked(node: OnnxNode, graph: Any, made: Any, output: int) -> Any:
+def _drop_axis(node: OnnxNode, graph: Any, made: Any, output: int) -> Any:
     """Drop the axis that numbers without axes have outside NumPy's shapes."""
     name = graph.output[output + 1].name
     is_scalar = node.importer.shapes.get(name) == ()
@@ -167,12 +166,11 @@ def _while(
     condition: Value | None,
     states: tuple[Value, ...],
 ) -> list[Any]:
-    importer = node.importer
-    zero = importer.constant(np.zeros(1, np.int64), f"{node.name}_start")
+    zero = node.parameter(np.zeros(1, np.int64), "start")
     first = (
         F.reshape(condition.symbol, shape=(1,))
         if condition is not None
-        else importer.constant(np.ones(1, bool), f"{node.name}_condition")
+        else node.parameter(np.ones(1, bool), "condition")
     )
     limit = None if trips is None else F.reshape(trips.symbol, shape=(1,))
 
@@ -197,7 +195,7 @@ def _while(
         pad_outputs=False,
     )
     wanted = len(graph.output) - 1 - len(states)
-    stacked = [_stacked(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))]
+    stacked = [_drop_axis(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))]
     return [*last[2:], *stacked]
 
 
@@ -213,15 +211,14 @@ def scan(node: OnnxNode, *values: Value) -> Any:
     axes = node.get("scan_input_axes") or [0] * count
     reverse = node.get("scan_input_directions") or [0] * count
     prepared = [
-        _to_front(d, axis_within(a, d.rank), bool(r))
-        for d, a, r in zip(datas, axes, reverse, strict=True)
+        _to_front(d, d.axis(a), bool(r)) for d, a, r in zip(datas, axes, reverse, strict=True)
     ]
     outs, last = _scanned(node, graph, states, datas, prepared, axes)
     out_axes = node.get("scan_output_axes") or [0] * n_outs
     out_reverse = node.get("scan_output_directions") or [0] * n_outs
     made = []
     for i, (out, axis, back) in enumerate(zip(outs, out_axes, out_reverse, strict=True)):
-        stacked = _stacked(node, graph, out, len(states) + i - 1)
+        stacked = _drop_axis(node, graph, out, len(states) + i - 1)
         stacked = F.reverse(stacked, axis=0) if back else stacked
         if axis:
             name = graph.output[len(states) + i].name
@@ -254,7 +251,7 @@ def _scanned(
         for name, like, one, axis in zip(names[len(states) :], datas, slices, axes, strict=True):
             shape = None
             if like.shape is not None:
-                at = axis_within(axis, like.rank)
+                at = like.axis(axis)
                 shape = (*like.shape[:at], *like.shape[at + 1 :])
             made = as_scalar(one) if shape == () else one
             feed[name] = _inner(node, name, made, like, shape)
@@ -285,3 +282,154 @@ def _batched_scan(node: OnnxNode, graph: Any, count: int, values: tuple[Value, .
         outs, last = _scanned(node, graph, states, datas, prepared, [0] * count)
         columns.append([*last, *outs])
     return [F.stack(*column, axis=0) for column in zip(*columns, strict=True)]
+
+
+# -- recurrent layers -----------------------------------------------------------------------
+
+# The places of MXNet's gates in ONNX's order: LSTM i o f c -> i f c o, GRU z r n -> r z n.
+ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+
+
+def _swap(node: OnnxNode, x: Any) -> Any:
+    """Exchange time or directions with the batch where that is the first axis."""
+    return F.swapaxes(x, dim1=0, dim2=1) if node.flag("layout") else x
+
+
+def _reorder(weight: np.ndarray, kind: str, size: int) -> np.ndarray:
+    order = ORDER[kind]
+    return weight.reshape(len(order), size, -1)[list(order)].reshape(len(order) * size, -1)
+
+
+def _mode(node: OnnxNode, directions: int) -> str | None:
+    """Return MXNet's name of the layer, None if it has no such functions."""
+    kind = node.op_type
+    functions = node.get("activations") or DEFAULTS[kind] * directions
+    per_direction = len(DEFAULTS[kind])
+    sets = {
+        tuple(functions[i : i + per_direction]) for i in range(0, len(functions), per_direction)
+    }
+    if len(sets) != 1:
+        return None
+    chosen = list(sets.pop())
+    if kind == "RNN" and chosen in (["Tanh"], ["Relu"]):
+        return f"rnn_{chosen[0].lower()}"
+    if kind != "RNN" and chosen == DEFAULTS[kind]:
+        return kind.lower()
+    return None
+
+
+def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value | None) -> bool:
+    """Whether `RNN` has no such layer, so that it runs step by step."""
+    kind, direction = node.op_type, node.get("direction", "forward")
+    lengths = rest[1] if len(rest) > 1 else None
+    directions = 2 if direction == "bidirectional" else 1
+    return (
+        bool(node.get("clip"))
+        or (kind == "LSTM" and len(rest) > 4 and rest[4] is not None)
+        or (kind == "GRU" and not node.flag("linear_before_reset"))
+        or node.flag("input_forget")
+        or (direction == "reverse" and lengths is not None)
+        or any(v is not None and v.constant is None for v in weights)
+        or _mode(node, directions) is None
+    )
+
+
+def _stepped(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
+    """Return a layer that runs step by step."""
+    kind = node.op_type
+    directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
+    names = ("bias", "lengths", "state", "cell", "peepholes")
+    given = {n: v for n, v in zip(names, rest, strict=False) if v is not None}
+    symbols = {n: v.symbol for n, v in given.items()}
+    data = _swap(node, x.symbol)
+    symbols |= {n: _swap(node, symbols[n]) for n in ("state", "cell") if n in symbols}
+    functions = node.get("activations") or DEFAULTS[kind] * directions
+    made = internal._onnx_rnn(
+        data,
+        w.symbol,
+        r.symbol,
+        **symbols,
+        kind=kind.lower(),
+        given=",".join(given),
+        activations=",".join(f.lower() for f in functions),
+        direction=node.get("direction", "forward"),
+        alphas=tuple(node.get("activation_alpha") or ()),
+        betas=tuple(node.get("activation_beta") or ()),
+        clip=node.get("clip", 0.0),
+        linear_before_reset=node.flag("linear_before_reset"),
+        input_forget=node.flag("input_forget"),
+        name=node.name,
+    )
+    outs = [made[i] for i in range(3 if kind == "LSTM" else 2)]
+    if node.flag("layout"):
+        outs[0] = F.transpose(outs[0], axes=(2, 0, 1, 3))
+    return [outs[0], *(_swap(node, s) for s in outs[1:])]
+
+
+def _packed(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """Return all weights and biases as MXNet packs them."""
+    kind, size = node.op_type, node.get("hidden_size")
+    gates, directions = len(ORDER[kind]), w.shape[0]
+    if b is None:
+        b = np.zeros((directions, 2 * gates * size), w.dtype)
+    pieces = []
+    for d in range(directions):
+        pieces += [_reorder(w[d], kind, size).ravel(), _reorder(r[d], kind, size).ravel()]
+    for d in range(directions):
+        for half in np.split(b[d], 2):
+            pieces.append(_reorder(half, kind, size).ravel())
+    return np.concatenate(pieces)
+
+
+def _zeros(x: Any, directions: int, size: int) -> Any:
+    """Return zeros ``(directions, batch, size)`` for data ``(time, batch, features)``."""
+    one = F.slice_axis(F.slice_axis(x, axis=0, begin=0, end=1), axis=2, begin=0, end=1)
+    return F.broadcast_axis(F.zeros_like(one), axis=(0, 2), size=(directions, size))
+
+
+@imports("LSTM", "GRU", "RNN")
+def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
+    """A recurrent layer in one or both directions."""
+    bias, lengths, state, cell = [*rest, *[None] * 4][:4]
+    if _needs_steps(node, rest, bias, w, r):
+        return _stepped(node, x, w, r, *rest)
+    direction, size = node.get("direction", "forward"), node.get("hidden_size")
+    directions = 2 if direction == "bidirectional" else 1
+    biases = None if bias is None else node.constant(bias, "B")
+    weights = _packed(node, node.constant(w, "W"), node.constant(r, "R"), biases)
+    packed = node.parameter(weights, "parameters")
+    data = _swap(node, x.symbol)
+    if direction == "reverse":
+        data = F.reverse(data, axis=0)
+    states = [state] if node.op_type != "LSTM" else [state, cell]
+    starts = [
+        _zeros(data, directions, size) if s is None else _swap(node, s.symbol) for s in states
+    ]
+    options = {}
+    if lengths is not None:
+        starts.append(F.cast(lengths.symbol, dtype="int32"))
+        options["use_sequence_length"] = True
+    made = F.RNN(
+        data,
+        packed,
+        *starts,
+        state_size=size,
+        num_layers=1,
+        bidirectional=directions == 2,
+        mode=_mode(node, directions),
+        state_outputs=True,
+        name=node.name,
+        **options,
+    )
+    return _outputs(node, made, directions, size, direction)
+
+
+def _outputs(node: OnnxNode, made: Any, directions: int, size: int, direction: str) -> list:
+    """Return ``(time, directions, batch, size)`` and the last states."""
+    out = F.reverse(made[0], axis=0) if direction == "reverse" else made[0]
+    split = F.reshape(out, shape=(0, 0, directions, size))
+    states = [made[i] for i in range(1, len(made.list_outputs()))]
+    if not node.flag("layout"):
+        split = F.transpose(split, axes=(0, 2, 1, 3))
+    return [_swap(node, split), *(_swap(node, s) for s in states)]
