@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mxnet.ndarray.ndarray import NDArray
 
 
-__all__ = ['_Div', '_DivScalar', '_Equal', '_EqualScalar', '_Greater', '_GreaterEqualScalar', '_GreaterScalar', '_Greater_Equal', '_Hypot', '_HypotScalar', '_Lesser', '_LesserEqualScalar', '_LesserScalar', '_Lesser_Equal', '_LogicalAndScalar', '_LogicalOrScalar', '_LogicalXorScalar', '_Logical_And', '_Logical_Or', '_Logical_Xor', '_Maximum', '_MaximumScalar', '_Minimum', '_MinimumScalar', '_Minus', '_MinusScalar', '_Mod', '_ModScalar', '_Mul', '_MulScalar', '_NotEqualScalar', '_Not_Equal', '_Plus', '_PlusScalar', '_Power', '_PowerScalar', '_RDivScalar', '_RMinusScalar', '_RModScalar', '_RPowerScalar', '_adamw_update', '_add', '_arange', '_backward_gather_nd', '_cond', '_convolution_channels_last', '_copy', '_copyto', '_crop_assign', '_crop_assign_scalar', '_div', '_div_scalar', '_equal', '_equal_scalar', '_eye', '_foreach', '_full', '_fused_attention', '_fused_convolution', '_fused_int8_add', '_fused_int8_concat', '_fused_int8_convolution', '_fused_int8_dense', '_fused_int8_dequantize', '_fused_int8_pooling', '_fused_int8_quantize', '_fused_int8_relu', '_fused_int8_with_range', '_fused_self_attention', '_grad_add', '_greater', '_greater_equal', '_greater_equal_scalar', '_greater_scalar', '_histogram', '_hypot', '_hypot_scalar', '_identity_with_attr_like_rhs', '_lesser', '_lesser_equal', '_lesser_equal_scalar', '_lesser_scalar', '_likelihood_loss', '_linspace', '_logical_and', '_logical_and_scalar', '_logical_or', '_logical_or_scalar', '_logical_xor', '_logical_xor_scalar', '_maximum', '_maximum_scalar', '_minimum', '_minimum_scalar', '_minus', '_minus_scalar', '_mod', '_mod_scalar', '_mp_adamw_update', '_mul', '_mul_scalar', '_multi_adamw_update', '_multi_lamb_update', '_multi_mp_adamw_update', '_multi_mp_lamb_update', '_not_equal', '_not_equal_scalar', '_onehot_encode', '_ones', '_onnx_affine_grid', '_onnx_attention', '_onnx_bit_cast', '_onnx_bit_shift', '_onnx_col2im', '_onnx_compress', '_onnx_constant_of_shape', '_onnx_conv_integer', '_onnx_cumprod', '_onnx_dft', '_onnx_dynamic_quantize', '_onnx_expand', '_onnx_fmod', '_onnx_gather', '_onnx_gather_elements', '_onnx_gather_nd', '_onnx_grid_sample', '_onnx_matmul_integer', '_onnx_max_pool', '_onnx_max_unpool', '_onnx_mod', '_onnx_non_max_suppression', '_onnx_nonzero', '_onnx_pad', '_onnx_range', '_onnx_reduce_pool', '_onnx_reshape', '_onnx_resize', '_onnx_rnn', '_onnx_roi_align_max', '_onnx_rotary_embedding', '_onnx_scatter_elements', '_onnx_scatter_nd', '_onnx_slice', '_onnx_stft', '_onnx_tensor_scatter', '_onnx_tile', '_onnx_topk', '_onnx_trilu', '_onnx_unique', '_plus', '_plus_scalar', '_pointwise_blocks', '_power', '_power_scalar', '_project_steps', '_ravel_multi_index', '_rdiv_scalar', '_recompute', '_rminus_scalar', '_rmod_scalar', '_rnn_param_concat', '_rnn_steps', '_rnn_unpacked', '_rpower_scalar', '_sample_exponential', '_sample_gamma', '_sample_generalized_negative_binomial', '_sample_multinomial', '_sample_negative_binomial', '_sample_normal', '_sample_poisson', '_sample_uniform', '_sample_unique_zipfian', '_scatter_elemwise_div', '_scatter_minus_scalar', '_scatter_plus_scalar', '_scatter_set_nd', '_sg_mkldnn_conv', '_sg_mkldnn_fully_connected', '_sg_mkldnn_selfatt_qk', '_sg_mkldnn_selfatt_valatt', '_shuffle', '_slice_assign', '_slice_assign_scalar', '_split_v2', '_square_sum', '_sub', '_unravel_index', '_while_loop', '_zeros', '_zeros_without_dtype']
+__all__ = ['_Div', '_DivScalar', '_Equal', '_EqualScalar', '_Greater', '_GreaterEqualScalar', '_GreaterScalar', '_Greater_Equal', '_Hypot', '_HypotScalar', '_Lesser', '_LesserEqualScalar', '_LesserScalar', '_Lesser_Equal', '_LogicalAndScalar', '_LogicalOrScalar', '_LogicalXorScalar', '_Logical_And', '_Logical_Or', '_Logical_Xor', '_Maximum', '_MaximumScalar', '_Minimum', '_MinimumScalar', '_Minus', '_MinusScalar', '_Mod', '_ModScalar', '_Mul', '_MulScalar', '_NotEqualScalar', '_Not_Equal', '_Plus', '_PlusScalar', '_Power', '_PowerScalar', '_RDivScalar', '_RMinusScalar', '_RModScalar', '_RPowerScalar', '_adamw_update', '_add', '_arange', '_backward_gather_nd', '_cond', '_convolution_channels_last', '_copy', '_copyto', '_crop_assign', '_crop_assign_scalar', '_div', '_div_scalar', '_equal', '_equal_scalar', '_eye', '_foreach', '_full', '_fused_attention', '_fused_convolution', '_fused_int8_add', '_fused_int8_concat', '_fused_int8_convolution', '_fused_int8_dense', '_fused_int8_dequantize', '_fused_int8_pooling', '_fused_int8_quantize', '_fused_int8_relu', '_fused_int8_with_range', '_fused_self_attention', '_grad_add', '_greater', '_greater_equal', '_greater_equal_scalar', '_greater_scalar', '_histogram', '_hypot', '_hypot_scalar', '_identity_with_attr_like_rhs', '_lesser', '_lesser_equal', '_lesser_equal_scalar', '_lesser_scalar', '_likelihood_loss', '_linspace', '_logical_and', '_logical_and_scalar', '_logical_or', '_logical_or_scalar', '_logical_xor', '_logical_xor_scalar', '_maximum', '_maximum_scalar', '_minimum', '_minimum_scalar', '_minus', '_minus_scalar', '_mod', '_mod_scalar', '_mp_adamw_update', '_mul', '_mul_scalar', '_multi_adamw_update', '_multi_lamb_update', '_multi_mp_adamw_update', '_multi_mp_lamb_update', '_not_equal', '_not_equal_scalar', '_onehot_encode', '_ones', '_onnx_attention', '_onnx_bit_cast', '_onnx_bit_shift', '_onnx_conv_integer', '_onnx_cumprod', '_onnx_dft', '_onnx_dynamic_quantize', '_onnx_expand', '_onnx_fmod', '_onnx_gather', '_onnx_gather_elements', '_onnx_gather_nd', '_onnx_grid_sample', '_onnx_matmul_integer', '_onnx_max_pool', '_onnx_mod', '_onnx_non_max_suppression', '_onnx_nonzero', '_onnx_pad', '_onnx_range', '_onnx_reduce_pool', '_onnx_reshape', '_onnx_resize', '_onnx_rnn', '_onnx_roi_align_max', '_onnx_scatter_elements', '_onnx_scatter_nd', '_onnx_slice', '_onnx_stft', '_onnx_tensor_scatter', '_onnx_tile', '_onnx_topk', '_plus', '_plus_scalar', '_pointwise_blocks', '_power', '_power_scalar', '_project_steps', '_ravel_multi_index', '_rdiv_scalar', '_recompute', '_rminus_scalar', '_rmod_scalar', '_rnn_param_concat', '_rnn_steps', '_rnn_unpacked', '_rpower_scalar', '_sample_exponential', '_sample_gamma', '_sample_generalized_negative_binomial', '_sample_multinomial', '_sample_negative_binomial', '_sample_normal', '_sample_poisson', '_sample_uniform', '_sample_unique_zipfian', '_scatter_elemwise_div', '_scatter_minus_scalar', '_scatter_plus_scalar', '_scatter_set_nd', '_sg_mkldnn_conv', '_sg_mkldnn_fully_connected', '_sg_mkldnn_selfatt_qk', '_sg_mkldnn_selfatt_valatt', '_shuffle', '_slice_assign', '_slice_assign_scalar', '_split_v2', '_square_sum', '_sub', '_unravel_index', '_while_loop', '_zeros', '_zeros_without_dtype']
 
 def _Div(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
@@ -335,9 +335,6 @@ def _onehot_encode(lhs: NDArray | None = None, rhs: NDArray | None = None, out: 
 def _ones(shape: int | Sequence[int | None] = ..., ctx: str = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Make an array of ones."""
 
-def _onnx_affine_grid(theta: NDArray | None = None, size: int | Sequence[int | None] | None = ..., align_corners: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return the places ``(batch, ..., 2 or 3)`` of affine maps, for `grid_sample`."""
-
 def _onnx_attention(queries: NDArray | None = None, keys: NDArray | None = None, values: NDArray | None = None, mask: NDArray | None = None, past_key: NDArray | None = None, past_value: NDArray | None = None, lengths: NDArray | None = None, given: str = ..., num_outputs: int = ..., q_num_heads: int = ..., kv_num_heads: int = ..., scale: float | None = ..., is_causal: bool = ..., softcap: float = ..., softmax_dtype: Any | None = ..., scores_mode: int = ..., left_window: int = ..., right_window: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Scaled dot-product attention with caches, groups of heads, windows and capped scores."""
 
@@ -346,15 +343,6 @@ def _onnx_bit_cast(data: NDArray | None = None, dtype: Any | None = ..., out: An
 
 def _onnx_bit_shift(data: NDArray | None = None, count: NDArray | None = None, direction: Literal['LEFT', 'RIGHT'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Shift the bits of integers."""
-
-def _onnx_col2im(data: NDArray | None = None, image: int | Sequence[int | None] | None = ..., kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pads: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Add columns of patches ``(batch, channels * kernel, patches)`` back into images."""
-
-def _onnx_compress(data: NDArray | None = None, condition: NDArray | None = None, axis: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Keep slices whose condition holds; without an axis, elements of the flattened data."""
-
-def _onnx_constant_of_shape(shape: NDArray | None = None, value: float = ..., dtype: Any = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return one number everywhere in an array whose shape is an array."""
 
 def _onnx_conv_integer(data: NDArray | None = None, weight: NDArray | None = None, data_zero: NDArray | None = None, weight_zero: NDArray | None = None, stride: int | Sequence[int | None] | None = ..., pads: int | Sequence[int | None] | None = ..., dilate: int | Sequence[int | None] | None = ..., num_group: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Convolution of 8-bit numbers less their zero points; `pads` are those before, then after."""
@@ -392,9 +380,6 @@ def _onnx_matmul_integer(a: NDArray | None = None, b: NDArray | None = None, a_z
 def _onnx_max_pool(data: NDArray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] | None = ..., dilate: int | Sequence[int | None] | None = ..., pads: int | Sequence[int | None] | None = ..., storage_order: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Maximum over windows and its place in the flattened data."""
 
-def _onnx_max_unpool(data: NDArray | None = None, indices: NDArray | None = None, shape: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Put elements at their places in an array of zeros."""
-
 def _onnx_mod(data: NDArray | None = None, divisor: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Remainder with the sign of the divisor; that of a division by 0 is NaN."""
 
@@ -425,9 +410,6 @@ def _onnx_rnn(data: NDArray | None = None, weight: NDArray | None = None, recurr
 def _onnx_roi_align_max(data: NDArray | None = None, rois: NDArray | None = None, images: NDArray | None = None, pooled_size: int | Sequence[int | None] | None = ..., spatial_scale: float = ..., sample_ratio: int = ..., aligned: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Largest weighted corner of bilinear samples over bins of regions ``(x1, y1, x2, y2)``."""
 
-def _onnx_rotary_embedding(data: NDArray | None = None, cos: NDArray | None = None, sin: NDArray | None = None, positions: NDArray | None = None, num_heads: int = ..., rotary_dim: int = ..., interleaved: bool = ..., has_positions: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Rotate pairs of features by angles that grow with the position."""
-
 def _onnx_scatter_elements(data: NDArray | None = None, indices: NDArray | None = None, updates: NDArray | None = None, axis: int = ..., reduction: Literal['none', 'add', 'mul', 'max', 'min'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Write or combine elements whose place along one axis is given."""
 
@@ -448,12 +430,6 @@ def _onnx_tile(data: NDArray | None = None, repeats: NDArray | None = None, out:
 
 def _onnx_topk(data: NDArray | None = None, k: NDArray | None = None, axis: int = ..., largest: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
     """Return the `k` largest or smallest elements and their places; `k` is an array."""
-
-def _onnx_trilu(data: NDArray | None = None, k: int = ..., upper: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Return the upper or lower triangles of matrices, with 0 elsewhere."""
-
-def _onnx_unique(data: NDArray | None = None, axis: int | None = ..., is_sorted: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> list[NDArray]:
-    """Return distinct elements, where each is first, where each element is, and the counts."""
 
 def _plus(lhs: NDArray | None = None, rhs: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Sum of two arrays. Both arrays have one shape."""

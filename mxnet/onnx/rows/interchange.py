@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 
@@ -34,8 +32,6 @@ _same("_onnx_gather", "Gather", axis="axis")
 _same("_onnx_gather_elements", "GatherElements", axis="axis")
 _same("_onnx_gather_nd", "GatherND", batch_dims="batch_dims")
 _same("_onnx_nonzero", "NonZero")
-_same("_onnx_compress", "Compress", axis="axis")
-_same("_onnx_unique", "Unique", axis="axis", is_sorted="sorted")
 _same("_onnx_matmul_integer", "MatMulInteger")
 _same("_onnx_dynamic_quantize", "DynamicQuantizeLinear")
 _same("_onnx_tensor_scatter", "TensorScatter", 24, axis="axis", mode="mode")
@@ -90,13 +86,6 @@ def arange(g: Builder, call: Call, *ends: str) -> str:
     return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, made)
 
 
-@row("_onnx_constant_of_shape")
-def constant_of_shape(g: Builder, call: Call, shape: str) -> str:
-    """One number everywhere."""
-    number = g.scalar(call.attrs["value"], call.out_dtypes[0])
-    return g.Expand(number, g.cast(shape, call.dtype, INT64))
-
-
 @row("_onnx_pad")
 def pad(g: Builder, call: Call, x: str, pads: str, value: str) -> str:
     """Pad by computed widths."""
@@ -118,27 +107,6 @@ def mod(g: Builder, call: Call, a: str, b: str) -> str:
     return g.Sub(a, g.Mul(g.Floor(g.Div(a, b)), b))
 
 
-@row("_onnx_trilu", since=14)
-def trilu(g: Builder, call: Call, x: str) -> str:
-    """The upper or lower triangles."""
-    k = g.array(np.array(call.attrs["k"], np.int64))
-    return g.Trilu(x, k, upper=int(call.attrs["upper"]))
-
-
-@row("_onnx_col2im", since=18)
-def col2im(g: Builder, call: Call, x: str) -> str:
-    """Add columns of patches back into images."""
-    a, rank = call.attrs, len(call.attrs["image"])
-    return g.Col2Im(
-        x,
-        g.ints(*a["image"]),
-        g.ints(*a["kernel"]),
-        strides=list(a["stride"] or (1,) * rank),
-        dilations=list(a["dilate"] or (1,) * rank),
-        pads=list(a["pads"] or (0,) * 2 * rank),
-    )
-
-
 @row("_onnx_reduce_pool", since=19)
 def reduce_pool(g: Builder, call: Call, x: str) -> str:
     """Mean or p-norm over windows."""
@@ -156,47 +124,12 @@ def reduce_pool(g: Builder, call: Call, x: str) -> str:
     return g.AveragePool(x, count_include_pad=int(a["count_include_pad"]), **options)
 
 
-@row("_onnx_max_unpool")
-def max_unpool(g: Builder, call: Call, x: str, indices: str) -> str:
-    """Put elements at their places in an array of zeros."""
-    shape = call.attrs["shape"]
-    zeros = g.Expand(g.scalar(0, call.dtype), g.ints(math.prod(shape)))
-    at = g.reshape(g.cast(indices, call.dtypes[1], INT64), [-1])
-    flat = g.ScatterElements(zeros, at, g.reshape(x, [-1]), axis=0)
-    return g.reshape(flat, shape)
-
-
-@row("_onnx_affine_grid", since=20)
-def affine_grid(g: Builder, call: Call, theta: str) -> str:
-    """Sampling places of affine maps."""
-    corners = int(call.attrs["align_corners"])
-    return g.AffineGrid(theta, g.ints(*call.attrs["size"]), align_corners=corners)
-
-
 @row("_onnx_stft", since=17)
 def stft(g: Builder, call: Call, x: str, window: str = "") -> str:
     """Fourier transforms of frames."""
     a = call.attrs
     step, length = (g.array(np.array(a[k], np.int64)) for k in ("frame_step", "frame_length"))
     return g.STFT(x, step, window, length, onesided=int(a["onesided"]))
-
-
-@row("_onnx_rotary_embedding", since=23)
-def rotary_embedding(
-    g: Builder, call: Call, x: str, cos: str, sin: str, positions: str = ""
-) -> str:
-    """Rotate pairs of features by the position."""
-    a = call.attrs
-    inputs = [positions] if positions else []
-    return g.RotaryEmbedding(
-        x,
-        cos,
-        sin,
-        *inputs,
-        num_heads=a["num_heads"],
-        rotary_embedding_dim=a["rotary_dim"],
-        interleaved=int(a["interleaved"]),
-    )
 
 
 def _scatter(name: str, op_type: str, has_axis: bool) -> None:

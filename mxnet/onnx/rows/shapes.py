@@ -232,9 +232,11 @@ def diag(g: Builder, call: Call, x: str) -> str:
 @row("_npi_tril")
 def tril(g: Builder, call: Call, x: str) -> str:
     """The lower triangle."""
-    call.require_sizes(call.shape[-2:], "needs the last two sizes as numbers.")
     if call.ndim < 2:
         raise call.unsupported("of a vector has no ONNX form.")
+    if UNKNOWN in call.shape[-2:] and g.opset >= 14:
+        return g.Trilu(x, g.scalar(call.attrs["k"], INT64), upper=0)
+    call.require_sizes(call.shape[-2:], "needs the last two sizes as numbers.")
     mask = np.tri(*call.shape[-2:], call.attrs["k"]) > 0
     return g.Where(g.array(mask), x, g.scalar(0, call.dtype))
 

@@ -1,7 +1,8 @@
-"""Sampling of images and volumes at given places."""
+"""Sampling of images and volumes at given positions, and pooling with dilations and indices."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -142,24 +143,6 @@ def grid_sample(
     return functional.grid_sample(data, grid, mode, padding_mode, align_corners)
 
 
-@op("_onnx_affine_grid")
-def affine_grid(theta: Tensor, *, size: Shape, align_corners: bool = False) -> Tensor:
-    """Return the places ``(batch, ..., 2 or 3)`` of affine maps, for `grid_sample`.
-
-    Parameters
-    ----------
-    theta
-        Matrices of the maps.
-    align_corners
-        Whether -1 and 1 are the centers of the outer pixels instead of their edges.
-
-    >>> identity = mx.nd.array([[[1, 0, 0], [0, 1, 0]]])
-    >>> mx.nd._internal._onnx_affine_grid(identity, size=(1, 1, 1, 2)).asnumpy()[0, 0, :, 0]
-    array([-0.5,  0.5], dtype=float32)
-    """
-    return functional.affine_grid(theta, list(size), align_corners)
-
-
 @op("_onnx_roi_align_max", types="T T I -> T")
 def roi_align_max(
     data: Tensor,
@@ -247,3 +230,111 @@ def _corners(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     at = line.clamp(0, size - 1)
     low = at.floor().long()
     return low, (low + 1).clamp(max=size - 1), at - low, is_on
+
+
+def _windows(data: Tensor, kernel: Shape, stride: Shape, dilate: Shape, pads: Shape, fill: float):
+    """Return ``(batch, channels, *places, *kernel)`` of padded data."""
+    rank = len(kernel)
+    around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
+    made = functional.pad(data, around, value=fill) if any(around) else data
+    for axis, (size, step, gap) in enumerate(zip(kernel, stride, dilate, strict=True), 2):
+        reach = (size - 1) * gap + 1
+        made = made.unfold(axis, reach, step)[..., ::gap]
+    return made
+
+
+def _lowest(data: Tensor) -> float:
+    return -math.inf if data.is_floating_point() else torch.iinfo(data.dtype).min
+
+
+@op("_onnx_max_pool", types="T -> T int64", outputs=2)
+def max_pool(
+    data: Tensor,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    dilate: Shape,
+    pads: Shape,
+    storage_order: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Maximum over windows and its place in the flattened data.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    storage_order
+        Whether places count along columns (1) instead of rows (0).
+
+    >>> out, places = mx.nd._internal._onnx_max_pool(
+    ...     mx.nd.array([[[1, 5, 2]]]), kernel=(2,), stride=(1,), dilate=(1,), pads=(0, 0))
+    >>> out.asnumpy().ravel(), places.asnumpy().ravel()
+    (array([5., 5.], dtype=float32), array([1, 1]))
+    """
+    rank, sizes = len(kernel), data.shape[2:]
+    windows = _windows(data, kernel, stride, dilate, pads, _lowest(data)).flatten(2 + rank)
+    best, at = windows.max(-1)
+    places = torch.zeros_like(at)
+    steps, scale = [], 1
+    for size in sizes if storage_order else reversed(sizes):
+        steps.append(scale)
+        scale *= size
+    steps = steps if storage_order else steps[::-1]
+    for i in reversed(range(rank)):
+        inside, at = at % kernel[i], at // kernel[i]
+        shape = [-1 if axis == 2 + i else 1 for axis in range(2 + rank)]
+        starts = torch.arange(best.shape[2 + i], device=data.device).reshape(shape)
+        places += (starts * stride[i] - pads[i] + inside * dilate[i]) * steps[i]
+    planes = torch.arange(data.shape[0] * data.shape[1], device=data.device)
+    front = planes.reshape(*data.shape[:2], *[1] * rank) * math.prod(sizes)
+    return best, places + front
+
+
+@op("_onnx_reduce_pool")
+def reduce_pool(
+    data: Tensor,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    dilate: Shape,
+    pads: Shape,
+    extra: Shape = (),
+    kind: Literal["avg", "lp"] = "avg",
+    p: int = 2,
+    count_include_pad: bool = False,
+) -> Tensor:
+    """Mean or p-norm over windows; `extra` is what rounding up adds to the pads and never counts.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    extra
+        Padding at the end that never counts.
+    kind
+        Kind of layer.
+    p
+        Order of the norm.
+    count_include_pad
+        Whether a mean counts padding.
+
+    >>> mx.nd._internal._onnx_reduce_pool(
+    ...     mx.nd.array([[[1, 5, 3]]]), kernel=(2,), stride=(1,), dilate=(2,), pads=(0, 0)
+    ... ).asnumpy().ravel()
+    array([2.], dtype=float32)
+    """
+    rank = len(kernel)
+    more = extra or (0,) * rank
+    whole = (*pads[:rank], *(a + e for a, e in zip(pads[rank:], more, strict=True)))
+    shape = (kernel, stride, dilate)
+    axes = tuple(range(-rank, 0))
+    if kind == "lp":
+        return _windows(data.abs() ** p, *shape, whole, 0).sum(axes) ** (1 / p)
+    ones = torch.ones_like(data[:1, :1])
+    if count_include_pad:
+        around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
+        ones = functional.pad(ones, around, value=1)
+        counts = _windows(ones, *shape, (*[0] * rank, *more), 0).sum(axes)
+    else:
+        counts = _windows(ones, *shape, whole, 0).sum(axes)
+    return _windows(data, *shape, whole, 0).sum(axes) / counts

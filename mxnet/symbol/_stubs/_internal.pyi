@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mxnet.symbol.symbol import Symbol
 
 
-__all__ = ['_Div', '_DivScalar', '_Equal', '_EqualScalar', '_Greater', '_GreaterEqualScalar', '_GreaterScalar', '_Greater_Equal', '_Hypot', '_HypotScalar', '_Lesser', '_LesserEqualScalar', '_LesserScalar', '_Lesser_Equal', '_LogicalAndScalar', '_LogicalOrScalar', '_LogicalXorScalar', '_Logical_And', '_Logical_Or', '_Logical_Xor', '_Maximum', '_MaximumScalar', '_Minimum', '_MinimumScalar', '_Minus', '_MinusScalar', '_Mod', '_ModScalar', '_Mul', '_MulScalar', '_NotEqualScalar', '_Not_Equal', '_Plus', '_PlusScalar', '_Power', '_PowerScalar', '_RDivScalar', '_RMinusScalar', '_RModScalar', '_RPowerScalar', '_adamw_update', '_add', '_arange', '_backward_gather_nd', '_cond', '_convolution_channels_last', '_copy', '_copyto', '_crop_assign', '_crop_assign_scalar', '_div', '_div_scalar', '_equal', '_equal_scalar', '_eye', '_foreach', '_full', '_fused_attention', '_fused_convolution', '_fused_int8_add', '_fused_int8_concat', '_fused_int8_convolution', '_fused_int8_dense', '_fused_int8_dequantize', '_fused_int8_pooling', '_fused_int8_quantize', '_fused_int8_relu', '_fused_int8_with_range', '_fused_self_attention', '_grad_add', '_greater', '_greater_equal', '_greater_equal_scalar', '_greater_scalar', '_histogram', '_hypot', '_hypot_scalar', '_identity_with_attr_like_rhs', '_lesser', '_lesser_equal', '_lesser_equal_scalar', '_lesser_scalar', '_likelihood_loss', '_linspace', '_logical_and', '_logical_and_scalar', '_logical_or', '_logical_or_scalar', '_logical_xor', '_logical_xor_scalar', '_maximum', '_maximum_scalar', '_minimum', '_minimum_scalar', '_minus', '_minus_scalar', '_mod', '_mod_scalar', '_mp_adamw_update', '_mul', '_mul_scalar', '_multi_adamw_update', '_multi_lamb_update', '_multi_mp_adamw_update', '_multi_mp_lamb_update', '_not_equal', '_not_equal_scalar', '_onehot_encode', '_ones', '_onnx_affine_grid', '_onnx_attention', '_onnx_bit_cast', '_onnx_bit_shift', '_onnx_col2im', '_onnx_compress', '_onnx_constant_of_shape', '_onnx_conv_integer', '_onnx_cumprod', '_onnx_dft', '_onnx_dynamic_quantize', '_onnx_expand', '_onnx_fmod', '_onnx_gather', '_onnx_gather_elements', '_onnx_gather_nd', '_onnx_grid_sample', '_onnx_matmul_integer', '_onnx_max_pool', '_onnx_max_unpool', '_onnx_mod', '_onnx_non_max_suppression', '_onnx_nonzero', '_onnx_pad', '_onnx_range', '_onnx_reduce_pool', '_onnx_reshape', '_onnx_resize', '_onnx_rnn', '_onnx_roi_align_max', '_onnx_rotary_embedding', '_onnx_scatter_elements', '_onnx_scatter_nd', '_onnx_slice', '_onnx_stft', '_onnx_tensor_scatter', '_onnx_tile', '_onnx_topk', '_onnx_trilu', '_onnx_unique', '_plus', '_plus_scalar', '_pointwise_blocks', '_power', '_power_scalar', '_project_steps', '_ravel_multi_index', '_rdiv_scalar', '_recompute', '_rminus_scalar', '_rmod_scalar', '_rnn_param_concat', '_rnn_steps', '_rnn_unpacked', '_rpower_scalar', '_sample_exponential', '_sample_gamma', '_sample_generalized_negative_binomial', '_sample_multinomial', '_sample_negative_binomial', '_sample_normal', '_sample_poisson', '_sample_uniform', '_sample_unique_zipfian', '_scatter_elemwise_div', '_scatter_minus_scalar', '_scatter_plus_scalar', '_scatter_set_nd', '_sg_mkldnn_conv', '_sg_mkldnn_fully_connected', '_sg_mkldnn_selfatt_qk', '_sg_mkldnn_selfatt_valatt', '_shuffle', '_slice_assign', '_slice_assign_scalar', '_split_v2', '_square_sum', '_sub', '_unravel_index', '_while_loop', '_zeros', '_zeros_without_dtype']
+__all__ = ['_Div', '_DivScalar', '_Equal', '_EqualScalar', '_Greater', '_GreaterEqualScalar', '_GreaterScalar', '_Greater_Equal', '_Hypot', '_HypotScalar', '_Lesser', '_LesserEqualScalar', '_LesserScalar', '_Lesser_Equal', '_LogicalAndScalar', '_LogicalOrScalar', '_LogicalXorScalar', '_Logical_And', '_Logical_Or', '_Logical_Xor', '_Maximum', '_MaximumScalar', '_Minimum', '_MinimumScalar', '_Minus', '_MinusScalar', '_Mod', '_ModScalar', '_Mul', '_MulScalar', '_NotEqualScalar', '_Not_Equal', '_Plus', '_PlusScalar', '_Power', '_PowerScalar', '_RDivScalar', '_RMinusScalar', '_RModScalar', '_RPowerScalar', '_adamw_update', '_add', '_arange', '_backward_gather_nd', '_cond', '_convolution_channels_last', '_copy', '_copyto', '_crop_assign', '_crop_assign_scalar', '_div', '_div_scalar', '_equal', '_equal_scalar', '_eye', '_foreach', '_full', '_fused_attention', '_fused_convolution', '_fused_int8_add', '_fused_int8_concat', '_fused_int8_convolution', '_fused_int8_dense', '_fused_int8_dequantize', '_fused_int8_pooling', '_fused_int8_quantize', '_fused_int8_relu', '_fused_int8_with_range', '_fused_self_attention', '_grad_add', '_greater', '_greater_equal', '_greater_equal_scalar', '_greater_scalar', '_histogram', '_hypot', '_hypot_scalar', '_identity_with_attr_like_rhs', '_lesser', '_lesser_equal', '_lesser_equal_scalar', '_lesser_scalar', '_likelihood_loss', '_linspace', '_logical_and', '_logical_and_scalar', '_logical_or', '_logical_or_scalar', '_logical_xor', '_logical_xor_scalar', '_maximum', '_maximum_scalar', '_minimum', '_minimum_scalar', '_minus', '_minus_scalar', '_mod', '_mod_scalar', '_mp_adamw_update', '_mul', '_mul_scalar', '_multi_adamw_update', '_multi_lamb_update', '_multi_mp_adamw_update', '_multi_mp_lamb_update', '_not_equal', '_not_equal_scalar', '_onehot_encode', '_ones', '_onnx_attention', '_onnx_bit_cast', '_onnx_bit_shift', '_onnx_conv_integer', '_onnx_cumprod', '_onnx_dft', '_onnx_dynamic_quantize', '_onnx_expand', '_onnx_fmod', '_onnx_gather', '_onnx_gather_elements', '_onnx_gather_nd', '_onnx_grid_sample', '_onnx_matmul_integer', '_onnx_max_pool', '_onnx_mod', '_onnx_non_max_suppression', '_onnx_nonzero', '_onnx_pad', '_onnx_range', '_onnx_reduce_pool', '_onnx_reshape', '_onnx_resize', '_onnx_rnn', '_onnx_roi_align_max', '_onnx_scatter_elements', '_onnx_scatter_nd', '_onnx_slice', '_onnx_stft', '_onnx_tensor_scatter', '_onnx_tile', '_onnx_topk', '_plus', '_plus_scalar', '_pointwise_blocks', '_power', '_power_scalar', '_project_steps', '_ravel_multi_index', '_rdiv_scalar', '_recompute', '_rminus_scalar', '_rmod_scalar', '_rnn_param_concat', '_rnn_steps', '_rnn_unpacked', '_rpower_scalar', '_sample_exponential', '_sample_gamma', '_sample_generalized_negative_binomial', '_sample_multinomial', '_sample_negative_binomial', '_sample_normal', '_sample_poisson', '_sample_uniform', '_sample_unique_zipfian', '_scatter_elemwise_div', '_scatter_minus_scalar', '_scatter_plus_scalar', '_scatter_set_nd', '_sg_mkldnn_conv', '_sg_mkldnn_fully_connected', '_sg_mkldnn_selfatt_qk', '_sg_mkldnn_selfatt_valatt', '_shuffle', '_slice_assign', '_slice_assign_scalar', '_split_v2', '_square_sum', '_sub', '_unravel_index', '_while_loop', '_zeros', '_zeros_without_dtype']
 
 def _Div(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Quotient of two arrays; integers are cut toward zero. Both arrays have one shape."""
@@ -335,9 +335,6 @@ def _onehot_encode(lhs: Symbol | None = None, rhs: Symbol | None = None, name: s
 def _ones(shape: int | Sequence[int | None] = ..., ctx: str = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Make an array of ones."""
 
-def _onnx_affine_grid(theta: Symbol | None = None, size: int | Sequence[int | None] | None = ..., align_corners: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the places ``(batch, ..., 2 or 3)`` of affine maps, for `grid_sample`."""
-
 def _onnx_attention(queries: Symbol | None = None, keys: Symbol | None = None, values: Symbol | None = None, mask: Symbol | None = None, past_key: Symbol | None = None, past_value: Symbol | None = None, lengths: Symbol | None = None, given: str = ..., num_outputs: int = ..., q_num_heads: int = ..., kv_num_heads: int = ..., scale: float | None = ..., is_causal: bool = ..., softcap: float = ..., softmax_dtype: Any | None = ..., scores_mode: int = ..., left_window: int = ..., right_window: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:
     """Scaled dot-product attention with caches, groups of heads, windows and capped scores."""
 
@@ -346,15 +343,6 @@ def _onnx_bit_cast(data: Symbol | None = None, dtype: Any | None = ..., name: st
 
 def _onnx_bit_shift(data: Symbol | None = None, count: Symbol | None = None, direction: Literal['LEFT', 'RIGHT'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Shift the bits of integers."""
-
-def _onnx_col2im(data: Symbol | None = None, image: int | Sequence[int | None] | None = ..., kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pads: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Add columns of patches ``(batch, channels * kernel, patches)`` back into images."""
-
-def _onnx_compress(data: Symbol | None = None, condition: Symbol | None = None, axis: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Keep slices whose condition holds; without an axis, elements of the flattened data."""
-
-def _onnx_constant_of_shape(shape: Symbol | None = None, value: float = ..., dtype: Any = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return one number everywhere in an array whose shape is an array."""
 
 def _onnx_conv_integer(data: Symbol | None = None, weight: Symbol | None = None, data_zero: Symbol | None = None, weight_zero: Symbol | None = None, stride: int | Sequence[int | None] | None = ..., pads: int | Sequence[int | None] | None = ..., dilate: int | Sequence[int | None] | None = ..., num_group: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Convolution of 8-bit numbers less their zero points; `pads` are those before, then after."""
@@ -392,9 +380,6 @@ def _onnx_matmul_integer(a: Symbol | None = None, b: Symbol | None = None, a_zer
 def _onnx_max_pool(data: Symbol | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] | None = ..., dilate: int | Sequence[int | None] | None = ..., pads: int | Sequence[int | None] | None = ..., storage_order: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Maximum over windows and its place in the flattened data."""
 
-def _onnx_max_unpool(data: Symbol | None = None, indices: Symbol | None = None, shape: int | Sequence[int | None] | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Put elements at their places in an array of zeros."""
-
 def _onnx_mod(data: Symbol | None = None, divisor: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Remainder with the sign of the divisor; that of a division by 0 is NaN."""
 
@@ -425,9 +410,6 @@ def _onnx_rnn(data: Symbol | None = None, weight: Symbol | None = None, recurren
 def _onnx_roi_align_max(data: Symbol | None = None, rois: Symbol | None = None, images: Symbol | None = None, pooled_size: int | Sequence[int | None] | None = ..., spatial_scale: float = ..., sample_ratio: int = ..., aligned: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Largest weighted corner of bilinear samples over bins of regions ``(x1, y1, x2, y2)``."""
 
-def _onnx_rotary_embedding(data: Symbol | None = None, cos: Symbol | None = None, sin: Symbol | None = None, positions: Symbol | None = None, num_heads: int = ..., rotary_dim: int = ..., interleaved: bool = ..., has_positions: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Rotate pairs of features by angles that grow with the position."""
-
 def _onnx_scatter_elements(data: Symbol | None = None, indices: Symbol | None = None, updates: Symbol | None = None, axis: int = ..., reduction: Literal['none', 'add', 'mul', 'max', 'min'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Write or combine elements whose place along one axis is given."""
 
@@ -448,12 +430,6 @@ def _onnx_tile(data: Symbol | None = None, repeats: Symbol | None = None, name: 
 
 def _onnx_topk(data: Symbol | None = None, k: Symbol | None = None, axis: int = ..., largest: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return the `k` largest or smallest elements and their places; `k` is an array."""
-
-def _onnx_trilu(data: Symbol | None = None, k: int = ..., upper: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return the upper or lower triangles of matrices, with 0 elsewhere."""
-
-def _onnx_unique(data: Symbol | None = None, axis: int | None = ..., is_sorted: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Return distinct elements, where each is first, where each element is, and the counts."""
 
 def _plus(lhs: Symbol | None = None, rhs: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Sum of two arrays. Both arrays have one shape."""

@@ -172,6 +172,47 @@ def attention(node: OnnxNode, q: Value, k: Value, v: Value, *rest: Value | None)
     return made if wanted == 1 else [made[i] for i in range(wanted)]
 
 
+@imports("RotaryEmbedding")
+def rotary_embedding(
+    node: OnnxNode, x: Value, cos: Value, sin: Value, positions: Value | None = None
+) -> Any:
+    """Rotate pairs of features by angles that grow with the position."""
+    heads, is_joined = node.get("num_heads", 0), x.rank == 3
+    data, axes = x.symbol, (0, 2, 1, 3)
+    if is_joined:  # (batch, length, heads * size) to (batch, heads, length, size)
+        data = F.transpose(F.reshape(data, shape=(0, 0, -4, heads, -1)), axes=axes)
+    width, size = node.get("rotary_embedding_dim", 0), x.shape[-1]
+    if width == (size // heads if is_joined and size else size):
+        width = 0
+    angles = [cos.symbol, sin.symbol]
+    if positions is not None:
+        angles = [F.take(a, positions.symbol) for a in angles]
+    if width:
+        angles = [F.slice_axis(a, axis=-1, begin=0, end=width // 2) for a in angles]
+    rotated = F.slice_axis(data, axis=3, begin=0, end=width) if width else data
+    output = _rotate(rotated, [F.expand_dims(a, axis=1) for a in angles], node.flag("interleaved"))
+    if width:
+        output = F.concat(output, F.slice_axis(data, axis=3, begin=width, end=None), dim=3)
+    if is_joined:
+        output = F.reshape(F.transpose(output, axes=axes), shape=(0, 0, -3))
+    return F.identity(output, name=node.name)
+
+
+def _rotate(x: Any, angles: list[Any], is_interleaved: bool) -> Any:
+    """Rotate pairs of features, neighbors or halves, by cosines and sines."""
+    cos, sin = angles
+    if is_interleaved:
+        ranges = [((None,) * 3 + (i,), (None,) * 4, (1, 1, 1, 2)) for i in (0, 1)]
+        first, second = (F.slice(x, begin=b, end=e, step=s) for b, e, s in ranges)
+    else:
+        first, second = F.split(x, num_outputs=2, axis=3)
+    real = F.broadcast_sub(F.broadcast_mul(cos, first), F.broadcast_mul(sin, second))
+    imaginary = F.broadcast_add(F.broadcast_mul(sin, first), F.broadcast_mul(cos, second))
+    if is_interleaved:
+        return F.reshape(F.stack(real, imaginary, axis=4), shape=(0, 0, 0, -3))
+    return F.concat(real, imaginary, dim=3)
+
+
 class Window(NamedTuple):
     """Where windows lie: kernel, stride, dilation and pads (before, after) of the spatial axes."""
 
@@ -333,7 +374,9 @@ def max_unpool(node: OnnxNode, x: Value, indices: Value, shape: Value | None = N
     sides = zip(x.sizes[2:], *where, strict=True)
     small = (*x.sizes[:2], *((n - 1) * s + k - b - a for n, k, s, _, b, a in sides))
     whole = small if shape is None else tuple(node.required_ints("shape", shape))
-    output = internal._onnx_max_unpool(x.symbol, indices.symbol, shape=small, name=node.name)
+    zeros = F.zeros((math.prod(small),), dtype=x.dtype.name)
+    flat = [F.reshape(v.symbol, shape=(-1,)) for v in (indices, x)]
+    output = F.reshape(internal._onnx_scatter_elements(zeros, *flat), shape=small, name=node.name)
     pads = [n for a, b in zip(small, whole, strict=True) for n in (0, b - a)]
     if not any(pads):
         return output

@@ -185,20 +185,3 @@ def stft(
         has_window=window is not None,
         name=node.name,
     )
-
-
-@imports("RotaryEmbedding")
-def rotary_embedding(
-    node: OnnxNode, x: Value, cos: Value, sin: Value, positions: Value | None = None
-) -> Any:
-    """Rotate pairs of features by the position."""
-    inputs = [x.symbol, cos.symbol, sin.symbol]
-    inputs += [positions.symbol] if positions is not None else []
-    return internal._onnx_rotary_embedding(
-        *inputs,
-        num_heads=node.get("num_heads", 0),
-        rotary_dim=node.get("rotary_embedding_dim", 0),
-        interleaved=node.flag("interleaved"),
-        has_positions=positions is not None,
-        name=node.name,
-    )

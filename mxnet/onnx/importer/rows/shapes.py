@@ -24,7 +24,6 @@ from ..value import (
     internal,
 )
 
-direct("Compress", internal._onnx_compress, axis=None)
 direct("Concat", F.concat, dim=("axis", 1))
 direct("GatherElements", internal._onnx_gather_elements, axis=0)
 direct("GatherND", internal._onnx_gather_nd, batch_dims=0)
@@ -401,14 +400,37 @@ def one_hot(node: OnnxNode, indices: Value, depth: Value, values: Value) -> Any:
     return F.transpose(hot, axes=order, name=node.name)
 
 
+@imports("Compress")
+def compress(node: OnnxNode, x: Value, condition: Value) -> Any:
+    """Keep slices whose condition holds; without an axis, elements of the flattened data."""
+    axis = node.get("axis")
+    data = F.reshape(x.symbol, shape=(-1,)) if axis is None else x.symbol
+    indices = internal._onnx_nonzero(F.reshape(condition.symbol, shape=(-1,)))
+    indices = F.reshape(indices, shape=(-1,))
+    return F.take(data, indices, axis=0 if axis is None else axis, name=node.name)
+
+
 @imports("Unique")
 def unique(node: OnnxNode, x: Value) -> Any:
     """Distinct elements, their first indices, the index of each, and counts."""
-    is_sorted = node.flag("sorted", 1)
-    outputs = internal._onnx_unique(
-        x.symbol, axis=node.get("axis"), is_sorted=is_sorted, name=node.name
+    axis = node.get("axis")
+    symbol = F.cast(x.symbol, dtype="uint8") if x.is_bool else x.symbol
+    outputs = internal._npi_unique(
+        symbol,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        axis=axis,
+        name=node.name,
     )
-    return [outputs[i] for i in range(len(node.output_names))]
+    values, first, inverse, counts = (outputs[i] for i in range(4))
+    if not node.flag("sorted", 1):  # in the order of first occurrence
+        order = F.argsort(first, dtype="int64")
+        values = F.take(values, order, axis=0 if axis is None else axis)
+        inverse = F.take(F.argsort(order, dtype="int64"), inverse)
+        first, counts = F.take(first, order), F.take(counts, order)
+    values = F.cast(values, dtype="bool") if x.is_bool else values
+    return [values, first, inverse, counts][: len(node.output_names)]
 
 
 @imports("TensorScatter")
@@ -437,7 +459,11 @@ def reverse_sequence(node: OnnxNode, x: Value, lengths: Value) -> Any:
 def trilu(node: OnnxNode, x: Value, k: Value | None = None) -> Any:
     """The upper or lower triangle."""
     offset = 0 if k is None else int(node.item(k, "k"))
-    return internal._onnx_trilu(x.symbol, k=offset, upper=node.flag("upper", 1), name=node.name)
+    if not node.flag("upper", 1):
+        return internal._npi_tril(x.symbol, k=offset, name=node.name)
+    last = {"dim1": x.rank - 2, "dim2": x.rank - 1}
+    lower = internal._npi_tril(F.swapaxes(x.symbol, **last), k=-offset)
+    return F.swapaxes(lower, **last, name=node.name)
 
 
 # -- creation -------------------------------------------------------------------------------
@@ -467,11 +493,8 @@ def constant_of_shape(node: OnnxNode, shape: Value) -> Any:
     value = node.get("value")
     fill = np.zeros(1, np.float32) if value is None else tensor_to_numpy(value)
     if shape.constant is None:
-        sizes = F.cast(shape.symbol, dtype="int64")
-        number = float(fill.item())
-        return internal._onnx_constant_of_shape(
-            sizes, value=number, dtype=fill.dtype.name, name=node.name
-        )
+        number = node.parameter(fill.reshape(()), "value")
+        return internal._onnx_expand(number, F.cast(shape.symbol, dtype="int64"), name=node.name)
     sizes = tuple(int(n) for n in node.constant(shape, "shape"))
     if math.prod(sizes) > MAX_ELEMENTS:
         raise node.unsupported(f"makes {sizes}, more than {MAX_ELEMENTS} elements.")

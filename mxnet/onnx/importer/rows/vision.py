@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
+from torch.nn import functional
 
 from ..value import MAX_ELEMENTS, F, OnnxNode, Value, imports, internal
 from .layers import padded
@@ -296,14 +298,15 @@ def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
 
 @imports("AffineGrid")
 def affine_grid(node: OnnxNode, theta: Value, size: Value) -> Any:
-    """Sampling places of affine maps."""
-    sizes = tuple(node.required_ints("size", size))
-    return internal._onnx_affine_grid(
-        theta.symbol,
-        size=sizes,
-        align_corners=node.flag("align_corners"),
-        name=node.name,
-    )
+    """Sampling positions of affine maps: those of the identity, as ``(x, y, 1)``, mapped."""
+    batch, _, *sizes = node.required_ints("size", size)
+    rank = len(sizes)
+    identity = torch.eye(rank, rank + 1, dtype=torch.float64)[None]
+    grid = functional.affine_grid(identity, [1, 1, *sizes], node.flag("align_corners"))
+    points = functional.pad(grid.reshape(1, -1, rank), (0, 1), value=1.0).expand(batch, -1, -1)
+    base = node.parameter(points.numpy().astype(theta.dtype), "grid")
+    mapped = F.batch_dot(base, theta.symbol, transpose_b=True)
+    return F.reshape(mapped, shape=(batch, *sizes, rank), name=node.name)
 
 
 @imports("NonMaxSuppression")
@@ -369,13 +372,23 @@ def deform_conv(
 
 @imports("Col2Im")
 def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
-    """Add columns of patches back into images."""
-    return internal._onnx_col2im(
+    """Add columns of patches back into images; uneven pads are cut off afterward."""
+    sizes, kernel = node.required_ints("image_shape", image), node.ints("block_shape", block)
+    rank = len(sizes)
+    pads = node.get("pads") or [0] * 2 * rank
+    before, after = pads[:rank], pads[rank:]
+    is_even = before == after
+    whole = [n + b + a for n, b, a in zip(sizes, before, after, strict=True)]
+    output = F.col2im(
         x.symbol,
-        image=tuple(node.required_ints("image_shape", image)),
-        kernel=tuple(node.required_ints("block_shape", block)),
+        output_size=tuple(sizes if is_even else whole),
+        kernel=tuple(kernel or ()),
         stride=tuple(node.get("strides") or ()),
         dilate=tuple(node.get("dilations") or ()),
-        pads=tuple(node.get("pads") or ()),
+        pad=tuple(before) if is_even else (),
         name=node.name,
     )
+    if not is_even:
+        for axis, (start, size) in enumerate(zip(before, sizes, strict=True), 2):
+            output = F.slice_axis(output, axis=axis, begin=start, end=start + size)
+    return output
