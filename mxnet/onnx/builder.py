@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from ..ops.shapes import UNKNOWN, Shape
 from .library import UnsupportedExport, load_onnx, numpy_dtype, onnx_dtype
 
 Emit = Callable[..., "str | Sequence[str]"]
+E = TypeVar("E", bound=Emit)
 INT64 = torch.int64
 FAR = 2**62  # an end beyond any axis
 FLOATS = (torch.float16, torch.float32, torch.float64, torch.bfloat16)
@@ -314,10 +315,10 @@ _rows: dict[str, Row] = {}
 _refused: dict[str, str] = {}
 
 
-def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable[[Emit], Emit]:
+def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable[[E], E]:
     """Register how operators are exported, from an opset on."""
 
-    def register(emit: Emit) -> Emit:
+    def register(emit: E) -> E:
         for name in names:
             if name in _rows:
                 raise ValueError(f"operator {name!r} has two ONNX rows")

@@ -37,19 +37,8 @@ __all__ = [
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
 # The ONNX file format that came with each opset, so that old runtimes can read the file.
 IR_VERSIONS = {
-    12: 7,
-    13: 7,
-    14: 7,
-    15: 8,
-    16: 8,
-    17: 8,
-    18: 8,
-    19: 9,
-    20: 9,
-    21: 10,
-    22: 10,
-    23: 11,
-    24: 12,
+    12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8,
+    19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12,
 }
 MAX_BYTES = 2**31 - 1
 # Runtimes compute every operator in these types, or cast by themselves.
@@ -154,6 +143,7 @@ def _build_with_dynamic_sizes(
     """Return a model with as many dynamic sizes as it allows: all, all but channels, the first."""
     given = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
     wider = ([(None,) * len(s) for s in given], [_except_channels(s) for s in given])
+    refused: MXNetError | None = None
     for sizes in wider:
         try:
             return build_model(symbol, params, in_shapes, in_types, sizes, opset)

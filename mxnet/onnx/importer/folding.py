@@ -116,11 +116,11 @@ def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Elem
 def _shape(node: OnnxNode, x: Any) -> tuple[Element, ...] | None:
     if x is None or x.shape is None:
         return None
-    names = node.importer.dims.get(x.name, x.shape)
+    names: Sequence[Element] = node.importer.dims.get(x.name, x.shape)
     if len(names) != len(x.shape):
         names = x.shape
-    found = [n if known is None else known for known, n in zip(x.shape, names, strict=True)]
-    return tuple(found[slice(node.get("start"), node.get("end"))])
+    sizes = [n if size is None else size for size, n in zip(x.shape, names, strict=True)]
+    return tuple(sizes[slice(node.get("start"), node.get("end"))])
 
 
 def _same(node: OnnxNode, x: Any, *_: Any) -> Any:

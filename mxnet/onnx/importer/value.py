@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 F: Any = symbol
 internal: Any = F._internal
 Build = Callable[..., Any]
+B = TypeVar("B", bound=Build)
 MAX_ELEMENTS = 1 << 28  # of one array that a small file may ask for
 
 
@@ -86,9 +87,10 @@ class Value:
     @property
     def symbol(self) -> Symbol:
         """The value as a symbol; a constant becomes a parameter."""
-        if self.symbol_or_none is None:
-            self.symbol_or_none = self.importer.parameter(self.name, self.constant)
-        return self.symbol_or_none
+        symbol = self.symbol_or_none
+        if symbol is None:
+            symbol = self.symbol_or_none = self.importer.parameter(self.name, self.constant)
+        return symbol
 
     @property
     def rank(self) -> int:
@@ -211,10 +213,10 @@ DOMAINS = ("pointwise", "reductions", "shapes", "layers", "loops", "vision", "qu
 _rows: dict[str, Build] = {}
 
 
-def imports(*op_types: str) -> Callable[[Build], Build]:
+def imports(*op_types: str) -> Callable[[B], B]:
     """Register how ONNX operators are built from symbols: ``build(node, *values)``."""
 
-    def register(build: Build) -> Build:
+    def register(build: B) -> B:
         for op_type in op_types:
             if op_type in _rows:
                 raise ValueError(f"ONNX operator {op_type!r} has two rows")

@@ -140,7 +140,8 @@ def trmm(g: Builder, call: Call, a: str, b: str) -> str:
 
 
 def _triangle(g: Builder, call: Call, a: str) -> str:
-    mask = np.tri(*call.shape[-2:]) > 0
+    rows, columns = call.shape[-2:]
+    mask = np.tri(rows, columns) > 0
     return g.Where(g.array(mask if call.attrs["lower"] else mask.T), a, g.scalar(0, call.dtype))
 
 

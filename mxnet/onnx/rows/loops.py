@@ -228,7 +228,7 @@ def _weights(g: Builder, call: Call, parameters: str) -> list[tuple[str, str, st
         width = call.shape[-1] if layer == 0 else size * directions
         widths += [width, size] * directions
     packed = call.constant(1)
-    at = _FedWeights(g, parameters) if packed is None else _NumberedWeights(g, packed)
+    at: Any = _FedWeights(g, parameters) if packed is None else _NumberedWeights(g, packed)
     pieces = at.cut([rows * w for w in widths] + [rows] * count)
     matrices = [
         at.order(p, gates, [1, rows, w]) for p, w in zip(pieces[:count], widths, strict=True)

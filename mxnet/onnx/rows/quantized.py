@@ -10,7 +10,7 @@ steps, others 127.5 and 255.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,10 @@ STEPS = {torch.int8: 127.0, torch.uint8: 255.0}
 HALF_STEPS = {torch.int8: 127.5, torch.uint8: 255.5}
 INT32_STEPS = 2147483647.0
 LAYER_STEPS = {**STEPS, torch.int32: INT32_STEPS}
+
+
+def _vector(g: Builder, value: float) -> str:
+    return g.array(np.array([value], np.float32))
 
 
 def larger_end(g: Builder, low: str, high: str) -> str:
@@ -40,7 +44,7 @@ def quantize(
         end = _larger(known)
         made = g.QuantizeLinear(x, g.scalar(end / steps, FLOAT), g.scalar(0, dtype))
         if dtype is torch.int8:
-            low, high = (g.array(np.float32([e])) for e in (-end, end))
+            low, high = (_vector(g, e) for e in (-end, end))
         return [made, low, high]
     end = larger_end(g, low, high)
     # A range of zeros only has no steps: everything becomes 0.
@@ -56,7 +60,7 @@ def _ends(g: Builder, call: Call, x: str) -> list[str]:
     low, high = call.attrs["min_calib_range"], call.attrs["max_calib_range"]
     if low is None or high is None:
         return [g.reduce(k, x, None, False) for k in ("ReduceMin", "ReduceMax")]
-    return [g.array(np.float32([end])) for end in (low, high)]
+    return [_vector(g, end) for end in (low, high)]
 
 
 def constant(g: Builder, *names: str) -> list[np.ndarray] | None:
@@ -111,7 +115,7 @@ def requantize(g: Builder, call: Call, x: str, low: str, high: str) -> list[str]
     if known is not None:
         end = _larger(known)
         ends = (0.0 if dtype is torch.uint8 else -end, end)
-        return [made, *(g.array(np.float32([e])) for e in ends)]
+        return [made, *(_vector(g, e) for e in ends)]
     end = g.reshape(larger_end(g, low, high), [1])
     return [made, g.Mul(end, g.scalar(0, FLOAT)) if dtype is torch.uint8 else g.Neg(end), end]
 
@@ -123,8 +127,9 @@ def _real_sums(g: Builder, call: Call, x: str, low: str, high: str) -> str:
     return g.Mul(g.cast(x, call.dtype, FLOAT), scale)
 
 
-def _real(g: Builder, x: str, dtype: torch.dtype, low: str, high: str, steps: dict) -> str:
+def _real(g: Builder, x: str, dtype: torch.dtype, ends: Sequence[str], steps: dict) -> str:
     """Return the real numbers of an 8-bit array with one range."""
+    low, high = ends
     return g.DequantizeLinear(x, scale_of(g, low, high, steps[dtype]), g.scalar(0, dtype))
 
 
@@ -210,15 +215,13 @@ _layer("_contrib_quantized_fully_connected", fully_connected)
 @row("_contrib_quantized_elemwise_add", since=13)
 def quantized_elemwise_add(g: Builder, call: Call, lhs: str, rhs: str, *ends: str) -> list[str]:
     """Write Add between conversions."""
-    left = _real(g, lhs, call.dtypes[0], *ends[:2], HALF_STEPS)
-    right = _real(g, rhs, call.dtypes[1], *ends[2:], HALF_STEPS)
+    left = _real(g, lhs, call.dtypes[0], ends[:2], HALF_STEPS)
+    right = _real(g, rhs, call.dtypes[1], ends[2:], HALF_STEPS)
     total = g.Add(left, right)
     if call.attrs["min_calib_range"] is None or call.attrs["max_calib_range"] is None:
         end = g.Add(larger_end(g, *ends[:2]), larger_end(g, *ends[2:]))
         return _sums(g, call, total, g.Div(end, g.scalar(INT32_STEPS, FLOAT)))
-    low, high = (
-        g.array(np.float32([call.attrs[k]])) for k in ("min_calib_range", "max_calib_range")
-    )
+    low, high = (_vector(g, call.attrs[k]) for k in ("min_calib_range", "max_calib_range"))
     dtype = call.out_dtypes[0]
     return quantize(g, total, low, high, dtype, STEPS[dtype])
 
@@ -245,7 +248,7 @@ def quantized_concat(g: Builder, call: Call, *names: str) -> list[str]:
     count = call.attrs["num_args"]
     ends = names[count:]
     reals = [
-        _real(g, x, call.dtypes[i], *ends[2 * i : 2 * i + 2], LAYER_STEPS)
+        _real(g, x, call.dtypes[i], ends[2 * i : 2 * i + 2], LAYER_STEPS)
         for i, x in enumerate(names[:count])
     ]
     lows, highs = constant(g, *ends[::2]), constant(g, *ends[1::2])

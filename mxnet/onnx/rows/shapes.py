@@ -237,7 +237,8 @@ def tril(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in call.shape[-2:] and g.opset >= 14:
         return g.Trilu(x, g.scalar(call.attrs["k"], INT64), upper=0)
     call.require_sizes(call.shape[-2:], "needs the last two sizes as numbers.")
-    mask = np.tri(*call.shape[-2:], call.attrs["k"]) > 0
+    rows, columns = call.shape[-2:]
+    mask = np.tri(rows, columns, call.attrs["k"]) > 0
     return g.Where(g.array(mask), x, g.scalar(0, call.dtype))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
 
@@ -21,7 +22,7 @@ def in_float32(emit: Emit) -> Emit:
     """Let a row compute in float32 whatever floating-point type its data has."""
 
     @wraps(emit)
-    def cast_and_emit(g: Builder, call: Call, *xs: str) -> str | list[str]:
+    def cast_and_emit(g: Builder, call: Call, *xs: str) -> str | Sequence[str]:
         if not is_float(call.dtype) or call.dtype is FLOAT:
             return emit(g, call, *xs)
         inputs = [

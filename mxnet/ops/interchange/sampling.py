@@ -15,17 +15,19 @@ from ..shapes import UNKNOWN
 from ..shapes import Shape as KnownShape
 
 
-def _sources(new: int, old: int, scale: float, transform: str, device: torch.device) -> Tensor:
-    """Return for each new place the place in the old axis."""
-    place = torch.arange(new, dtype=torch.float64, device=device)
+def source_positions(
+    new: int, old: int, scale: float, transform: str, device: torch.device | None = None
+) -> Tensor:
+    """Return for each new position the position in the old axis."""
+    position = torch.arange(new, dtype=torch.float64, device=device)
     if transform == "asymmetric":
-        return place / scale
+        return position / scale
     if transform == "align_corners":
         length = old * scale  # not rounded where scales are given
-        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
+        return position * ((old - 1) / (length - 1)) if length > 1 else position * 0
     if transform == "pytorch_half_pixel" and new == 1:
-        return place * 0
-    return (place + 0.5) / scale - 0.5
+        return position * 0
+    return (position + 0.5) / scale - 0.5
 
 
 ROUNDINGS = {
@@ -36,7 +38,7 @@ ROUNDINGS = {
 }
 
 
-def _shares(distance: Tensor, mode: str, a: float) -> Tensor:
+def kernel_weights(distance: Tensor, mode: str, a: float) -> Tensor:
     """Return the weight of a pixel at a distance."""
     x = distance.abs()
     if mode == "linear":
@@ -86,7 +88,7 @@ def resize(
         if new == old:
             continue
         scale = wanted if is_scale else new / old
-        place = _sources(new, old, scale, transform, data.device)
+        place = source_positions(new, old, scale, transform, data.device)
         if mode == "nearest":
             at = ROUNDINGS[rounding](place).clamp(0, old - 1).long()
             data = data.index_select(axis, at)
@@ -102,7 +104,7 @@ def _weighted(data: Tensor, axis: int, place: Tensor, mode: str, a: float) -> Te
     total = torch.zeros((), dtype=data.dtype, device=data.device)
     for offset in range(1 - reach, reach + 1):
         at = base + offset
-        share = _shares(place - at, mode, a).to(data.dtype).reshape(shape)
+        share = kernel_weights(place - at, mode, a).to(data.dtype).reshape(shape)
         pixels = data.index_select(axis, at.clamp(0, data.shape[axis] - 1).long())
         total = total + pixels * share
     return total

@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
+from ....ops.interchange.sampling import ROUNDINGS, kernel_weights, source_positions
 from ..value import MAX_ELEMENTS, F, OnnxNode, Value, imports, internal
 from .layers import padded
 
+TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
-def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
-    """Return for each new place the place in the old axis, by the coordinate mode."""
-    mode = node.get(
-        "coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric"
-    )
-    place = np.arange(new, dtype=np.float64)
-    if mode == "half_pixel":
-        return (place + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return (place + 0.5) / scale - 0.5 if new > 1 else place * 0
-    if mode == "align_corners":
-        length = old * scale  # not rounded where scales are given
-        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
-    if mode == "asymmetric":
-        return place / scale
+
+def _transform(node: OnnxNode) -> str:
+    default = "half_pixel" if node.opset > 10 else "asymmetric"
+    return node.get("coordinate_transformation_mode", default)
+
+
+def _rounding(node: OnnxNode) -> str:
+    return node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor")
+
+
+def _positions(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
+    """Return for each new position the position in the old axis, by the coordinate mode."""
+    mode = _transform(node)
+    if mode in TRANSFORMS:
+        return source_positions(new, old, scale, mode).numpy()
+    position = np.arange(new, dtype=np.float64)
     if mode == "half_pixel_symmetric":
         adjust = new / (scale * old)
-        return old / 2 * (1 - adjust) + (place + 0.5) / scale - 0.5
+        return old / 2 * (1 - adjust) + (position + 0.5) / scale - 0.5
     if mode == "tf_crop_and_resize":
         start, end = roi
         if new == 1:
             return np.full(1, 0.5 * (start + end) * (old - 1))
-        return start * (old - 1) + place * (end - start) * (old - 1) / (new - 1)
+        return start * (old - 1) + position * (end - start) * (old - 1) / (new - 1)
     raise node.unsupported(f"with coordinate_transformation_mode={mode!r} has no row.")
-
-
-def _round(node: OnnxNode, place: np.ndarray) -> np.ndarray:
-    how = node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor")
-    if how == "floor":
-        return np.floor(place)
-    if how == "ceil":
-        return np.ceil(place)
-    if how == "round_prefer_ceil":
-        return np.floor(place + 0.5)
-    return np.ceil(place - 0.5)
 
 
 def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.ndarray:
@@ -56,7 +49,8 @@ def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.nd
     rows = np.arange(len(place))
     made = np.zeros((len(place), old))
     if mode == "nearest":
-        made[rows, _round(node, place).clip(0, old - 1).astype(int)] = 1
+        nearest = ROUNDINGS[_rounding(node)](torch.from_numpy(place)).numpy()
+        made[rows, nearest.clip(0, old - 1).astype(int)] = 1
         return made
     if node.flag("antialias") and scale < 1:
         return _smoothed(node, mode, place, old, scale)
@@ -87,14 +81,9 @@ def _smoothed(node: OnnxNode, mode: str, place: np.ndarray, old: int, scale: flo
     return made
 
 
-def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
-    x = np.abs(x)
-    if mode == "linear":
-        return np.maximum(1 - x, 0)
+def _kernel(node: OnnxNode, mode: str, distance: np.ndarray) -> np.ndarray:
     a = node.get("cubic_coeff_a", -0.75)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = a * (((x - 5) * x + 8) * x - 4)
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return kernel_weights(torch.from_numpy(distance), mode, a).numpy()
 
 
 @imports("Resize", "Upsample")
@@ -123,7 +112,7 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
         if i not in known or (new[i] == known[i] and not _crops(node)):
             continue
         ends = (float(roi[i]), float(roi[i + len(axes)])) if roi is not None else (0.0, 1.0)
-        place = _source(node, new[i], known[i], factors[i], ends)
+        place = _positions(node, new[i], known[i], factors[i], ends)
         matrix = _weights(node, place, known[i], factors[i])
         made = _along(node, made, matrix, axis, x)
         if _crops(node):
@@ -131,7 +120,7 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     return F.identity(made, name=node.name)
 
 
-def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: tuple) -> bool:
+def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) -> bool:
     """Whether sizes of images are known only when the model runs, and the operator can do it."""
     if not _can_run_time(node):
         return False
@@ -146,7 +135,7 @@ def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
     """Whether constant scales only repeat pixels, which needs no sizes."""
     if len(targets) != 1 or targets[0].dtype.kind != "f":
         return False
-    factors = [float(s) for s in targets[0].constant]
+    factors = [float(s) for s in np.asarray(targets[0].constant)]
     return len(factors) == 4 and _is_plain_nearest(node, factors)
 
 
@@ -161,20 +150,15 @@ def _can_run_time(node: OnnxNode) -> bool:
     )
 
 
-TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-
-
-def _resize_at_run_time(node: OnnxNode, x: Value, rest: tuple) -> Any:
+def _resize_at_run_time(node: OnnxNode, x: Value, rest: Sequence[Any]) -> Any:
     """Resize the spatial axes of a batch of images to sizes that are computed."""
-    default = "half_pixel" if node.opset > 10 else "asymmetric"
-    transform = node.get("coordinate_transformation_mode", default)
     given = rest[-1] if len(rest) > 1 else rest[0]
     return internal._onnx_resize(
         x.symbol,
         given.symbol,
         mode=node.get("mode", "nearest"),
-        transform=transform,
-        rounding=node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor"),
+        transform=_transform(node),
+        rounding=_rounding(node),
         cubic_coeff_a=node.get("cubic_coeff_a", -0.75),
         name=node.name,
     )
@@ -184,18 +168,17 @@ def _crops(node: OnnxNode) -> bool:
     return node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-def _resize_inputs(node: OnnxNode, rest: tuple) -> tuple:
+def _resize_inputs(node: OnnxNode, rest: Sequence[Any]) -> tuple:
     if node.op_type == "Upsample" or node.opset <= 10:
         given = node.get("scales") if not rest else node.constant(rest[0], "scales")
         return None, given, None
-    roi, scales, sizes = [*rest, None, None, None][:3]
-    found = [
+    roi, *targets = [*rest, None, None, None][:3]
+    arrays = [
         None if v is None else node.constant(v, k)
-        for v, k in ((scales, "scales"), (sizes, "sizes"))
+        for v, k in zip(targets, ("scales", "sizes"), strict=True)
     ]
-    found = [None if f is None or not f.size else f for f in found]
-    use_roi = node.constant(roi, "roi") if _crops(node) and roi is not None else None
-    return use_roi, *found
+    scales, sizes = (None if a is None or not a.size else a for a in arrays)
+    return node.constant(roi, "roi") if _crops(node) and roi is not None else None, scales, sizes
 
 
 def _targets(
