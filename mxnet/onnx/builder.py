@@ -173,13 +173,13 @@ class Builder:
         self, op_type: str, x: str, axes: Sequence[int] | None, keepdims: bool = True
     ) -> str:
         """Reduce over axes; None is all of them."""
-        kept = int(keepdims)
+        saved = int(keepdims)
         as_input = self.opset >= (13 if op_type == "ReduceSum" else 18)
         if axes is None:
-            return self.add(op_type, x, keepdims=kept)
+            return self.add(op_type, x, keepdims=saved)
         if as_input:
-            return self.add(op_type, x, self.ints(*axes), keepdims=kept)
-        return self.add(op_type, x, axes=list(axes), keepdims=kept)
+            return self.add(op_type, x, self.ints(*axes), keepdims=saved)
+        return self.add(op_type, x, axes=list(axes), keepdims=saved)
 
     def squeeze(self, x: str, *axes: int) -> str:
         """Drop axes of size 1."""
@@ -196,10 +196,10 @@ class Builder:
     def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
         """Split along an axis into parts of the given sizes."""
         if self.opset >= 13:
-            made = self.Split(x, self.ints(*sizes), axis=axis, outputs=len(sizes))
+            result = self.Split(x, self.ints(*sizes), axis=axis, outputs=len(sizes))
         else:
-            made = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
-        return made if isinstance(made, list) else [made]
+            result = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
+        return result if isinstance(result, list) else [result]
 
     def resize(self, x: str, *, scales: str = "", sizes: str = "", **options: Any) -> str:
         """Resize by factors, or to sizes."""
@@ -231,8 +231,8 @@ class Builder:
         steps: Sequence[int] | None = None,
     ) -> str:
         """Take a part of some axes."""
-        given = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
-        return self.Slice(x, *given, *([self.ints(*steps)] if steps else []))
+        bounds = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
+        return self.Slice(x, *bounds, *([self.ints(*steps)] if steps else []))
 
     def flip(self, x: str, axes: Sequence[int]) -> str:
         """Reverse the order along axes."""

@@ -37,8 +37,19 @@ __all__ = [
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
 # The ONNX file format that came with each opset, so that old runtimes can read the file.
 IR_VERSIONS = {
-    12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8,
-    19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12,
+    12: 7,
+    13: 7,
+    14: 7,
+    15: 8,
+    16: 8,
+    17: 8,
+    18: 8,
+    19: 9,
+    20: 9,
+    21: 10,
+    22: 10,
+    23: 11,
+    24: 12,
 }
 MAX_BYTES = 2**31 - 1
 # Runtimes compute every operator in these types, or cast by themselves.
@@ -58,7 +69,7 @@ def get_operator_support(opset_version: int | None = None) -> list[str]:
     >>> "Convolution" in mx.onnx.get_operator_support()
     True
     """
-    opset = _checked_opset(DEFAULT_OPSET if opset_version is None else opset_version)
+    opset = _check_opset(DEFAULT_OPSET if opset_version is None else opset_version)
     return sorted(["null", *(name for name, row in rows().items() if row.since <= opset)])
 
 
@@ -101,7 +112,7 @@ def export_model(
     dynamic_input_shapes : list of tuple, optional
         Shapes with None or a name in place of each dynamic size.
     run_shape_inference : bool
-        Let ONNX add the shapes of all values inside the model.
+        Add the shapes of all values inside the model, as ONNX infers them.
     input_type, input_shape : optional
         Older names of `in_types` and `in_shapes`.
     opset_version : int
@@ -141,8 +152,8 @@ def _build_with_dynamic_sizes(
     symbol: Symbol, params: Mapping[str, Any], in_shapes: Any, in_types: Any, opset: int
 ) -> Any:
     """Return a model with as many dynamic sizes as it allows: all, all but channels, the first."""
-    given = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
-    wider = ([(None,) * len(s) for s in given], [_except_channels(s) for s in given])
+    shapes = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
+    wider = ([(None,) * len(s) for s in shapes], [_except_channels(s) for s in shapes])
     refused: MXNetError | None = None
     for sizes in wider:
         try:
@@ -154,7 +165,7 @@ def _build_with_dynamic_sizes(
         "as numbers. Say which with dynamic_input_shapes. (%s)",
         refused,
     )
-    first = [(None, *s[1:]) for s in given]
+    first = [(None, *s[1:]) for s in shapes]
     return build_model(symbol, params, in_shapes, in_types, first, opset)
 
 
@@ -193,7 +204,7 @@ def build_model(
 
     MXNet lists parameters as graph inputs too. Without that, runtimes may fold them.
     """
-    opset = _checked_opset(opset)
+    opset = _check_opset(opset)
     graph = symbol._graph
     for node in graph.nodes:
         if node.op is not None:
@@ -210,17 +221,17 @@ def build_model(
     translator = Translator(tensors, next(iter(types.values()), torch.float32))
     names = translator.run(graph, facts, g, {n: n.name for n in graph.variables})
     outputs = _outputs(g, graph, names, facts)
-    made = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+    model = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
     if not ALWAYS_COMPUTED.issuperset(t for types in facts.dtypes.values() for t in types):
-        cast_to_kernel_types(made)
+        cast_to_kernel_types(model)
     if not parameters_as_inputs:
-        fed = [i for i in made.graph.input if i.name not in tensors]
-        del made.graph.input[:]
-        made.graph.input.extend(fed)
-    return made
+        fed = [i for i in model.graph.input if i.name not in tensors]
+        del model.graph.input[:]
+        model.graph.input.extend(fed)
+    return model
 
 
-def _checked_opset(opset: int) -> int:
+def _check_opset(opset: int) -> int:
     newest = min(load_onnx().defs.onnx_opset_version(), max(IR_VERSIONS))
     if not OLDEST_OPSET <= opset <= newest:
         raise InvalidValue(
@@ -229,45 +240,45 @@ def _checked_opset(opset: int) -> int:
     return opset
 
 
-def _inputs(graph: Graph, params: Mapping[str, Any], given: Any) -> list[Node]:
+def _inputs(graph: Graph, params: Mapping[str, Any], shapes: Any) -> list[Node]:
     """Return the variables that the user feeds; labels count only if shapes are given for them."""
     free = [n for n in graph.variables if n.name not in params]
     ignored = ignored_variables(graph)
     needed = [n for n in free if n not in ignored]
-    if isinstance(given, Mapping):
-        return [n for n in free if n in needed or n.name in given]
-    if len(given) == len(needed):
+    if isinstance(shapes, Mapping):
+        return [n for n in free if n in needed or n.name in shapes]
+    if len(shapes) == len(needed):
         return needed
-    if len(given) == len(free):
+    if len(shapes) == len(free):
         return free
     names = ", ".join(n.name for n in needed)
     raise InvalidValue(
-        f"in_shapes has {len(given)} shapes, but the symbol has {len(needed)} inputs that are no "
+        f"in_shapes has {len(shapes)} shapes, but the symbol has {len(needed)} inputs that are no "
         f"parameters: {names or 'none'}. Parameters that `params` does not hold count as inputs."
     )
 
 
-def _shapes_by_name(inputs: Sequence[Node], given: Any) -> dict[str, GivenShape]:
-    if isinstance(given, Mapping):
-        missing = [n.name for n in inputs if n.name not in given]
+def _shapes_by_name(inputs: Sequence[Node], shapes: Any) -> dict[str, GivenShape]:
+    if isinstance(shapes, Mapping):
+        missing = [n.name for n in inputs if n.name not in shapes]
         if missing:
             raise InvalidValue(f"in_shapes has no shape for: {', '.join(missing)}.")
-        return {n.name: tuple(given[n.name]) for n in inputs}
-    if len(given) != len(inputs):
-        raise InvalidValue(f"{len(given)} shapes are given for {len(inputs)} inputs.")
-    return {n.name: tuple(s) for n, s in zip(inputs, given, strict=True)}
+        return {n.name: tuple(shapes[n.name]) for n in inputs}
+    if len(shapes) != len(inputs):
+        raise InvalidValue(f"{len(shapes)} shapes are given for {len(inputs)} inputs.")
+    return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
 
 
-def _types_by_name(inputs: Sequence[Node], given: Any) -> dict[str, torch.dtype]:
-    if isinstance(given, Mapping):
-        return {n.name: dtypes.to_torch(given[n.name]) for n in inputs}
-    if not isinstance(given, list | tuple):
-        given = [given] * len(inputs)
-    if len(given) == 1:
-        given = list(given) * len(inputs)
-    if len(given) < len(inputs):
-        raise InvalidValue(f"{len(given)} types are given for {len(inputs)} inputs.")
-    return {n.name: dtypes.to_torch(t) for n, t in zip(inputs, given, strict=False)}
+def _types_by_name(inputs: Sequence[Node], types: Any) -> dict[str, torch.dtype]:
+    if isinstance(types, Mapping):
+        return {n.name: dtypes.to_torch(types[n.name]) for n in inputs}
+    if not isinstance(types, list | tuple):
+        types = [types] * len(inputs)
+    if len(types) == 1:
+        types = list(types) * len(inputs)
+    if len(types) < len(inputs):
+        raise InvalidValue(f"{len(types)} types are given for {len(inputs)} inputs.")
+    return {n.name: dtypes.to_torch(t) for n, t in zip(inputs, types, strict=False)}
 
 
 def _is_dynamic(size: int | str | None) -> bool:
@@ -283,21 +294,21 @@ def _facts(
     dynamic: Mapping[str, GivenShape],
     types: Mapping[str, torch.dtype],
 ) -> Facts:
-    known = {name: tuple(t.shape) for name, t in params.items()}
+    fixed = {name: tuple(t.shape) for name, t in params.items()}
     kinds = {**{name: t.dtype for name, t in params.items()}, **types}
     default = next(iter(types.values()), torch.float32)
     is_dynamic = any(_is_dynamic(n) for s in dynamic.values() for n in s)
 
     def probe(add: int) -> dict[str, Shape]:
-        found = {}
-        for name, wanted in dynamic.items():
+        probed = {}
+        for name, sizes in dynamic.items():
             example = shapes[name]
-            found[name] = probe_sizes(wanted, example, add)
-        return {**known, **found}
+            probed[name] = probe_sizes(sizes, example, add)
+        return {**fixed, **probed}
 
     if not is_dynamic:
         exact = {name: probe_sizes(s, None, 0) for name, s in shapes.items()}
-        return infer_facts(graph, {**known, **exact}, None, kinds, default)
+        return infer_facts(graph, {**fixed, **exact}, None, kinds, default)
     return infer_facts(graph, probe(0), probe(2), kinds, default)
 
 
@@ -312,27 +323,27 @@ def _outputs(
     g: Builder, graph: Graph, names: Sequence[str], facts: Facts
 ) -> list[tuple[str, Shape, torch.dtype]]:
     """Return name, shape and dtype of each output; a name is an output once."""
-    found, seen = [], set()
+    outputs, seen = [], set()
     produced = {name for n in g.nodes for name in n.output}
     for entry, name in zip(graph.heads, names, strict=True):
         if name not in produced or name in seen:
             g.scope = f"{name}_output"
             name = g.Identity(name)
         seen.add(name)
-        found.append(
+        outputs.append(
             (name, facts.shapes[entry.node][entry.index], facts.dtypes[entry.node][entry.index])
         )
-    return found
+    return outputs
 
 
 def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
     """Return the nodes that outputs need; rows may leave others behind."""
-    needed, kept = set(outputs), []
+    needed, live = set(outputs), []
     for node in reversed(g.nodes):
         if needed.intersection(node.output):
-            kept.append(node)
+            live.append(node)
             needed.update(_read(node))
-    return kept[::-1]
+    return live[::-1]
 
 
 def _read(node: Any) -> set[str]:
@@ -379,9 +390,9 @@ def _model(
         info(name, onnx_dtype(dtype), [None if n == UNKNOWN else n for n in shape])
         for name, shape, dtype in outputs
     ]
-    made = onnx.helper.make_graph(nodes, "mxnet_converted_model", values, results, initializers)
+    proto = onnx.helper.make_graph(nodes, "mxnet_converted_model", values, results, initializers)
     return onnx.helper.make_model(
-        made,
+        proto,
         producer_name="mxnext",
         producer_version=__version__,
         opset_imports=[onnx.helper.make_opsetid("", g.opset)],

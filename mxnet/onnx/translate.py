@@ -51,9 +51,9 @@ def probe_sizes(
         if isinstance(size, int) and (size > 0 or (size == 0 and is_np_shape())):
             sizes.append(size)
             continue
-        given = None if example is None else example[axis]
-        if isinstance(given, int) and given > 0:
-            sizes.append(given + (add if axis == 0 else MULTIPLE * add))
+        size_given = None if example is None else example[axis]
+        if isinstance(size_given, int) and size_given > 0:
+            sizes.append(size_given + (add if axis == 0 else MULTIPLE * add))
         else:
             sizes.append(BATCH + add if axis == 0 else SIZE + MULTIPLE * add)
     return tuple(sizes)
@@ -70,28 +70,28 @@ def infer_facts(
     exact = is_np_shape()
     first = infer_shapes(graph, shapes, zero_is_unknown=not exact)
     open_nodes = _after_values(graph)
-    found = {
+    shapes_found = {
         node: [_complete(node, s, node in open_nodes) for s in values]
         for node, values in first.values.items()
     }
     if other_shapes is not None:
         second = infer_shapes(graph, other_shapes, zero_is_unknown=not exact)
-        found = {
-            node: [_merged(a, b) for a, b in zip(values, second.values[node], strict=True)]
-            for node, values in found.items()
+        shapes_found = {
+            node: [_merge(a, b) for a, b in zip(values, second.values[node], strict=True)]
+            for node, values in shapes_found.items()
         }
     inferred = infer_types(graph, types, default)
-    return Facts(found, {n: [t or default for t in v] for n, v in inferred.values.items()})
+    return Facts(shapes_found, {n: [t or default for t in v] for n, v in inferred.values.items()})
 
 
 def _after_values(graph: Graph) -> set[Node]:
     """Return the nodes whose shapes may depend on values: such operators, loops, what follows."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     for node in graph.nodes:
         is_open = node.op is not None and (node.op.value_dependent or bool(node.subgraphs))
-        if is_open or any(e.node in found for e in node.inputs):
-            found.add(node)
-    return found
+        if is_open or any(e.node in nodes for e in node.inputs):
+            nodes.add(node)
+    return nodes
 
 
 def _complete(node: Node, shape: Any, is_open: bool) -> Shape:
@@ -107,7 +107,7 @@ def _complete(node: Node, shape: Any, is_open: bool) -> Shape:
     return tuple(shape)
 
 
-def _merged(first: Shape, second: Any) -> Shape:
+def _merge(first: Shape, second: Any) -> Shape:
     if second is None or len(first) != len(second):
         raise MXNetError("ONNX export: the rank of an array depends on the dynamic sizes.")
     return tuple(a if a == b else UNKNOWN for a, b in zip(first, second, strict=True))
@@ -116,17 +116,17 @@ def _merged(first: Shape, second: Any) -> Shape:
 def row_of(node: Node, opset: int) -> Row:
     """Return the row of a node's operator; without one the error says what to do."""
     name = operator_of(node).name
-    found = rows().get(name)
-    if found is None:
+    row = rows().get(name)
+    if row is None:
         raise UnsupportedExport(
             f"ONNX export: operator {name} (node {node.name!r}) {why_refused(name)}"
         )
-    if opset < found.since:
+    if opset < row.since:
         raise UnsupportedExport(
             f"ONNX export: operator {name} (node {node.name!r}) needs "
-            f"opset_version={found.since} or newer, the model is written for {opset}."
+            f"opset_version={row.since} or newer, the model is written for {opset}."
         )
-    return found
+    return row
 
 
 def ignored_variables(graph: Graph) -> set[Node]:
@@ -168,13 +168,13 @@ class Translator:
             start = len(g.nodes)
             call = self._call(node, facts)
             try:
-                made = row.emit(g, call, *inputs)
+                outputs = row.emit(g, call, *inputs)
             except MXNetError:
                 raise
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise call.unsupported(f"could not be written: {error!r}") from error
-            outputs = [made] if isinstance(made, str) else list(made)
-            return _named(g, node, outputs, start)
+            outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+            return _name_outputs(g, node, outputs, start)
 
         return interpret(graph, lambda node: feed[node], apply)
 
@@ -192,17 +192,19 @@ class Translator:
         )
 
     def _export_body(
-        self, graph: Graph, g: Builder, names: Sequence[str], known: Sequence[tuple]
+        self, graph: Graph, g: Builder, names: Sequence[str], facts_given: Sequence[tuple]
     ) -> tuple[list[str], list[torch.dtype]]:
         """Export the body of a loop or branch; `known` are the shapes and dtypes of its inputs."""
         variables = graph.variables
-        shapes: dict[str, Shape] = {v.name: k[0] for v, k in zip(variables, known, strict=True)}
-        types = {v.name: k[1] for v, k in zip(variables, known, strict=True)}
+        shapes: dict[str, Shape] = {
+            v.name: k[0] for v, k in zip(variables, facts_given, strict=True)
+        }
+        types = {v.name: k[1] for v, k in zip(variables, facts_given, strict=True)}
         facts = infer_facts(graph, shapes, None, types, self.default)
         scope = g.scope
-        made = self.run(graph, facts, g, dict(zip(variables, names, strict=True)))
+        outputs = self.run(graph, facts, g, dict(zip(variables, names, strict=True)))
         g.scope = scope
-        return made, [facts.dtypes[e.node][e.index] for e in graph.heads]
+        return outputs, [facts.dtypes[e.node][e.index] for e in graph.heads]
 
     def constant(self, entry: Entry) -> np.ndarray | None:
         """Return the value of an entry that follows from parameters alone, else None."""
@@ -213,10 +215,10 @@ class Translator:
         order = Graph([Entry(node)]).nodes
         for each in order:
             if each not in self._constants:
-                self._constants[each] = self._computed(each)
+                self._constants[each] = self._compute(each)
         return self._constants[node]
 
-    def _computed(self, node: Node) -> Sequence[torch.Tensor] | None:
+    def _compute(self, node: Node) -> Sequence[torch.Tensor] | None:
         if node.op is None:
             value = self.params.get(node.name)
             return None if value is None else (value,)
@@ -227,16 +229,16 @@ class Translator:
         extra = op.context_for(False, torch.device("cpu"))
         values = [i[e.index] for i, e in zip(inputs, node.inputs, strict=True)]
         with torch.no_grad():
-            made = op.kernel(*values, **node.typed, **extra)
-        return made if isinstance(made, tuple | list) else (made,)
+            outputs = op.kernel(*values, **node.typed, **extra)
+        return outputs if isinstance(outputs, tuple | list) else (outputs,)
 
 
-def _named(g: Builder, node: Node, outputs: list[str], start: int) -> list[str]:
-    """Rename what a row made after its node: ``fc1``, or ``split0`` and ``split1``."""
-    made = {name for n in g.nodes[start:] for name in n.output}
+def _name_outputs(g: Builder, node: Node, outputs: list[str], start: int) -> list[str]:
+    """Rename what a row outputs after its node: ``fc1``, or ``split0`` and ``split1``."""
+    names = {name for n in g.nodes[start:] for name in n.output}
     renamed = {}
     for i, name in enumerate(outputs):
-        if name in made and name not in renamed:
+        if name in names and name not in renamed:
             renamed[name] = g.unique(node.name if len(outputs) == 1 else f"{node.name}{i}")
     if renamed:
         for each in g.nodes[start:]:

@@ -50,10 +50,10 @@ def import_to_gluon(model_file: Source, ctx: Context | None = None) -> Any:
     from ...symbol import Variable
 
     importer = Importer(read_model(model_file))
-    made, arg_params, aux_params = importer.run()
-    used = set(made.list_inputs())
+    symbol, arg_params, aux_params = importer.run()
+    used = set(symbol.list_inputs())
     inputs = [Variable(name) for name in importer.inputs if name in used]
-    block = SymbolBlock(made, inputs)
+    block = SymbolBlock(symbol, inputs)
     stored = {**arg_params, **aux_params}
     for name, parameter in block.collect_params().items():
         parameter._load_init(stored[name], ctx, cast_dtype=True, dtype_source="saved")
@@ -80,16 +80,16 @@ def get_model_metadata(model_file: Source) -> dict[str, list[tuple[str, tuple]]]
     [('data', (1, 3))]
     """
     graph = read_model(model_file).graph
-    given = {tensor.name for tensor in graph.initializer}
+    weights = {tensor.name for tensor in graph.initializer}
 
-    def described(infos: Any) -> list[tuple[str, tuple]]:
+    def describe(infos: Any) -> list[tuple[str, tuple]]:
         return [
             (i.name, tuple(d.dim_value for d in i.type.tensor_type.shape.dim))
             for i in infos
-            if i.name not in given
+            if i.name not in weights
         ]
 
     return {
-        "input_tensor_data": described(graph.input),
-        "output_tensor_data": described(graph.output),
+        "input_tensor_data": describe(graph.input),
+        "output_tensor_data": describe(graph.output),
     }

@@ -38,18 +38,18 @@ BROADCASTING = {
 
 def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarray] | None:
     """Return the outputs of a node whose inputs are small constants, else None."""
-    given = [v for v in inputs if v is not None]
-    if not given or any(v.constant is None or v.constant.size > MAX_INPUT for v in given):
+    values = [v for v in inputs if v is not None]
+    if not values or any(v.constant is None or v.constant.size > MAX_INPUT for v in values):
         return None
-    if node.op_type not in SHRINKING and _output_size(node, given) > MAX_OUTPUT:
+    if node.op_type not in SHRINKING and _output_size(node, values) > MAX_OUTPUT:
         return None
     by_name = {n: np.asarray(v.constant) for n, v in zip(node.input, inputs, strict=True) if v}
     return _evaluate(node, by_name, opset)
 
 
-def _output_size(node: Any, given: Sequence[Value]) -> float:
+def _output_size(node: Any, values: Sequence[Value]) -> float:
     """Return how many elements the result has, infinity if that is not clear beforehand."""
-    arrays = [np.asarray(v.constant) for v in given]
+    arrays = [np.asarray(v.constant) for v in values]
     try:
         if node.op_type in BROADCASTING:
             return math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
@@ -107,10 +107,10 @@ def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Elem
         return None
     if node.op_type == "Shape":
         return _shape(node, inputs[0])
-    given = [elements_of(v) for v in inputs]
-    if not given or given[0] is None:
+    elements = [elements_of(v) for v in inputs]
+    if not elements or elements[0] is None:
         return None
-    return rule(node, *given)
+    return rule(node, *elements)
 
 
 def _shape(node: OnnxNode, x: Any) -> tuple[Element, ...] | None:
@@ -127,10 +127,10 @@ def _same(node: OnnxNode, x: Any, *_: Any) -> Any:
     return x
 
 
-def _gather(node: OnnxNode, x: Any, places: Any) -> Any:
-    if places is None or any(not isinstance(p, int) or not -len(x) <= p < len(x) for p in places):
+def _gather(node: OnnxNode, x: Any, indices: Any) -> Any:
+    if indices is None or any(not isinstance(p, int) or not -len(x) <= p < len(x) for p in indices):
         return None
-    return tuple(x[p] for p in places)
+    return tuple(x[p] for p in indices)
 
 
 def _slice(node: OnnxNode, x: Any, *rest: Any) -> Any:
@@ -139,10 +139,10 @@ def _slice(node: OnnxNode, x: Any, *rest: Any) -> Any:
     else:
         bounds = [node.get("starts"), node.get("ends"), node.get("axes"), None]
     starts, ends, _, steps = bounds
-    known = [b for b in (starts, ends, steps or (1,)) if b is not None]
-    if len(known) < 3 or any(len(b) != 1 or not isinstance(b[0], int) for b in known):
+    numbers = [b for b in (starts, ends, steps or (1,)) if b is not None]
+    if len(numbers) < 3 or any(len(b) != 1 or not isinstance(b[0], int) for b in numbers):
         return None
-    return x[slice(known[0][0], known[1][0], known[2][0])]
+    return x[slice(numbers[0][0], numbers[1][0], numbers[2][0])]
 
 
 def _concat(node: OnnxNode, *parts: Any) -> Any:
@@ -155,18 +155,18 @@ def _arithmetic(function: Callable[[int, int], int], neutral: int) -> Callable[.
             return None
         size = max(len(x), len(y)) if x and y else 0
         pairs = zip((x * size)[:size], (y * size)[:size], strict=True)
-        return tuple(_applied(function, neutral, a, b) for a, b in pairs)
+        return tuple(_apply(function, neutral, a, b) for a, b in pairs)
 
     return rule
 
 
-def _applied(function: Callable, neutral: int, a: Element, b: Element) -> Element:
+def _apply(function: Callable, neutral: int, a: Element, b: Element) -> Element:
     if isinstance(a, int) and isinstance(b, int):
-        return None if function is _divided and b == 0 else function(a, b)
+        return None if function is _divide and b == 0 else function(a, b)
     return a if b == neutral else None
 
 
-def _divided(a: int, b: int) -> int:
+def _divide(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # ONNX rounds toward 0
 
 
@@ -182,5 +182,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "Add": _arithmetic(operator.add, 0),
     "Sub": _arithmetic(operator.sub, 0),
     "Mul": _arithmetic(operator.mul, 1),
-    "Div": _arithmetic(_divided, 1),
+    "Div": _arithmetic(_divide, 1),
 }

@@ -89,13 +89,13 @@ class Importer:
             self._node(node)
         heads: list[Symbol] = []
         for info in graph.output:
-            found = self._lookup(info.name)
-            parts = found.items if isinstance(found, SequenceValue) else [found]
+            result = self._lookup(info.name)
+            parts = result.items if isinstance(result, SequenceValue) else [result]
             heads += [p.symbol for p in parts]
         if not heads:
             raise UnsupportedImport("ONNX import: the model returns an empty sequence only.")
-        made = heads[0] if len(heads) == 1 else symbol.Group(heads)
-        return (made, *self._parameters(made))
+        output = heads[0] if len(heads) == 1 else symbol.Group(heads)
+        return (output, *self._parameters(output))
 
     def run_body(self, graph: Any, values: Mapping[str, Any]) -> list[Any]:
         """Build the nodes of a loop's or branch's body and return its outputs."""
@@ -115,15 +115,15 @@ class Importer:
         return self.values[name]
 
     def _define_input(self, info: Any) -> None:
-        given = self._constants.get(info.name)
-        if isinstance(given, list | tuple):
-            items = [Value(f"{info.name}_{i}", constant=np.asarray(a)) for i, a in enumerate(given)]
-            self.values[info.name] = SequenceValue(info.name, [self.completed(v) for v in items])
+        fixed = self._constants.get(info.name)
+        if isinstance(fixed, list | tuple):
+            items = [Value(f"{info.name}_{i}", constant=np.asarray(a)) for i, a in enumerate(fixed)]
+            self.values[info.name] = SequenceValue(info.name, [self.complete(v) for v in items])
         elif info.name in self._constants:
-            if given is None:
+            if fixed is None:
                 self.values[info.name] = None
             else:
-                self._define(info.name, constant=np.asarray(given))
+                self._define(info.name, constant=np.asarray(fixed))
         elif not info.type.HasField("tensor_type"):
             raise NeedsConstant(
                 f"ONNX import: input {info.name!r} is not a tensor: its value is needed at import.",
@@ -131,9 +131,9 @@ class Importer:
             )
         else:
             self.inputs.append(info.name)
-            self._define(info.name, made=self._input(info.name))
+            self._define(info.name, output=self._input(info.name))
 
-    def completed(self, value: Value) -> Value:
+    def complete(self, value: Value) -> Value:
         """Return a new value with what its symbol or constant says about it."""
         self._define(value.name, value.symbol_or_none, value.constant)
         return self.values[value.name]
@@ -146,24 +146,24 @@ class Importer:
         return symbol.Variable(name, dtype=dtype.name)
 
     def _define(
-        self, name: str, made: Symbol | None = None, constant: np.ndarray | None = None
+        self, name: str, output: Symbol | None = None, constant: np.ndarray | None = None
     ) -> None:
         if constant is not None:
             shape, dtype = constant.shape, constant.dtype
         else:
             shape, dtype = self.shapes.get(name), self.dtypes.get(name)
-            if made is not None and (shape is None or None in shape or dtype is None):
-                shape, dtype = self._inferred(made, shape, dtype)
-        self.values[name] = Value(name, made, constant, shape, dtype, self)
+            if output is not None and (shape is None or None in shape or dtype is None):
+                shape, dtype = self._infer(output, shape, dtype)
+        self.values[name] = Value(name, output, constant, shape, dtype, self)
 
-    def depends_on(self, made: Symbol) -> list[str]:
+    def depends_on(self, output: Symbol) -> list[str]:
         """Return the inputs of the model that a symbol is computed from."""
-        used = set(made.list_inputs())
+        used = set(output.list_inputs())
         return [name for name in self.inputs if name in used]
 
-    def _inferred(self, made: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
+    def _infer(self, output: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
         """Ask our own inference where ONNX's knows nothing."""
-        used = set(made.list_inputs())
+        used = set(output.list_inputs())
         sources: dict[str, tuple[Any, Any]] = {
             n: (self.shapes.get(n), self.dtypes.get(n)) for n in self.inputs if n in used
         }
@@ -175,10 +175,10 @@ class Importer:
         types = {n: t.name for n, (_, t) in sources.items() if t is not None}
         with contextlib.suppress(MXNetError, TypeError):
             with np_shape(True):
-                inferred = made.infer_shape_partial(**shapes)[1]
+                inferred = output.infer_shape_partial(**shapes)[1]
             if inferred and inferred[0] is not None:
-                shape = _refined(shape, inferred[0])
-            dtype = dtype or _numpy_dtype(made.infer_type(**types)[1][0])
+                shape = _refine(shape, inferred[0])
+            dtype = dtype or _numpy_dtype(output.infer_type(**types)[1][0])
         return shape, dtype
 
     def _node(self, proto: Any) -> None:
@@ -200,12 +200,12 @@ class Importer:
         if build is None:
             raise node.unsupported("has no row: this ONNX operator cannot be imported.")
         try:
-            made = build(node, *inputs)
+            output = build(node, *inputs)
         except MXNetError:
             raise
         except FAILURES as error:
             raise node.unsupported(f"could not be built: {error!r}") from error
-        results = list(made) if isinstance(made, list | tuple) else [made]
+        results = list(output) if isinstance(output, list | tuple) else [output]
         if len(results) < len([n for n in proto.output if n]):
             raise node.unsupported(f"has outputs that are not built: {list(proto.output)}.")
         for name, result in zip(proto.output, results, strict=False):
@@ -231,7 +231,7 @@ class Importer:
         elif isinstance(result, Value):
             self._define(name, result.symbol_or_none, result.constant)
         else:
-            self._define(name, made=result)
+            self._define(name, output=result)
 
     def parameter(self, name: str, array: np.ndarray) -> Symbol:
         """Make a constant a parameter and return its variable."""
@@ -243,13 +243,13 @@ class Importer:
         if array.ndim == 0 and not is_np_shape():
             array = array.reshape(1)  # MXNet's files cannot hold numbers without axes
         self.params[unique] = array
-        made = symbol.Variable(unique, shape=array.shape or None)
-        made._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
-        return made
+        output = symbol.Variable(unique, shape=array.shape or None)
+        output._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
+        return output
 
-    def _parameters(self, made: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        used = set(made.list_inputs())
-        auxiliary = set(made.list_auxiliary_states())
+    def _parameters(self, output: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        used = set(output.list_inputs())
+        auxiliary = set(output.list_auxiliary_states())
         arg_params, aux_params = {}, {}
         for name, array in self.params.items():
             if name in used:
@@ -258,9 +258,9 @@ class Importer:
         return arg_params, aux_params
 
 
-def _refined(shape: Any, found: Any) -> Any:
+def _refine(shape: Any, inferred: Any) -> Any:
     """Return a shape with the sizes that our own inference adds."""
-    ours = tuple(None if n == -1 else n for n in found)
+    ours = tuple(None if n == -1 else n for n in inferred)
     if shape is None or len(shape) != len(ours):
         return ours if shape is None else shape
     return tuple(b if a is None else a for a, b in zip(shape, ours, strict=True))

@@ -69,8 +69,8 @@ def embedding(g: Builder, call: Call, x: str, weight: str) -> str:
 def one_hot(g: Builder, call: Call, indices: str) -> str:
     """One number on at each index, nothing outside."""
     depth, dtype = call.attrs["depth"], call.out_dtypes[0]
-    places = g.unsqueeze(g.cast(indices, call.dtype, INT64), call.ndim)
-    hit = g.Equal(places, g.array(np.arange(depth, dtype=np.int64)))
+    positions = g.unsqueeze(g.cast(indices, call.dtype, INT64), call.ndim)
+    hit = g.Equal(positions, g.array(np.arange(depth, dtype=np.int64)))
     on, off = (g.scalar(call.attrs[k], dtype) for k in ("on_value", "off_value"))
     return g.Where(hit, on, off)
 
@@ -79,28 +79,28 @@ def one_hot(g: Builder, call: Call, indices: str) -> str:
 def pick(g: Builder, call: Call, x: str, index: str) -> str:
     """Pick one element along an axis."""
     axis = call.axis
-    places = g.cast(index, call.dtypes[1], INT64)
-    kept = len(call.shapes[1]) == call.ndim and (call.ndim > 1 or call.shapes[1] == (1,))
-    if not kept:
-        places = g.unsqueeze(places, axis)
-    places = _within(g, places, g.axis_size(x, call.shape, axis), call.attrs["mode"])
-    made = g.GatherElements(x, places, axis=axis)
-    return made if call.attrs["keepdims"] or call.ndim == 1 else g.squeeze(made, axis)
+    indices = g.cast(index, call.dtypes[1], INT64)
+    has_axis = len(call.shapes[1]) == call.ndim and (call.ndim > 1 or call.shapes[1] == (1,))
+    if not has_axis:
+        indices = g.unsqueeze(indices, axis)
+    indices = _within(g, indices, g.axis_size(x, call.shape, axis), call.attrs["mode"])
+    output = g.GatherElements(x, indices, axis=axis)
+    return output if call.attrs["keepdims"] or call.ndim == 1 else g.squeeze(output, axis)
 
 
 @row("batch_take")
 def batch_take(g: Builder, call: Call, x: str, indices: str) -> str:
     """Take one element of each row."""
-    places = g.reshape(g.cast(indices, call.dtypes[1], INT64), [-1, 1])
-    places = _within(g, places, g.axis_size(x, call.shape, 1), "clip")
-    return g.reshape(g.GatherElements(x, places, axis=1), call.out_shapes[0])
+    positions = g.reshape(g.cast(indices, call.dtypes[1], INT64), [-1, 1])
+    positions = _within(g, positions, g.axis_size(x, call.shape, 1), "clip")
+    return g.reshape(g.GatherElements(x, positions, axis=1), call.out_shapes[0])
 
 
 def _index_rows(g: Builder, call: Call, indices: str, position: int) -> str:
     """Return indices ``(axes, ...)`` as ONNX wants them: ``(..., axes)``."""
     rank = len(call.shapes[position])
-    places = g.cast(indices, call.dtypes[position], INT64)
-    return g.transpose(places, *range(1, rank), 0)
+    positions = g.cast(indices, call.dtypes[position], INT64)
+    return g.transpose(positions, *range(1, rank), 0)
 
 
 @row("gather_nd")
@@ -146,9 +146,9 @@ def index_array(g: Builder, call: Call, x: str) -> str:
 @row("fill_element_0index")
 def fill_element(g: Builder, call: Call, data: str, values: str, index: str) -> str:
     """Replace one element of each row."""
-    places = g.reshape(g.cast(index, call.dtypes[2], INT64), [-1, 1])
+    indices = g.reshape(g.cast(index, call.dtypes[2], INT64), [-1, 1])
     steps = g.reshape(g.array(np.arange(call.shape[1], dtype=np.int64)), [1, -1])
-    return g.Where(g.Equal(places, steps), g.reshape(values, [-1, 1]), data)
+    return g.Where(g.Equal(indices, steps), g.reshape(values, [-1, 1]), data)
 
 
 def _linear_ranges(call: Call) -> np.ndarray:
@@ -167,16 +167,16 @@ def _linear_ranges(call: Call) -> np.ndarray:
 @row("_slice_assign")
 def slice_assign(g: Builder, call: Call, lhs: str, rhs: str) -> str:
     """Write an array into a part of another."""
-    places = _linear_ranges(call)
-    return g.ScatterND(lhs, g.array(places), g.reshape(rhs, places.shape[:-1]))
+    indices = _linear_ranges(call)
+    return g.ScatterND(lhs, g.array(indices), g.reshape(rhs, indices.shape[:-1]))
 
 
 @row("_slice_assign_scalar")
 def slice_assign_scalar(g: Builder, call: Call, x: str) -> str:
     """Write a number into a part of an array."""
-    places = _linear_ranges(call)
+    indices = _linear_ranges(call)
     value = g.scalar(call.attrs["scalar"], call.dtype)
-    return g.ScatterND(x, g.array(places), g.Expand(value, g.ints(*places.shape[:-1])))
+    return g.ScatterND(x, g.array(indices), g.Expand(value, g.ints(*indices.shape[:-1])))
 
 
 def _strides(call: Call) -> np.ndarray:

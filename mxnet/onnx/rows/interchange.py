@@ -1,4 +1,4 @@
-"""Rows of the operators that came from ONNX: each is the one it stands for."""
+"""Rows of the operators that came from ONNX: each is one node."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def _one(g: Builder, x: str) -> str:
 @row("_onnx_reshape")
 def reshape(g: Builder, call: Call, x: str, shape: str) -> str:
     """Reshape to computed sizes."""
-    wanted = g.cast(shape, call.dtypes[1], INT64)
+    target = g.cast(shape, call.dtypes[1], INT64)
     if not call.attrs["allowzero"]:
-        return g.Reshape(x, wanted)
+        return g.Reshape(x, target)
     if g.opset >= 14:
-        return g.Reshape(x, wanted, allowzero=1)
+        return g.Reshape(x, target, allowzero=1)
     sizes = call.constant(1)
     # There a size of 0 copies the one in its place.
     fits = sizes is not None and all(
@@ -74,16 +74,16 @@ def reshape(g: Builder, call: Call, x: str, shape: str) -> str:
     )
     if not fits:
         raise call.unsupported("with allowzero needs opset_version=14 or newer.")
-    return g.Reshape(x, wanted)
+    return g.Reshape(x, target)
 
 
 @row("_onnx_range")
 def arange(g: Builder, call: Call, *ends: str) -> str:
     """Numbers at equal distances."""
-    made = call.out_dtypes[0]
-    kind = torch.float32 if made is torch.float16 else made  # ONNX has no such range
+    dtype = call.out_dtypes[0]
+    kind = torch.float32 if dtype is torch.float16 else dtype  # ONNX has no such range
     ends = tuple(g.cast(e, d, kind) for e, d in zip(ends, call.dtypes, strict=True))
-    return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, made)
+    return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, dtype)
 
 
 @row("_onnx_pad")
@@ -209,16 +209,16 @@ RNN_INPUTS = ("bias", "lengths", "state", "cell", "peepholes")
 @row("_onnx_rnn")
 def rnn(g: Builder, call: Call, x: str, w: str, r: str, *rest: str) -> list[str]:
     """A recurrent layer with all options."""
-    a, given = call.attrs, call.attrs["given"].split(",")
+    a, names_given = call.attrs, call.attrs["given"].split(",")
     names = iter(rest)
-    found = {kind: next(names) for kind in RNN_INPUTS if kind in given}
-    inputs = [found.get(kind, "") for kind in RNN_INPUTS]
-    if found.get("lengths"):
-        at = 3 + [k for k in RNN_INPUTS if k in given].index("lengths")
+    optional = {kind: next(names) for kind in RNN_INPUTS if kind in names_given}
+    inputs = [optional.get(kind, "") for kind in RNN_INPUTS]
+    if optional.get("lengths"):
+        at = 3 + [k for k in RNN_INPUTS if k in names_given].index("lengths")
         inputs[1] = g.cast(inputs[1], call.dtypes[at], torch.int32)
-    kept = inputs[: 3 if a["kind"] != "lstm" else 5]
-    while kept and not kept[-1]:
-        kept.pop()
+    used = inputs[: 3 if a["kind"] != "lstm" else 5]
+    while used and not used[-1]:
+        used.pop()
     options = {"hidden_size": call.shapes[2][-1], "direction": a["direction"]}
     options["activations"] = [_function_name(f) for f in a["activations"].split(",")]
     if a["alphas"]:
@@ -231,7 +231,7 @@ def rnn(g: Builder, call: Call, x: str, w: str, r: str, *rest: str) -> list[str]
         options["linear_before_reset"] = int(a["linear_before_reset"])
     if a["kind"] == "lstm":
         options["input_forget"] = int(a["input_forget"])
-    return g.add(a["kind"].upper(), x, w, r, *kept, outputs=len(call.out_shapes), **options)
+    return g.add(a["kind"].upper(), x, w, r, *used, outputs=len(call.out_shapes), **options)
 
 
 FUNCTION_NAMES = {
@@ -250,10 +250,10 @@ def _function_name(name: str) -> str:
 @row("_onnx_attention", since=23)
 def attention(g: Builder, call: Call, q: str, k: str, v: str, *rest: str) -> list[str]:
     """Scaled dot-product attention."""
-    a, given = call.attrs, call.attrs["given"].split(",")
+    a, names_given = call.attrs, call.attrs["given"].split(",")
     names = iter(rest)
     kinds = ("mask", "past_key", "past_value", "lengths")
-    inputs = [next(names) if kind in given else "" for kind in kinds]
+    inputs = [next(names) if kind in names_given else "" for kind in kinds]
     while inputs and not inputs[-1]:
         inputs.pop()
     options = {"is_causal": int(a["is_causal"]), "softcap": a["softcap"], "scale": a["scale"]}
@@ -264,5 +264,5 @@ def attention(g: Builder, call: Call, q: str, k: str, v: str, *rest: str) -> lis
     if a["left_window"] >= 0 or a["right_window"] >= 0:
         raise call.unsupported("with windows needs an opset that cannot be written yet.")
     options["qk_matmul_output_mode"] = a["scores_mode"]
-    made = g.add("Attention", q, k, v, *inputs, outputs=len(call.out_shapes), **options)
-    return [made] if isinstance(made, str) else made
+    outputs = g.add("Attention", q, k, v, *inputs, outputs=len(call.out_shapes), **options)
+    return [outputs] if isinstance(outputs, str) else outputs

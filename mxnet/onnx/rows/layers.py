@@ -75,8 +75,8 @@ def gemm2(g: Builder, call: Call, a: str, b: str) -> str:
         a = swap_last(g, a, rank)
     if call.attrs["transpose_b"]:
         b = swap_last(g, b, rank)
-    made = g.Mul(g.MatMul(a, b), g.scalar(call.attrs["alpha"], call.dtype))
-    return g.transpose(made, *(int(i) for i in np.argsort(order)))
+    output = g.Mul(g.MatMul(a, b), g.scalar(call.attrs["alpha"], call.dtype))
+    return g.transpose(output, *(int(i) for i in np.argsort(order)))
 
 
 @row("_linalg_gemm")
@@ -112,30 +112,30 @@ def sumlogdiag(g: Builder, call: Call, a: str) -> str:
     size = call.shape[-1]
     eye = g.array(np.eye(size, dtype=bool))
     logs = g.Log(g.Where(eye, a, g.scalar(1, call.dtype)))
-    made = g.reduce("ReduceSum", logs, [call.ndim - 2, call.ndim - 1], False)
-    return g.reshape(made, [1]) if call.ndim == 2 else made
+    output = g.reduce("ReduceSum", logs, [call.ndim - 2, call.ndim - 1], False)
+    return g.reshape(output, [1]) if call.ndim == 2 else output
 
 
 @row("khatri_rao")
 def khatri_rao(g: Builder, call: Call, *xs: str) -> str:
     """Kronecker products of columns."""
     columns = call.shape[1]
-    made, rows = xs[0], call.shape[0]
+    product, rows = xs[0], call.shape[0]
     for x, shape in zip(xs[1:], call.shapes[1:], strict=True):
-        made = g.Mul(g.reshape(made, [rows, 1, columns]), g.reshape(x, [1, *shape]))
+        product = g.Mul(g.reshape(product, [rows, 1, columns]), g.reshape(x, [1, *shape]))
         rows *= shape[0]
-        made = g.reshape(made, [rows, columns])
-    return g.Identity(made) if len(xs) == 1 else made
+        product = g.reshape(product, [rows, columns])
+    return g.Identity(product) if len(xs) == 1 else product
 
 
 @row("_linalg_trmm")
 def trmm(g: Builder, call: Call, a: str, b: str) -> str:
     """Product with a triangular matrix."""
     o = call.attrs
-    made = g.Trilu(a, upper=int(not o["lower"])) if g.opset >= 14 else _triangle(g, call, a)
+    triangle = g.Trilu(a, upper=int(not o["lower"])) if g.opset >= 14 else _triangle(g, call, a)
     if o["transpose"]:
-        made = swap_last(g, made, call.ndim)
-    pair = (b, made) if o["rightside"] else (made, b)
+        triangle = swap_last(g, triangle, call.ndim)
+    pair = (b, triangle) if o["rightside"] else (triangle, b)
     return g.Mul(g.MatMul(*pair), g.scalar(o["alpha"], call.dtype))
 
 
@@ -305,15 +305,15 @@ def _windows(call: Call, sizes: list[int]) -> Windows:
         return Windows(sizes, kernel, stride, pad, pad)
     if convention == "full":
         after = [p + s - 1 for p, s in zip(pad, stride, strict=True)]
-        made = Windows(sizes, kernel, stride, pad, after)
-        if not made.is_known:
-            return made
+        windows = Windows(sizes, kernel, stride, pad, after)
+        if not windows.is_known:
+            return windows
         # Keep of the additional padding only what the last window covers.
         needed = [
             max((o - 1) * s + k - n - p, 0)
-            for o, s, k, n, p in zip(made.counts(), stride, kernel, sizes, pad, strict=True)
+            for o, s, k, n, p in zip(windows.counts(), stride, kernel, sizes, pad, strict=True)
         ]
-        return made._replace(after=needed)
+        return windows._replace(after=needed)
     call.require_sizes(sizes, "with pooling_convention='same' needs the sizes as numbers.")
     after = [
         max((-(-n // s) - 1) * s + k - n - p, 0)
@@ -327,12 +327,12 @@ def _within_reach(windows: Windows) -> tuple[Windows, list[int]]:
     if not windows.is_known:
         return windows, [0] * len(windows.sizes)
     after = [min(a, k - 1) for a, k in zip(windows.after, windows.kernel, strict=True)]
-    made = windows._replace(after=after)
-    pairs = zip(windows.counts(), made.counts(), strict=True)
-    return made, [wanted - have for wanted, have in pairs]
+    reached = windows._replace(after=after)
+    pairs = zip(windows.counts(), reached.counts(), strict=True)
+    return reached, [all_windows - have for all_windows, have in pairs]
 
 
-def _completed(g: Builder, call: Call, x: str, missing: list[int], value: float) -> str:
+def _complete(g: Builder, call: Call, x: str, missing: list[int], value: float) -> str:
     """Add windows that lie in the padding only."""
     if not any(missing):
         return x
@@ -364,9 +364,9 @@ def _sum(g: Builder, dtype: torch.dtype, x: str, windows: Windows) -> str:
     return g.Mul(mean, g.scalar(math.prod(windows.kernel), dtype))
 
 
-def _covered(call: Call, windows: Windows, with_pad: bool) -> np.ndarray:
+def _count_covered(call: Call, windows: Windows, with_pad: bool) -> np.ndarray:
     """Return how many elements each window divides by, ``(1, 1, ...)``."""
-    made = np.ones([1, 1], dtype=numpy_dtype(call.dtype))
+    counts = np.ones([1, 1], dtype=numpy_dtype(call.dtype))
     pads = per_axis(call.attrs["pad"], 0, len(windows.kernel))
     sides = zip(*windows[:4], pads, windows.counts(), strict=True)
     for axis, (n, k, s, before, pad, count) in enumerate(sides):
@@ -374,8 +374,8 @@ def _covered(call: Call, windows: Windows, with_pad: bool) -> np.ndarray:
         low, high = (-pad, n + pad) if with_pad else (0, n)
         length = np.minimum(starts + k, high) - np.maximum(starts, low)
         line = np.maximum(length, 0).reshape([1, 1, *[1] * axis, count])
-        made = made[..., None] * line.astype(made.dtype)
-    return np.maximum(made, 1)
+        counts = counts[..., None] * line.astype(counts.dtype)
+    return np.maximum(counts, 1)
 
 
 def _mean(g: Builder, call: Call, x: str, windows: Windows, with_pad: bool) -> str:
@@ -390,7 +390,7 @@ def _mean(g: Builder, call: Call, x: str, windows: Windows, with_pad: bool) -> s
         )
     total = _sum(g, call.dtype, x, windows)
     if windows.is_known:
-        return g.Div(total, g.array(_covered(call, windows, with_pad)))
+        return g.Div(total, g.array(_count_covered(call, windows, with_pad)))
     ones = g.Expand(g.scalar(1, call.dtype), g.Shape(x))
     if with_pad:
         pads = per_axis(call.attrs["pad"], 0, len(windows.kernel))
@@ -426,12 +426,12 @@ def _pool(g: Builder, call: Call, x: str, kind: str, sizes: list[int]) -> str:
     windows, missing = _within_reach(_windows(call, sizes))
     if kind == "max":
         lowest = torch.finfo(call.dtype).min
-        return _completed(g, call, _max(g, call, x, windows), missing, lowest)
+        return _complete(g, call, _max(g, call, x, windows), missing, lowest)
     if kind == "sum":
-        made = _sum(g, call.dtype, x, windows)
+        output = _sum(g, call.dtype, x, windows)
     else:
-        made = _mean(g, call, x, windows, call.attrs["count_include_pad"] is not False)
-    return _completed(g, call, made, missing, 0)
+        output = _mean(g, call, x, windows, call.attrs["count_include_pad"] is not False)
+    return _complete(g, call, output, missing, 0)
 
 
 @row("Pooling")
@@ -443,10 +443,10 @@ def pooling(g: Builder, call: Call, x: str) -> str:
         x = channels_first(g, x, call.ndim)
     if kind == "lp":
         p = call.attrs["p_value"]
-        made = _root(g, _pool(g, call, _power(g, x, p), "sum", sizes), p, call.dtype)
+        output = _root(g, _pool(g, call, _power(g, x, p), "sum", sizes), p, call.dtype)
     else:
-        made = _pool(g, call, x, kind, sizes)
-    return channels_last(g, made, call.ndim) if is_last else made
+        output = _pool(g, call, x, kind, sizes)
+    return channels_last(g, output, call.ndim) if is_last else output
 
 
 @row("Pooling_v1")
@@ -457,11 +457,11 @@ def pooling_v1(g: Builder, call: Call, x: str) -> str:
         return _pool_all(g, call, x, kind, 4)
     windows, missing = _within_reach(_windows(call, list(call.shape[2:])))
     if kind == "max":
-        made = _max(g, call, x, windows)
+        output = _max(g, call, x, windows)
         if any(windows.before):
-            made = g.Max(made, g.array(_zero_padding(call, windows)))
-        return _completed(g, call, made, missing, -math.inf)
-    total = _completed(g, call, _sum(g, call.dtype, x, windows), missing, 0)
+            output = g.Max(output, g.array(_zero_padding(call, windows)))
+        return _complete(g, call, output, missing, -math.inf)
+    total = _complete(g, call, _sum(g, call.dtype, x, windows), missing, 0)
     size = g.scalar(math.prod(windows.kernel), call.dtype)
     return g.Div(total, size) if kind == "avg" else total
 
@@ -480,27 +480,27 @@ def _zero_padding(call: Call, windows: Windows) -> np.ndarray:
 @row("_contrib_AdaptiveAvgPooling2D")
 def adaptive_avg_pooling(g: Builder, call: Call, x: str) -> str:
     """Mean over a grid of regions that cover the image."""
-    wanted = list(call.out_shapes[0][2:])
-    if wanted == [1, 1]:
+    target = list(call.out_shapes[0][2:])
+    if target == [1, 1]:
         return g.GlobalAveragePool(x)
     sizes = call.shape[2:]
     call.require_sizes(sizes, NEEDS_IMAGE_SIZE)
-    if all(n % w == 0 for n, w in zip(sizes, wanted, strict=True)):
-        kernel = [n // w for n, w in zip(sizes, wanted, strict=True)]
+    if all(n % w == 0 for n, w in zip(sizes, target, strict=True)):
+        kernel = [n // w for n, w in zip(sizes, target, strict=True)]
         return g.AveragePool(x, kernel_shape=kernel, strides=kernel)
     rows, columns = (
-        _regions(n, w).astype(numpy_dtype(call.dtype)) for n, w in zip(sizes, wanted, strict=True)
+        _regions(n, w).astype(numpy_dtype(call.dtype)) for n, w in zip(sizes, target, strict=True)
     )
     return g.MatMul(g.MatMul(g.array(rows), x), g.array(columns.T.copy()))
 
 
 def _regions(size: int, count: int) -> np.ndarray:
     """Return a matrix that averages `size` elements to `count`."""
-    made = np.zeros((count, size))
+    matrix = np.zeros((count, size))
     for i in range(count):
         start, end = i * size // count, -(-(i + 1) * size // count)
-        made[i, start:end] = 1 / (end - start)
-    return made
+        matrix[i, start:end] = 1 / (end - start)
+    return matrix
 
 
 def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[str]:
@@ -556,10 +556,10 @@ def layer_norm(g: Builder, call: Call, x: str, gamma: str, beta: str) -> str | l
     wants_statistics = call.attrs["output_mean_var"]
     if g.opset >= 17 and axis == call.ndim - 1 and not wants_statistics:
         return g.LayerNormalization(x, gamma, beta, axis=-1, epsilon=eps)
-    made, mean, deviation = standardize(g, x, [axis], eps, call.dtype)
-    made = g.Mul(made, _as_axis(g, gamma, axis, call.ndim))
-    made = g.Add(made, _as_axis(g, beta, axis, call.ndim))
-    return [made, mean, deviation] if wants_statistics else made
+    output, mean, deviation = standardize(g, x, [axis], eps, call.dtype)
+    output = g.Mul(output, _as_axis(g, gamma, axis, call.ndim))
+    output = g.Add(output, _as_axis(g, beta, axis, call.ndim))
+    return [output, mean, deviation] if wants_statistics else output
 
 
 @row("GroupNorm")
@@ -567,12 +567,12 @@ def group_norm(g: Builder, call: Call, x: str, gamma: str, beta: str) -> str | l
     """Normalize groups of channels; gamma and beta have one number for each group."""
     groups, eps = call.attrs["num_groups"], call.attrs["eps"]
     split = g.reshape(x, [0, groups, -1])
-    made, mean, deviation = standardize(g, split, [2], eps, call.dtype)
-    made = g.Add(g.Mul(made, g.reshape(gamma, [-1, 1])), g.reshape(beta, [-1, 1]))
-    made = g.Reshape(made, g.sizes(x, call.shape))
+    output, mean, deviation = standardize(g, split, [2], eps, call.dtype)
+    output = g.Add(g.Mul(output, g.reshape(gamma, [-1, 1])), g.reshape(beta, [-1, 1]))
+    output = g.Reshape(output, g.sizes(x, call.shape))
     if not call.attrs["output_mean_var"]:
-        return made
-    return [made, g.squeeze(mean, 2), g.squeeze(deviation, 2)]
+        return output
+    return [output, g.squeeze(mean, 2), g.squeeze(deviation, 2)]
 
 
 @row("InstanceNorm")
@@ -616,19 +616,19 @@ def _scores(g: Builder, call: Call, queries: str, keys: str, size: int) -> str:
     q = g.Transpose(queries, perm=[1, 2, 0, 3])
     k = g.Transpose(keys, perm=[1, 2, 3, 0])
     scaled = g.Mul(q, g.scalar(size**-0.5, call.dtype))
-    made = g.MatMul(scaled, k)
-    shape = g.Shape(made)
+    scores = g.MatMul(scaled, k)
+    shape = g.Shape(scores)
     rest = g.Slice(shape, g.ints(2), g.ints(4), g.ints(0))
-    return g.Reshape(made, g.Concat(g.ints(-1), rest, axis=0))
+    return g.Reshape(scores, g.Concat(g.ints(-1), rest, axis=0))
 
 
-def _attended(g: Builder, call: Call, attention: str, values: str, heads: int, size: int) -> str:
+def _attend(g: Builder, call: Call, attention: str, values: str, heads: int, size: int) -> str:
     """Return ``(length, batch, heads * size)``."""
     weights = g.Shape(attention)
     rest = g.Slice(weights, g.ints(1), g.ints(3), g.ints(0))
     split = g.Reshape(attention, g.Concat(g.ints(-1, heads), rest, axis=0))
-    made = g.MatMul(split, g.Transpose(values, perm=[1, 2, 0, 3]))
-    return g.reshape(g.Transpose(made, perm=[2, 0, 1, 3]), [0, 0, heads * size])
+    output = g.MatMul(split, g.Transpose(values, perm=[1, 2, 0, 3]))
+    return g.reshape(g.Transpose(output, perm=[2, 0, 1, 3]), [0, 0, heads * size])
 
 
 @row("_contrib_interleaved_matmul_selfatt_qk")
@@ -644,7 +644,7 @@ def selfatt_valatt(g: Builder, call: Call, qkv: str, attention: str) -> str:
     """Values of self-attention."""
     heads = call.attrs["heads"]
     values = _parts(g, qkv, heads, 3)[2]
-    return _attended(g, call, attention, values, heads, call.shape[-1] // (3 * heads))
+    return _attend(g, call, attention, values, heads, call.shape[-1] // (3 * heads))
 
 
 @row("_contrib_interleaved_matmul_encdec_qk")
@@ -661,4 +661,4 @@ def encdec_valatt(g: Builder, call: Call, keys_values: str, attention: str) -> s
     """Values of attention to an encoder."""
     heads = call.attrs["heads"]
     values = _parts(g, keys_values, heads, 2)[1]
-    return _attended(g, call, attention, values, heads, call.shape[-1] // (2 * heads))
+    return _attend(g, call, attention, values, heads, call.shape[-1] // (2 * heads))

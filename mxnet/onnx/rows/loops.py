@@ -46,8 +46,8 @@ def _run(
     g: Builder, call: Call, graph: Graph, names: Sequence[str], facts: Sequence[tuple]
 ) -> tuple[list[str], list[torch.dtype]]:
     """Export a body into a builder; outputs are fresh names."""
-    made, dtypes = call.export_graph(graph, g, names, facts)
-    return [g.Identity(m) for m in made], dtypes
+    outputs, dtypes = call.export_graph(graph, g, names, facts)
+    return [g.Identity(m) for m in outputs], dtypes
 
 
 def _loop_inputs(body: Builder, count: int) -> tuple[str, str, list[str]]:
@@ -89,17 +89,17 @@ def foreach(g: Builder, call: Call, *xs: str) -> list[str]:
     step, going, carried = _loop_inputs(body, n_states)
     feed: list[str] = [""] * len(xs)
     facts: list[tuple] = [()] * len(xs)
-    for i, place in enumerate(data_at):
-        feed[place] = body.Gather(xs[i], step, axis=0)
+    for i, slot in enumerate(data_at):
+        feed[slot] = body.Gather(xs[i], step, axis=0)
         if len(call.shapes[i]) == 1:
-            feed[place] = body.reshape(feed[place], [1])
-        facts[place] = (call.shapes[i][1:] or (1,), call.dtypes[i])
-    for i, place in enumerate(state_at):
-        feed[place] = carried[i]
-        facts[place] = (call.shapes[n_data + i], call.dtypes[n_data + i])
-    for i, place in enumerate(rest_at):
+            feed[slot] = body.reshape(feed[slot], [1])
+        facts[slot] = (call.shapes[i][1:] or (1,), call.dtypes[i])
+    for i, slot in enumerate(state_at):
+        feed[slot] = carried[i]
+        facts[slot] = (call.shapes[n_data + i], call.dtypes[n_data + i])
+    for i, slot in enumerate(rest_at):
         at = n_data + n_states + i
-        feed[place], facts[place] = xs[at], (call.shapes[at], call.dtypes[at])
+        feed[slot], facts[slot] = xs[at], (call.shapes[at], call.dtypes[at])
     outputs, dtypes = _run(body, call, graph, feed, facts)
     trips = g.squeeze(g.size_of(xs[0], 0), 0)
     starts = xs[n_data : n_data + n_states]
@@ -110,35 +110,35 @@ def foreach(g: Builder, call: Call, *xs: str) -> list[str]:
 def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
     """Loop while a condition holds; outputs are stacked and padded with zeros."""
     a, (test, graph) = call.attrs, call.node.subgraphs
-    n_out, places = a["num_out_data"], [a["func_input_locs"][i] for i in a["func_var_locs"]]
+    n_out, slots = a["num_out_data"], [a["func_input_locs"][i] for i in a["func_var_locs"]]
     facts = list(zip(call.shapes, call.dtypes, strict=True))
 
     def holds(b: Builder, values: list[str]) -> str:
         at = a["cond_input_locs"]
         chosen: list[str] = [values[i] for i in at]
-        made, dtypes = _run(b, call, test, chosen, [facts[i] for i in at])
-        return _truth(b, made[0], dtypes[0])
+        results, dtypes = _run(b, call, test, chosen, [facts[i] for i in at])
+        return _truth(b, results[0], dtypes[0])
 
     body = _child(g)
-    _, _, carried = _loop_inputs(body, len(places))
+    _, _, carried = _loop_inputs(body, len(slots))
     values: list[str] = list(xs)
-    for place, name in zip(places, carried, strict=True):
-        values[place] = name
+    for slot, name in zip(slots, carried, strict=True):
+        values[slot] = name
     at = a["func_input_locs"]
-    made, dtypes = _run(body, call, graph, [values[i] for i in at], [facts[i] for i in at])
-    for place, name in zip(places, made[n_out:], strict=True):
-        values[place] = name
+    results, dtypes = _run(body, call, graph, [values[i] for i in at], [facts[i] for i in at])
+    for slot, name in zip(slots, results[n_out:], strict=True):
+        values[slot] = name
     more = holds(body, values)
     bounds = (g.scalar(a["max_iterations"], INT64), holds(g, list(xs)))
-    starts = [xs[p] for p in places]
-    outputs = _write_loop(g, call, body, bounds, more, starts, made, dtypes)
+    starts = [xs[p] for p in slots]
+    outputs = _write_loop(g, call, body, bounds, more, starts, results, dtypes)
     if not a["pad_outputs"]:
         return outputs
-    stacked = [_padded(g, call, name, i) for i, name in enumerate(outputs[:n_out])]
+    stacked = [_pad_steps(g, call, name, i) for i, name in enumerate(outputs[:n_out])]
     return [*stacked, *outputs[n_out:]]
 
 
-def _padded(g: Builder, call: Call, x: str, output: int) -> str:
+def _pad_steps(g: Builder, call: Call, x: str, output: int) -> str:
     """Pad what a loop stacked with zeros, up to the largest number of steps."""
     rank = len(call.out_shapes[output])
     limit = g.ints(call.attrs["max_iterations"])
@@ -161,8 +161,8 @@ def cond(g: Builder, call: Call, *xs: str) -> list[str]:
     branches = []
     for graph, key in zip(graphs[1:], ("then_input_locs", "else_input_locs"), strict=True):
         body = _child(g)
-        made, kinds = part(body, graph, key)
-        branches.append(_graph_of(f"{call.name}_{key[:4]}", body, [], _infos(made, kinds)))
+        outputs, kinds = part(body, graph, key)
+        branches.append(_graph_of(f"{call.name}_{key[:4]}", body, [], _infos(outputs, kinds)))
     return g.add(
         "If",
         _truth(g, test[0], dtypes[0]),
@@ -234,13 +234,13 @@ def _weights(g: Builder, call: Call, parameters: str) -> list[tuple[str, str, st
         at.order(p, gates, [1, rows, w]) for p, w in zip(pieces[:count], widths, strict=True)
     ]
     biases = [at.order(p, gates, [1, rows]) for p in pieces[count:]]
-    found = []
+    layers = []
     for first in range(0, count, 2 * directions):
         part = slice(first, first + 2 * directions)
         pairs = [at.join(biases[i : i + 2], 1) for i in range(first, part.stop, 2)]
         kinds = [at.join(matrices[part][kind::2], 0) for kind in (0, 1)]
-        found.append(tuple(map(at.name, (*kinds, at.join(pairs, 0)))))
-    return found
+        layers.append(tuple(map(at.name, (*kinds, at.join(pairs, 0)))))
+    return layers
 
 
 def _layer(
@@ -257,8 +257,8 @@ def _layer(
     if mode == "rnn_relu":
         options["activations"] = ["Relu"] * directions
     inputs = [x, *weights, lengths, *states]
-    made, *last = g.add(OP_TYPES[mode], *inputs, outputs=1 + len(states), **options)
-    joined = g.Transpose(made, perm=[0, 2, 1, 3])
+    output, *last = g.add(OP_TYPES[mode], *inputs, outputs=1 + len(states), **options)
+    joined = g.Transpose(output, perm=[0, 2, 1, 3])
     return g.reshape(joined, [0, 0, directions * size]), last
 
 
@@ -268,7 +268,7 @@ def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str
     a = call.attrs
     clip = (a["lstm_state_clip_min"], a["lstm_state_clip_max"])
     if a["mode"] == "lstm" and (a["projection_size"] or clip != (None, None)):
-        return _stepped_lstm(g, call, x, *rest)
+        return _step_lstm(g, call, x, *rest)
     count = 2 if a["mode"] == "lstm" else 1
     states, lengths = list(rest[:count]), ""
     if a["use_sequence_length"]:
@@ -276,17 +276,17 @@ def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str
     weights = _weights(g, call, parameters)
     directions, layers = 1 + a["bidirectional"], a["num_layers"]
     parts = [[s] if layers == 1 else g.split(s, [directions] * layers, 0) for s in states]
-    found: list[list[str]] = [[] for _ in states]
+    last_states: list[list[str]] = [[] for _ in states]
     for layer in range(layers):
         x, last = _layer(g, call, x, weights[layer], [p[layer] for p in parts], lengths)
-        for store, state in zip(found, last, strict=True):
+        for store, state in zip(last_states, last, strict=True):
             store.append(state)
     if not a["state_outputs"]:
         return [x]
-    return [x, *(f[0] if layers == 1 else g.Concat(*f, axis=0) for f in found)]
+    return [x, *(f[0] if layers == 1 else g.Concat(*f, axis=0) for f in last_states)]
 
 
-def _stepped_lstm(g: Builder, call: Call, x: str, *states: str) -> list[str]:
+def _step_lstm(g: Builder, call: Call, x: str, *states: str) -> list[str]:
     """LSTM layers with projected or clipped states, which ONNX has as a scan over time only."""
     a, packed = call.attrs, call.constant(1)
     if packed is None or a["use_sequence_length"]:
@@ -306,8 +306,8 @@ def _stepped_lstm(g: Builder, call: Call, x: str, *states: str) -> list[str]:
             at = layer * directions + direction
             before = [g.squeeze(f[at], 0) for f in firsts]
             cell = [w.numpy() for w in weights[at * each : (at + 1) * each]]
-            *after, made = _scan_lstm(g, call, x, before, cell, direction)
-            outputs.append(made)
+            *after, output = _scan_lstm(g, call, x, before, cell, direction)
+            outputs.append(output)
             for store, state in zip(lasts, after, strict=True):
                 store.append(g.unsqueeze(state, 0))
         x = outputs[0] if directions == 1 else g.Concat(*outputs, axis=2)
@@ -326,16 +326,16 @@ def _scan_lstm(
     gates = body.Add(body.MatMul(step, into), body.MatMul(hidden, back))
     gates = body.Add(gates, g.array(weights[2] + weights[3]))
     i, f, c, o = body.split(gates, [call.attrs["state_size"]] * 4, 1)
-    kept = body.Mul(body.Sigmoid(f), cell)
-    new_cell = body.Add(kept, body.Mul(body.Sigmoid(i), body.Tanh(c)))
+    remembered = body.Mul(body.Sigmoid(f), cell)
+    new_cell = body.Add(remembered, body.Mul(body.Sigmoid(i), body.Tanh(c)))
     ends = (call.attrs["lstm_state_clip_min"], call.attrs["lstm_state_clip_max"])
     if ends != (None, None):
         limits = ["" if e is None else g.scalar(e, call.dtype) for e in ends]
         new_cell = body.Clip(new_cell, *limits)
-    made = body.Mul(body.Sigmoid(o), body.Tanh(new_cell))
+    output = body.Mul(body.Sigmoid(o), body.Tanh(new_cell))
     if len(weights) == 5:
-        made = body.MatMul(made, g.array(np.ascontiguousarray(weights[4].T)))
-    heads = [made, new_cell, body.Identity(made)]
+        output = body.MatMul(output, g.array(np.ascontiguousarray(weights[4].T)))
+    heads = [output, new_cell, body.Identity(output)]
     inputs, outputs = (_infos(names, [call.dtype] * 3) for names in ((hidden, cell, step), heads))
     graph = _graph_of(f"{g.scope}_step", body, inputs, outputs)
     return g.Scan(

@@ -674,7 +674,7 @@ def _gelu(g: Builder, call: Call, x: str) -> str:
 
 @row("LeakyReLU")
 def leaky_relu(g: Builder, call: Call, x: str, gamma: str = "") -> str | list[str]:
-    """Let a little of the negative side through."""
+    """Write a function with a small slope on the negative side."""
     kind, slope = call.attrs["act_type"], call.attrs["slope"]
     if kind == "prelu":
         # MXNet has a slope for each channel; ONNX matches axes from the back.

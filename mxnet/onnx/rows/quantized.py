@@ -3,7 +3,7 @@
 Runtimes replace such a group by one integer operator. What MXNet keeps as 32-bit sums with a range
 are real numbers for the row of `requantize`; the sums themselves are written where they are read.
 
-A quantized array of MXNet travels with the range it stands for; its scale follows from the larger
+A quantized array of MXNet travels with the range it represents; its scale follows from the larger
 end of the range, and the zero point is 0. Like MXNet 1.9.1, some operators count 127 and 255
 steps, others 127.5 and 255.5.
 """
@@ -38,21 +38,21 @@ def larger_end(g: Builder, low: str, high: str) -> str:
 def quantize(
     g: Builder, x: str, low: str, high: str, dtype: torch.dtype, steps: float
 ) -> list[str]:
-    """Return the quantized array and the range that it stands for."""
-    known = constant(g, low, high)
-    if known is not None and _larger(known) > 0:
-        end = _larger(known)
-        made = g.QuantizeLinear(x, g.scalar(end / steps, FLOAT), g.scalar(0, dtype))
+    """Return the quantized array and the range that it represents."""
+    range_ends = constant(g, low, high)
+    if range_ends is not None and _larger(range_ends) > 0:
+        end = _larger(range_ends)
+        output = g.QuantizeLinear(x, g.scalar(end / steps, FLOAT), g.scalar(0, dtype))
         if dtype is torch.int8:
             low, high = (_vector(g, e) for e in (-end, end))
-        return [made, low, high]
+        return [output, low, high]
     end = larger_end(g, low, high)
     # A range of zeros only has no steps: everything becomes 0.
     is_empty = g.Equal(end, g.scalar(0, FLOAT))
     scale = g.Where(is_empty, g.scalar(1, FLOAT), g.Div(end, g.scalar(steps, FLOAT)))
-    made = g.QuantizeLinear(x, g.reshape(scale, []), g.scalar(0, dtype))
+    output = g.QuantizeLinear(x, g.reshape(scale, []), g.scalar(0, dtype))
     ends = [low, high] if dtype is torch.uint8 else [g.Neg(end), end]
-    return [made, *(g.reshape(e, [1]) for e in ends)]
+    return [output, *(g.reshape(e, [1]) for e in ends)]
 
 
 def _ends(g: Builder, call: Call, x: str) -> list[str]:
@@ -65,16 +65,16 @@ def _ends(g: Builder, call: Call, x: str) -> list[str]:
 
 def constant(g: Builder, *names: str) -> list[np.ndarray] | None:
     """Return the values of names that are constants, None if any is not."""
-    found = [g.initializers.get(name) for name in names]
-    return None if any(f is None for f in found) else [f for f in found if f is not None]
+    values = [g.initializers.get(name) for name in names]
+    return None if any(f is None for f in values) else [f for f in values if f is not None]
 
 
 def scale_of(g: Builder, low: str, high: str, steps: float) -> str:
     """Return the real number of a step, as a scalar; a constant where the range is one."""
-    known = constant(g, low, high)
-    if known is None:
+    ends = constant(g, low, high)
+    if ends is None:
         return g.reshape(g.Div(larger_end(g, low, high), g.scalar(steps, FLOAT)), [])
-    return g.scalar(_larger(known) / steps, FLOAT)
+    return g.scalar(_larger(ends) / steps, FLOAT)
 
 
 def _larger(ends: list[np.ndarray]) -> float:
@@ -98,7 +98,7 @@ def quantize_v2(g: Builder, call: Call, x: str) -> list[str]:
 
 @row("_contrib_dequantize")
 def dequantize(g: Builder, call: Call, x: str, low: str, high: str) -> str:
-    """Return the floats that a quantized array stands for."""
+    """Return the floats that a quantized array represents."""
     scale = scale_of(g, low, high, HALF_STEPS[call.dtype])
     return g.DequantizeLinear(x, scale, g.scalar(0, call.dtype))
 
@@ -110,14 +110,14 @@ def requantize(g: Builder, call: Call, x: str, low: str, high: str) -> list[str]
     real = g.real_sums.get(maker) or _real_sums(g, call, x, low, high)
     dtype = call.out_dtypes[0]
     low, high = _ends(g, call, real)
-    made, _, _ = quantize(g, real, low, high, dtype, STEPS[dtype])
-    known = constant(g, low, high)
-    if known is not None:
-        end = _larger(known)
+    output, _, _ = quantize(g, real, low, high, dtype, STEPS[dtype])
+    constants = constant(g, low, high)
+    if constants is not None:
+        end = _larger(constants)
         ends = (0.0 if dtype is torch.uint8 else -end, end)
-        return [made, *(_vector(g, e) for e in ends)]
+        return [output, *(_vector(g, e) for e in ends)]
     end = g.reshape(larger_end(g, low, high), [1])
-    return [made, g.Mul(end, g.scalar(0, FLOAT)) if dtype is torch.uint8 else g.Neg(end), end]
+    return [output, g.Mul(end, g.scalar(0, FLOAT)) if dtype is torch.uint8 else g.Neg(end), end]
 
 
 def _real_sums(g: Builder, call: Call, x: str, low: str, high: str) -> str:
@@ -161,23 +161,23 @@ def _steps(
 def _weights(g: Builder, weight: str, steps: str, count: int) -> str:
     """Return the real weights."""
     if count == 1:
-        known = g.initializers.get(steps)
-        scale = g.reshape(steps, []) if known is None else g.array(known.reshape(()))
+        number = g.initializers.get(steps)
+        scale = g.reshape(steps, []) if number is None else g.array(number.reshape(()))
         return g.DequantizeLinear(weight, scale, g.scalar(0, torch.int8))
     return g.DequantizeLinear(weight, steps, g.array(np.zeros(count, np.int8)), axis=0)
 
 
 def _bias(g: Builder, call: Call, bias: str, bias_step: str, step: np.ndarray | None) -> str:
     """Return the real bias; in steps of the sums where these are known, as runtimes want it."""
-    integers, known = call.constant(2), g.initializers.get(bias_step)
-    if integers is None or known is None or step is None:
+    integers, bias_number = call.constant(2), g.initializers.get(bias_step)
+    if integers is None or bias_number is None or step is None:
         return g.Mul(g.cast(bias, call.dtypes[2], FLOAT), bias_step)
-    real = integers.astype(np.float64) * known
+    real = integers.astype(np.float64) * bias_number
     scale = np.broadcast_to(step, real.shape)
     limit = INT32_STEPS
-    made = np.clip(np.round(real / scale), -limit, limit).astype(np.int32)
+    sums = np.clip(np.round(real / scale), -limit, limit).astype(np.int32)
     zeros, scales = np.zeros(scale.shape, np.int32), scale.astype(np.float32)
-    return g.DequantizeLinear(g.array(made), g.array(scales), g.array(zeros), axis=0)
+    return g.DequantizeLinear(g.array(sums), g.array(scales), g.array(zeros), axis=0)
 
 
 def _layer_inputs(g: Builder, call: Call, names: tuple[str, ...]) -> tuple[list[str], str]:
@@ -187,14 +187,14 @@ def _layer_inputs(g: Builder, call: Call, names: tuple[str, ...]) -> tuple[list[
     data_scale = scale_of(g, low, high, LAYER_STEPS[call.dtype])
     filter_steps = _steps(g, call, names, at + 2, torch.int8)
     data = g.DequantizeLinear(names[0], data_scale, g.scalar(0, call.dtype))
-    found = [data, _weights(g, names[1], filter_steps, max(call.shapes[at + 2]))]
-    known = constant(g, data_scale, filter_steps)
-    step = None if known is None else known[0].astype(np.float64) * known[1]
+    inputs = [data, _weights(g, names[1], filter_steps, max(call.shapes[at + 2]))]
+    constants = constant(g, data_scale, filter_steps)
+    step = None if constants is None else constants[0].astype(np.float64) * constants[1]
     if at == 3:
         ratio = HALF_STEPS[call.dtype] / STEPS[call.dtype]  # `quantize_v2` has more steps
         bias_step = _steps(g, call, names, 7, call.dtypes[2], ratio)
-        found.append(_bias(g, call, names[2], bias_step, step))
-    return found, g.Mul(g.reshape(data_scale, [1]), filter_steps)
+        inputs.append(_bias(g, call, names[2], bias_step, step))
+    return inputs, g.Mul(g.reshape(data_scale, [1]), filter_steps)
 
 
 def _as_float(call: Call) -> Call:
@@ -230,8 +230,8 @@ def quantized_elemwise_add(g: Builder, call: Call, lhs: str, rhs: str, *ends: st
 def quantized_pooling(g: Builder, call: Call, x: str, low: str, high: str) -> list[str]:
     """Write the pooling of real numbers between conversions of one scale."""
     scale, zero = scale_of(g, low, high, LAYER_STEPS[call.dtype]), g.scalar(0, call.dtype)
-    made = pooling(g, _as_float(call), g.DequantizeLinear(x, scale, zero))
-    return [g.QuantizeLinear(made, scale, zero), low, high]
+    output = pooling(g, _as_float(call), g.DequantizeLinear(x, scale, zero))
+    return [g.QuantizeLinear(output, scale, zero), low, high]
 
 
 row("_contrib_quantized_flatten", since=13)(

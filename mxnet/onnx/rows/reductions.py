@@ -15,8 +15,8 @@ NEEDS_REDUCED_SIZES = "needs the reduced sizes as numbers."
 
 def _axes(call: Call, key: str = "axis") -> list[int]:
     """Return the axes that are reduced in order; none are all, and `exclude` means the others."""
-    given, rank = call.attrs[key], call.ndim
-    if not given and not isinstance(given, int):
+    axes, rank = call.attrs[key], call.ndim
+    if not axes and not isinstance(axes, int):
         return list(range(rank))
     chosen = sorted(set(call.axes(key)))
     return [a for a in range(rank) if a not in chosen] if call.attrs.get("exclude") else chosen

@@ -19,7 +19,7 @@ FLOAT = torch.float32
 
 
 def in_float32(emit: Emit) -> Emit:
-    """Let a row compute in float32 whatever floating-point type its data has."""
+    """Make a row compute in float32 whatever floating-point type its data has."""
 
     @wraps(emit)
     def cast_and_emit(g: Builder, call: Call, *xs: str) -> str | Sequence[str]:
@@ -29,13 +29,13 @@ def in_float32(emit: Emit) -> Emit:
             g.cast(x, t, FLOAT) if is_float(t) else x for x, t in zip(xs, call.dtypes, strict=True)
         ]
         types = [FLOAT if is_float(t) else t for t in call.dtypes]
-        made = emit(g, replace(call, dtypes=types), *inputs)
-        outputs = [made] if isinstance(made, str) else made
-        found = [
+        result = emit(g, replace(call, dtypes=types), *inputs)
+        outputs = [result] if isinstance(result, str) else result
+        converted = [
             g.cast(x, FLOAT, t) if is_float(t) else x
             for x, t in zip(outputs, call.out_dtypes, strict=False)
         ]
-        return found[0] if isinstance(made, str) else found
+        return converted[0] if isinstance(result, str) else converted
 
     return cast_and_emit
 
@@ -140,7 +140,7 @@ def roi_align(g: Builder, call: Call, x: str, rois: str) -> str:
     if g.opset >= 16:
         mode = "half_pixel" if a["aligned"] else "output_half_pixel"
         options["coordinate_transformation_mode"] = mode
-    made = g.RoiAlign(
+    output = g.RoiAlign(
         x,
         corners,
         index,
@@ -151,7 +151,7 @@ def roi_align(g: Builder, call: Call, x: str, rois: str) -> str:
         **options,
     )
     mask = g.unsqueeze(is_present, 1, 2, 3)
-    return g.Where(mask, made, g.scalar(0, call.dtype))
+    return g.Where(mask, output, g.scalar(0, call.dtype))
 
 
 def _affine_grid(g: Builder, theta: str, size: tuple[int, int], dtype: torch.dtype) -> str:
@@ -160,8 +160,8 @@ def _affine_grid(g: Builder, theta: str, size: tuple[int, int], dtype: torch.dty
     x = np.arange(width) * (2 / max(width - 1, 1)) - 1
     y = np.arange(height) * (2 / max(height - 1, 1)) - 1
     flat = np.stack([*np.broadcast_arrays(x[None], y[:, None]), np.ones(size)]).reshape(3, -1)
-    places = g.MatMul(g.reshape(theta, [-1, 2, 3]), g.array(flat.astype(numpy_dtype(dtype))))
-    return g.reshape(places, [-1, 2, height, width])
+    positions = g.MatMul(g.reshape(theta, [-1, 2, 3]), g.array(flat.astype(numpy_dtype(dtype))))
+    return g.reshape(positions, [-1, 2, height, width])
 
 
 @row("GridGenerator")
@@ -172,16 +172,16 @@ def grid_generator(g: Builder, call: Call, x: str) -> str:
     call.require_sizes(call.shape[2:], NEEDS_IMAGE_SIZE)
     height, width = call.shape[2:]
     kind = numpy_dtype(call.dtype)
-    place = np.stack(np.meshgrid(np.arange(width), np.arange(height))).astype(kind)
+    position = np.stack(np.meshgrid(np.arange(width), np.arange(height))).astype(kind)
     half = np.array([(width - 1) / 2, (height - 1) / 2], kind).reshape(2, 1, 1)
-    moved = g.Div(g.Add(x, g.array(place)), g.array(half))
+    moved = g.Div(g.Add(x, g.array(position)), g.array(half))
     return g.Sub(moved, g.scalar(1, call.dtype))
 
 
 def _sample(g: Builder, x: str, grid: str) -> str:
-    places = g.Transpose(grid, perm=[0, 2, 3, 1])
+    positions = g.Transpose(grid, perm=[0, 2, 3, 1])
     mode = "linear" if g.opset >= 20 else "bilinear"
-    return g.GridSample(x, places, mode=mode, padding_mode="zeros", align_corners=1)
+    return g.GridSample(x, positions, mode=mode, padding_mode="zeros", align_corners=1)
 
 
 @row("BilinearSampler", since=16)
@@ -231,14 +231,14 @@ def correlation(g: Builder, call: Call, first: str, second: str) -> str:
         top, left = reach + down, reach + right
         return g.slice(x, [top, left], [top + tall, left + broad], [2, 3], [step, step])
 
-    here, found = window(padded[0], 0, 0), []
+    here, maps = window(padded[0], 0, 0), []
     radius = reach // a["stride2"]
     moves = [a["stride2"] * i for i in range(-radius, radius + 1)]
     for down, right in itertools.product(moves, moves):
         there = window(padded[1], down, right)
         match = g.Mul(here, there) if a["is_multiply"] else g.Abs(g.Sub(here, there))
-        found.append(g.reduce("ReduceMean", match, [1]))
-    out = found[0] if len(found) == 1 else g.Concat(*found, axis=1)
+        maps.append(g.reduce("ReduceMean", match, [1]))
+    out = maps[0] if len(maps) == 1 else g.Concat(*maps, axis=1)
     if kernel == 1:
         return out
     return g.AveragePool(out, kernel_shape=[kernel, kernel], strides=[stride, stride])
@@ -271,9 +271,9 @@ def image_resize(g: Builder, call: Call, x: str) -> str:
     if UNKNOWN in sizes:
         raise call.unsupported("needs the new height and width as numbers.")
     batch = x if call.ndim == 4 else g.unsqueeze(x, 0)
-    made = resize_to(g, g.transpose(batch, 0, 3, 1, 2), g.ints(*sizes), 4, *RESIZE_MODES[interp])
-    made = g.transpose(made, 0, 2, 3, 1)
-    return made if call.ndim == 4 else g.squeeze(made, 0)
+    output = resize_to(g, g.transpose(batch, 0, 3, 1, 2), g.ints(*sizes), 4, *RESIZE_MODES[interp])
+    output = g.transpose(output, 0, 2, 3, 1)
+    return output if call.ndim == 4 else g.squeeze(output, 0)
 
 
 # -- boxes ----------------------------------------------------------------------------------
@@ -362,22 +362,22 @@ def keep_mask(g: Builder, boxes: str, scores: str, threshold: float) -> str:
 
 
 def _best(g: Builder, scores: str, count: str) -> tuple[str, str]:
-    values, places = g.TopK(scores, count, axis=1, outputs=2)
-    return values, places
+    values, indices = g.TopK(scores, count, axis=1, outputs=2)
+    return values, indices
 
 
-def _limited(g: Builder, scores: str, topk: int, size: int) -> str:
+def _limit_scores(g: Builder, scores: str, topk: int, size: int) -> str:
     """Keep the scores of the best `topk` only."""
     if topk <= 0 or (size != UNKNOWN and topk >= size):
         return scores
-    values, places = _best(g, scores, g.ints(topk))
+    values, indices = _best(g, scores, g.ints(topk))
     nothing = g.Expand(g.scalar(LOWEST, FLOAT), g.Shape(scores))
-    return g.ScatterElements(nothing, places, values, axis=1)
+    return g.ScatterElements(nothing, indices, values, axis=1)
 
 
-def rows_at(g: Builder, rows: str, places: str) -> str:
+def rows_at(g: Builder, rows: str, indices: str) -> str:
     """Return rows ``(batch, n, width)`` in the order ``(batch, n)``."""
-    return g.GatherND(rows, g.unsqueeze(places, 2), batch_dims=1)
+    return g.GatherND(rows, g.unsqueeze(indices, 2), batch_dims=1)
 
 
 def _column(g: Builder, rows: str, at: int) -> str:
@@ -385,7 +385,7 @@ def _column(g: Builder, rows: str, at: int) -> str:
 
 
 def _candidates(g: Builder, call: Call, rows: str) -> str:
-    """Return the scores, lowest where a row is no candidate."""
+    """Return the scores, lowest where a row is not a candidate."""
     a = call.attrs
     score = _column(g, rows, a["score_index"])
     valid = g.Greater(score, g.scalar(a["valid_thresh"], FLOAT))
@@ -393,7 +393,7 @@ def _candidates(g: Builder, call: Call, rows: str) -> str:
         ids = _column(g, rows, a["id_index"])
         valid = g.And(valid, g.Not(g.Equal(ids, g.scalar(a["background_id"], FLOAT))))
     score = g.Where(valid, score, g.scalar(LOWEST, FLOAT))
-    return _limited(g, score, a["topk"], call.shape[-2])
+    return _limit_scores(g, score, a["topk"], call.shape[-2])
 
 
 @row("_contrib_box_nms")
@@ -417,14 +417,14 @@ def box_nms(g: Builder, call: Call, data: str) -> str:
         corners = _apart_by_class(g, corners, ids)
     is_kept = g.Greater(keep_mask(g, corners, score, a["overlap_thresh"]), g.scalar(0, FLOAT))
     score = g.Where(is_kept, score, g.scalar(LOWEST, FLOAT))
-    values, places = _best(g, score, g.size_of(rows, 1))
-    made = _converted(g, call, rows_at(g, rows, places))
+    values, indices = _best(g, score, g.size_of(rows, 1))
+    output = _convert(g, call, rows_at(g, rows, indices))
     is_real = g.unsqueeze(g.Greater(values, g.scalar(LOWEST / 2, FLOAT)), 2)
-    made = g.Where(is_real, made, g.scalar(-1, FLOAT))
-    return made if call.ndim == 3 else g.Reshape(made, g.Shape(data))
+    output = g.Where(is_real, output, g.scalar(-1, FLOAT))
+    return output if call.ndim == 3 else g.Reshape(output, g.Shape(data))
 
 
-def _converted(g: Builder, call: Call, rows: str) -> str:
+def _convert(g: Builder, call: Call, rows: str) -> str:
     a, start, width = call.attrs, call.attrs["coord_start"], call.shape[-1]
     if a["in_format"] == a["out_format"]:
         return rows
@@ -443,8 +443,8 @@ def _converted(g: Builder, call: Call, rows: str) -> str:
 def multibox_prior(g: Builder, call: Call, x: str) -> str:
     """Anchors, which depend on the shape of the image only."""
     call.require_sizes(call.shape[2:], NEEDS_IMAGE_SIZE)
-    made = call.op.kernel(torch.empty(1, 1, *call.shape[2:]), **call.attrs)
-    return g.Identity(g.array(made.to(call.out_dtypes[0]).numpy()))
+    anchors = call.op.kernel(torch.empty(1, 1, *call.shape[2:]), **call.attrs)
+    return g.Identity(g.array(anchors.to(call.out_dtypes[0]).numpy()))
 
 
 @row("_contrib_MultiBoxDetection")
@@ -459,39 +459,39 @@ def multibox_detection(g: Builder, call: Call, prob: str, loc: str, anchor: str)
     classes = g.slice(prob, [1], [FAR], [1])
     score = g.reduce("ReduceMax", classes, [1], False)
     ids = g.cast(g.ArgMax(classes, axis=1, keepdims=0), INT64, FLOAT)
-    found = g.GreaterOrEqual(score, g.scalar(a["threshold"], FLOAT))
-    boxes = _decoded(g, call, loc, anchor)
+    is_found = g.GreaterOrEqual(score, g.scalar(a["threshold"], FLOAT))
+    boxes = _decode(g, call, loc, anchor)
     lowest = g.scalar(LOWEST, FLOAT)
-    ranked = g.Where(found, score, lowest)
-    values, places = _best(g, ranked, g.size_of(ranked, 1))
+    ranked = g.Where(is_found, score, lowest)
+    values, indices = _best(g, ranked, g.size_of(ranked, 1))
     heads = g.Concat(g.unsqueeze(ids, 2), g.unsqueeze(score, 2), boxes, axis=2)
-    rows = _first_sorted(g, call, heads, places, found)
+    rows = _sort_candidates(g, call, heads, indices, is_found)
     is_real = g.Greater(values, g.scalar(LOWEST / 2, FLOAT))
-    limited = _limited(g, values, a["nms_topk"], call.shapes[0][2])
+    limited = _limit_scores(g, values, a["nms_topk"], call.shapes[0][2])
     corners = g.slice(rows, [2], [6], [2])
     if not a["force_suppress"]:
         corners = _apart_by_class(g, corners, g.slice(rows, [0], [1], [2]))
-    kept = g.Greater(keep_mask(g, corners, limited, a["nms_threshold"]), g.scalar(0, FLOAT))
-    kept = g.And(kept, g.Greater(limited, g.scalar(LOWEST / 2, FLOAT)))
+    is_kept = g.Greater(keep_mask(g, corners, limited, a["nms_threshold"]), g.scalar(0, FLOAT))
+    is_kept = g.And(is_kept, g.Greater(limited, g.scalar(LOWEST / 2, FLOAT)))
     minus = g.scalar(-1, FLOAT)
-    first = g.Where(g.unsqueeze(kept, 2), g.slice(rows, [0], [1], [2]), minus)
+    first = g.Where(g.unsqueeze(is_kept, 2), g.slice(rows, [0], [1], [2]), minus)
     rest = g.Where(g.unsqueeze(is_real, 2), g.slice(rows, [1], [6], [2]), minus)
     return g.Concat(first, rest, axis=2)
 
 
-def _first_sorted(g: Builder, call: Call, heads: str, places: str, found: str) -> str:
+def _sort_candidates(g: Builder, call: Call, heads: str, indices: str, is_found: str) -> str:
     """Return candidates by score up to `nms_topk`; MXNet leaves later rows in their own order."""
-    rows, topk, count = rows_at(g, heads, places), call.attrs["nms_topk"], call.shape[2]
+    rows, topk, count = rows_at(g, heads, indices), call.attrs["nms_topk"], call.shape[2]
     if topk <= 0 or (count != UNKNOWN and topk >= count):
         return rows
-    first = g.cast(found, torch.bool, FLOAT)
+    first = g.cast(is_found, torch.bool, FLOAT)
     _, in_order = _best(g, first, g.size_of(first, 1))
     head = g.slice(rows, [0], [topk], [1])
     rest = g.slice(rows_at(g, heads, in_order), [topk], [FAR], [1])
     return g.Concat(head, rest, axis=1)
 
 
-def _decoded(g: Builder, call: Call, loc: str, anchor: str) -> str:
+def _decode(g: Builder, call: Call, loc: str, anchor: str) -> str:
     count = call.shapes[2][1]
     offsets = g.reshape(loc, [0, count if count != UNKNOWN else -1, 4])
     variances = np.array(call.attrs["variances"], np.float32)
@@ -510,20 +510,20 @@ def _anchors(call: Call) -> np.ndarray:
     """Return the anchors of every cell as ``(cells * anchors, 4)``."""
     a = call.attrs
     height, width = call.shape[2:]
-    stride, made = a["feature_stride"], []
+    stride, anchors = a["feature_stride"], []
     center, area = (stride - 1) / 2, float(stride * stride)
     for ratio in a["ratios"]:
         wide = np.floor(np.sqrt(np.floor(area / ratio)) + 0.5)
         tall = np.floor(wide * ratio + 0.5)
         for scale in a["scales"]:
             w, h = (wide * scale - 1) / 2, (tall * scale - 1) / 2
-            made.append([center - w, center - h, center + w, center + h])
+            anchors.append([center - w, center - h, center + w, center + h])
     x, y = np.meshgrid(np.arange(width) * stride, np.arange(height) * stride)
     cells = np.stack([x, y, x, y], -1).reshape(-1, 1, 4)
-    return (cells + np.array(made)).reshape(-1, 4).astype(np.float32)
+    return (cells + np.array(anchors)).reshape(-1, 4).astype(np.float32)
 
 
-def _moved(g: Builder, call: Call, offsets: str) -> str:
+def _move_anchors(g: Builder, call: Call, offsets: str) -> str:
     """Apply offsets ``(batch, n, 4)`` to the anchors."""
     anchors = _anchors(call)
     if call.attrs["iou_loss"]:
@@ -563,7 +563,7 @@ def proposal(g: Builder, call: Call, prob: str, offsets: str, info: str) -> list
     chosen = g.slice(prob, [count], [2 * count], [1])
     score = g.reshape(g.transpose(chosen, 0, 2, 3, 1), [0, -1])
     split = g.reshape(offsets, [0, count, 4, *call.shape[2:]])
-    boxes = _moved(g, call, g.reshape(g.transpose(split, 0, 3, 4, 1, 2), [0, -1, 4]))
+    boxes = _move_anchors(g, call, g.reshape(g.transpose(split, 0, 3, 4, 1, 2), [0, -1, 4]))
     limit = g.Sub(g.Gather(info, g.ints(1, 0, 1, 0), axis=1), g.scalar(1, FLOAT))
     boxes = g.Max(g.Min(boxes, g.unsqueeze(limit, 1)), g.scalar(0, FLOAT))
     least = g.Mul(g.slice(info, [2], [3], [1]), g.scalar(a["rpn_min_size"], FLOAT))
@@ -571,11 +571,11 @@ def proposal(g: Builder, call: Call, prob: str, offsets: str, info: str) -> list
     removed = g.Or(_padding(g, call, info), small)
     score = g.Where(removed, g.scalar(-1, FLOAT), score)
     before = min(a["rpn_pre_nms_top_n"], total) if a["rpn_pre_nms_top_n"] > 0 else total
-    values, places = g.TopK(score, g.ints(before), axis=1, outputs=2)
-    is_small = g.GatherElements(g.cast(small, torch.bool, FLOAT), places, axis=1)
-    grown = _grown(g, rows_at(g, boxes, places), is_small, least)
-    keep = _kept(g, grown, before, a["threshold"])
-    return _padded(g, call, grown, values, keep, before)
+    values, indices = g.TopK(score, g.ints(before), axis=1, outputs=2)
+    is_small = g.GatherElements(g.cast(small, torch.bool, FLOAT), indices, axis=1)
+    grown = _grow(g, rows_at(g, boxes, indices), is_small, least)
+    keep = _keep_boxes(g, grown, before, a["threshold"])
+    return _repeat_boxes(g, call, grown, values, keep, before)
 
 
 def _small(g: Builder, boxes: str, least: str) -> str:
@@ -584,14 +584,14 @@ def _small(g: Builder, boxes: str, least: str) -> str:
     return g.Less(g.reduce("ReduceMin", size, [2], False), least)
 
 
-def _grown(g: Builder, boxes: str, is_small: str, least: str) -> str:
+def _grow(g: Builder, boxes: str, is_small: str, least: str) -> str:
     """Enlarge boxes that were too small, as MXNet does."""
     signs = np.array([-0.5, -0.5, 0.5, 0.5], np.float32)
     step = g.Mul(g.unsqueeze(least, 2), g.array(signs))
     return g.Add(boxes, g.Mul(g.unsqueeze(is_small, 2), step))
 
 
-def _kept(g: Builder, boxes: str, count: int, threshold: float) -> str:
+def _keep_boxes(g: Builder, boxes: str, count: int, threshold: float) -> str:
     """Return 1 for survivors; boxes include the pixels of their far edges."""
     wide = g.Add(boxes, g.array(np.array([0, 0, 1, 1], np.float32)))
     rank = np.arange(count, 0, -1, dtype=np.float32)  # already sorted, equals in their order
@@ -600,16 +600,18 @@ def _kept(g: Builder, boxes: str, count: int, threshold: float) -> str:
     return keep_mask(g, wide, scores, threshold)
 
 
-def _padded(g: Builder, call: Call, boxes: str, scores: str, keep: str, count: int) -> list[str]:
+def _repeat_boxes(
+    g: Builder, call: Call, boxes: str, scores: str, keep: str, count: int
+) -> list[str]:
     """Return as many survivors as asked for, in turn if there are fewer."""
     after = call.attrs["rpn_post_nms_top_n"]
     order = np.arange(count, 0, -1, dtype=np.float32) / (2 * count)
     _, front = g.TopK(g.Add(keep, g.array(order)), g.ints(count), axis=1, outputs=2)
-    found = g.cast(g.reduce("ReduceSum", keep, [1], True), FLOAT, INT64)
-    found = g.Min(found, g.ints(after)) if g.opset >= 12 else found
-    line = g.Mod(g.array(np.arange(after)[None]), found)
-    place = g.GatherElements(front, line, axis=1)
-    chosen = rows_at(g, boxes, place)
+    count_kept = g.cast(g.reduce("ReduceSum", keep, [1], True), FLOAT, INT64)
+    count_kept = g.Min(count_kept, g.ints(after)) if g.opset >= 12 else count_kept
+    line = g.Mod(g.array(np.arange(after)[None]), count_kept)
+    index = g.GatherElements(front, line, axis=1)
+    chosen = rows_at(g, boxes, index)
     batch = g.squeeze(g.size_of(boxes, 0), 0)
     zero, one = (g.array(np.array(n, np.int64)) for n in (0, 1))
     images = g.cast(g.Range(zero, batch, one), INT64, FLOAT)
@@ -617,7 +619,7 @@ def _padded(g: Builder, call: Call, boxes: str, scores: str, keep: str, count: i
     rois = g.reshape(g.Concat(column, chosen, axis=2), [-1, 5])
     if not call.attrs["output_score"]:
         return [rois]
-    return [rois, g.reshape(g.GatherElements(scores, place, axis=1), [-1, 1])]
+    return [rois, g.reshape(g.GatherElements(scores, index, axis=1), [-1, 1])]
 
 
 @row("_contrib_PSROIPooling")
@@ -700,10 +702,10 @@ def deformable_convolution(
     moved, masks = [], []
     for axis, size in enumerate(sizes):
         base = g.array(_tap_places(call, axis, out, groups))
-        place = g.Add(g.squeeze(g.slice(split, [axis], [axis + 1], [2]), 2), base)
+        position = g.Add(g.squeeze(g.slice(split, [axis], [axis + 1], [2]), 2), base)
         zero, end = g.scalar(0, FLOAT), g.scalar(size, FLOAT)
-        masks.append(g.And(g.GreaterOrEqual(place, zero), g.Less(place, end)))
-        inside = g.Clip(place, zero, g.scalar(size - 1, FLOAT))
+        masks.append(g.And(g.GreaterOrEqual(position, zero), g.Less(position, end)))
+        inside = g.Clip(position, zero, g.scalar(size - 1, FLOAT))
         moved.append(g.unsqueeze(g.Sub(inside, base), 2))
     cut = g.reshape(g.Concat(*moved, axis=2), [0, 2 * groups * kh * kw, *out])
     mask = g.cast(g.And(*masks), torch.bool, FLOAT)
@@ -716,8 +718,8 @@ def _tap_places(call: Call, axis: int, out: tuple[int, ...], groups: int) -> np.
     kernel, stride = a["kernel"], (a["stride"] or (1, 1))[axis]
     dilate, pad = (a["dilate"] or (1, 1))[axis], (a["pad"] or (0, 0))[axis]
     taps = np.indices(kernel)[axis].reshape(-1, 1, 1) * dilate
-    places = np.indices(out)[axis] * stride - pad
-    return np.tile((taps + places).astype(np.float32), (groups, 1, 1))[None]
+    positions = np.indices(out)[axis] * stride - pad
+    return np.tile((taps + positions).astype(np.float32), (groups, 1, 1))[None]
 
 
 @row("_contrib_ModulatedDeformableConvolution", since=19)

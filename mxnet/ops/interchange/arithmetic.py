@@ -97,8 +97,8 @@ def cumprod(
     if is_exclusive:
         ones = torch.ones_like(line.narrow(axis, 0, 1))
         line = torch.cat([ones, line.narrow(axis, 0, line.shape[axis] - 1)], axis)
-    made = torch.cumprod(line, axis, dtype=data.dtype)
-    return made.flip(axis) if is_reverse else made
+    output = torch.cumprod(line, axis, dtype=data.dtype)
+    return output.flip(axis) if is_reverse else output
 
 
 def _center(data: Tensor, zero: Tensor, *, is_row: bool = False) -> Tensor:
@@ -166,10 +166,10 @@ def conv_integer(
     around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
     kernel = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
     padded = functional.pad(centered, around)
-    made = kernel(
+    output = kernel(
         padded, weight.double() - weight_zero.double(), None, stride, 0, dilate, num_group
     )
-    return made.to(torch.int32)
+    return output.to(torch.int32)
 
 
 @op("_onnx_dynamic_quantize", types="T -> uint8 T uint8", outputs=3)
@@ -184,8 +184,8 @@ def dynamic_quantize(data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     scale = (high - low) / 255
     safe = torch.where(scale == 0, 1, scale)
     zero = (-low / safe).round().clamp(0, 255)
-    made = ((data / safe).round() + zero).clamp(0, 255).to(torch.uint8)
-    return made, scale, zero.to(torch.uint8)
+    output = ((data / safe).round() + zero).clamp(0, 255).to(torch.uint8)
+    return output, scale, zero.to(torch.uint8)
 
 
 def _as_complex(data: Tensor) -> Tensor:
@@ -224,10 +224,10 @@ def dft(
     if inverse and onesided:
         return torch.fft.irfft(values, length, at).unsqueeze(-1)
     if onesided:
-        made = torch.fft.rfft(values, length, at)
+        frequencies = torch.fft.rfft(values, length, at)
     else:
-        made = (torch.fft.ifft if inverse else torch.fft.fft)(values, length, at)
-    return torch.view_as_real(made).clone()
+        frequencies = (torch.fft.ifft if inverse else torch.fft.fft)(values, length, at)
+    return torch.view_as_real(frequencies).clone()
 
 
 @op("_onnx_stft", optional={"window": lambda a: a["has_window"]})
@@ -262,5 +262,5 @@ def stft(
     frames = _as_complex(data).unfold(1, frame_length, frame_step)
     if window is not None:
         frames = frames * window
-    made = torch.fft.rfft(frames) if onesided else torch.fft.fft(frames)
-    return torch.view_as_real(made).clone()
+    frequencies = torch.fft.rfft(frames) if onesided else torch.fft.fft(frames)
+    return torch.view_as_real(frequencies).clone()

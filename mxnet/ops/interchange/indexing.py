@@ -17,8 +17,8 @@ TORCH_NAMES = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 def _wrap(indices: Tensor, size: int) -> Tensor:
     """Return indices of which negative ones count from the end of an axis."""
-    places = indices.long()
-    return torch.where(places < 0, places + size, places)
+    positions = indices.long()
+    return torch.where(positions < 0, positions + size, positions)
 
 
 @op("_onnx_gather", types="T I -> T")
@@ -30,9 +30,9 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     array([3., 1.], dtype=float32)
     """
     axis %= data.ndim
-    places = _wrap(indices, data.shape[axis])
-    made = data.index_select(axis, places.reshape(-1))
-    return made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
+    positions = _wrap(indices, data.shape[axis])
+    output = data.index_select(axis, positions.reshape(-1))
+    return output.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
 
 
 @gather.infer_outputs
@@ -81,16 +81,16 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
         torch.arange(n, device=data.device).reshape((-1,) + (1,) * (len(front) - 1 - i))
         for i, n in enumerate(front[:batch_dims])
     ]
-    places = [p.long() for p in indices.unbind(-1)]
-    return data[(*lines, *places)]
+    positions = [p.long() for p in indices.unbind(-1)]
+    return data[(*lines, *positions)]
 
 
-def _combine(old: Tensor, places: tuple[Tensor, ...], updates: Tensor, how: str) -> Tensor:
+def _combine(old: Tensor, coordinates: tuple[Tensor, ...], updates: Tensor, how: str) -> Tensor:
     """Combine updates one after the other where several meet an element."""
     flat = old.reshape(-1).clone()
-    at = torch.zeros_like(places[0])
-    for place, size in zip(places, old.shape, strict=True):
-        at = at * size + place
+    at = torch.zeros_like(coordinates[0])
+    for line, size in zip(coordinates, old.shape, strict=True):
+        at = at * size + line
     at, values = at.reshape(-1), updates.reshape(-1)
     if how == "none":
         return flat.scatter(0, at, values).reshape(old.shape)
@@ -115,10 +115,10 @@ def scatter_elements(
     >>> mx.nd._internal._onnx_scatter_elements(x, places, values, reduction="add").asnumpy()
     array([0., 5., 0.], dtype=float32)
     """
-    places = _wrap(indices, data.shape[axis])
+    positions = _wrap(indices, data.shape[axis])
     if reduction == "none":
-        return data.scatter(axis, places, updates)
-    return data.scatter_reduce(axis, places, updates, TORCH_NAMES[reduction])
+        return data.scatter(axis, positions, updates)
+    return data.scatter_reduce(axis, positions, updates, TORCH_NAMES[reduction])
 
 
 @op("_onnx_scatter_nd", types="T I T -> T")
@@ -144,8 +144,8 @@ def scatter_nd(
         raise ShapeError(f"_onnx_scatter_nd: {depth} coordinates for {data.ndim} axes.")
     rest = data.shape[depth:]
     coordinates = []
-    for i, place in enumerate(indices.unbind(-1)):
-        wide = _wrap(place, data.shape[i]).reshape(place.shape + (1,) * len(rest))
+    for i, index in enumerate(indices.unbind(-1)):
+        wide = _wrap(index, data.shape[i]).reshape(index.shape + (1,) * len(rest))
         coordinates.append(wide.expand(updates.shape))
     for i, size in enumerate(rest):
         line = torch.arange(size, device=data.device).reshape((-1,) + (1,) * (len(rest) - 1 - i))
@@ -182,11 +182,11 @@ def tensor_scatter(
     """
     at = axis % cache.ndim
     length, size = update.shape[at], cache.shape[at]
-    places = starts.long()[:, None] + torch.arange(length, device=cache.device)
-    places = places % size if mode == "circular" else places
+    indices = starts.long()[:, None] + torch.arange(length, device=cache.device)
+    indices = indices % size if mode == "circular" else indices
     shape = [1] * cache.ndim
-    shape[0], shape[at] = places.shape[0], length
-    return cache.scatter(at, places.reshape(shape).expand_as(update), update)
+    shape[0], shape[at] = indices.shape[0], length
+    return cache.scatter(at, indices.reshape(shape).expand_as(update), update)
 
 
 def _same_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
@@ -209,17 +209,17 @@ def _survivors(boxes: Tensor, scores: Tensor, limit: int, overlap: float, least:
     """Return the places of boxes that no better one covers, by score."""
     order = scores.argsort(descending=True, stable=True)
     order = order[scores[order] > least]
-    kept: list[int] = []
+    survivors: list[int] = []
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
-    while order.numel() and len(kept) < limit:
+    while order.numel() and len(survivors) < limit:
         best, order = int(order[0]), order[1:]
-        kept.append(best)
+        survivors.append(best)
         low = torch.maximum(boxes[order, :2], boxes[best, :2])
         high = torch.minimum(boxes[order, 2:], boxes[best, 2:])
         common = (high - low).clamp(min=0).prod(-1)
         union = areas[order] + areas[best] - common
         order = order[~((union > 0) & (common / union > overlap))]
-    return kept
+    return survivors
 
 
 @op(
@@ -261,13 +261,13 @@ def non_max_suppression(
     corners = _corners(boxes, center_point_box)
     bounds = int(limit.item()), float(overlap.item()), float(least.item())
     rows = [
-        (image, kind, place)
+        (image, kind, box)
         for image in range(scores.shape[0])
         for kind in range(scores.shape[1])
-        for place in _survivors(corners[image], scores[image, kind], *bounds)
+        for box in _survivors(corners[image], scores[image, kind], *bounds)
     ]
-    made = torch.tensor(rows, dtype=torch.int64, device=boxes.device)
-    return made.reshape(-1, 3)
+    output = torch.tensor(rows, dtype=torch.int64, device=boxes.device)
+    return output.reshape(-1, 3)
 
 
 @non_max_suppression.infer_outputs

@@ -179,10 +179,10 @@ def attention(
     wide = masked if softmax_dtype is None else masked.to(softmax_dtype)
     # A query that sees nothing has no shares at all.
     shares = torch.softmax(wide, -1).masked_fill(masked.isneginf().all(-1, True), 0).to(q.dtype)
-    made = torch.matmul(shares, v)
-    made = _join_heads(made) if queries.ndim == 3 else made
-    outs = (made, *present, (raw, capped, masked, shares)[scores_mode])
-    return made if num_outputs == 1 else outs[:num_outputs]
+    output = torch.matmul(shares, v)
+    output = _join_heads(output) if queries.ndim == 3 else output
+    outs = (output, *present, (raw, capped, masked, shares)[scores_mode])
+    return output if num_outputs == 1 else outs[:num_outputs]
 
 
 # -- recurrence -----------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _functions(
     names: str, alphas: Sequence[float], betas: Sequence[float], limit: float
 ) -> list[Activation]:
     """Return the functions of the gates, which limit what they take."""
-    found: list[Activation] = []
+    functions: list[Activation] = []
     left, right = list(alphas), list(betas)
     for name in names.split(","):
         if name not in FUNCTIONS:
@@ -217,8 +217,8 @@ def _functions(
         function, alpha, beta = FUNCTIONS[name]
         alpha = left.pop(0) if alpha and left else alpha
         beta = right.pop(0) if beta and right else beta
-        found.append(_limited(function, alpha, beta, limit))
-    return found
+        functions.append(_limited(function, alpha, beta, limit))
+    return functions
 
 
 def _limited(function: Callable[..., Tensor], a: float, b: float, limit: float) -> Activation:
@@ -378,5 +378,5 @@ def rnn(
         for d in range(directions)
     ]
     outs, hs, cs = zip(*runs, strict=True)
-    made = (torch.stack(outs, 1), torch.stack(hs))
-    return (*made, torch.stack(cs)) if kind == "lstm" else made
+    output = (torch.stack(outs, 1), torch.stack(hs))
+    return (*output, torch.stack(cs)) if kind == "lstm" else output

@@ -82,29 +82,29 @@ def resize(
     array([[1., 1., 2., 2.]], dtype=float32)
     """
     is_scale = target.is_floating_point()
-    for axis, wanted in enumerate(target.tolist()):
+    for axis, goal in enumerate(target.tolist()):
         old = data.shape[axis]
-        new = int(old * wanted) if is_scale else int(wanted)
+        new = int(old * goal) if is_scale else int(goal)
         if new == old:
             continue
-        scale = wanted if is_scale else new / old
-        place = source_positions(new, old, scale, transform, data.device)
+        scale = goal if is_scale else new / old
+        position = source_positions(new, old, scale, transform, data.device)
         if mode == "nearest":
-            at = ROUNDINGS[rounding](place).clamp(0, old - 1).long()
+            at = ROUNDINGS[rounding](position).clamp(0, old - 1).long()
             data = data.index_select(axis, at)
         else:
-            data = _weighted(data, axis, place, mode, cubic_coeff_a)
+            data = _weighted(data, axis, position, mode, cubic_coeff_a)
     return data.clone()
 
 
-def _weighted(data: Tensor, axis: int, place: Tensor, mode: str, a: float) -> Tensor:
+def _weighted(data: Tensor, axis: int, position: Tensor, mode: str, a: float) -> Tensor:
     reach = 1 if mode == "linear" else 2
-    base = place.floor()
+    base = position.floor()
     shape = [-1 if i == axis else 1 for i in range(data.ndim)]
     total = torch.zeros((), dtype=data.dtype, device=data.device)
     for offset in range(1 - reach, reach + 1):
         at = base + offset
-        share = kernel_weights(place - at, mode, a).to(data.dtype).reshape(shape)
+        share = kernel_weights(position - at, mode, a).to(data.dtype).reshape(shape)
         pixels = data.index_select(axis, at.clamp(0, data.shape[axis] - 1).long())
         total = total + pixels * share
     return total
@@ -179,7 +179,7 @@ def roi_align_max(
     (1, 1, 2, 2)
     """
     shift = 0.5 if aligned else 0.0
-    made = []
+    regions = []
     for box, image in zip(rois * spatial_scale - shift, images.tolist(), strict=True):
         x1, y1, x2, y2 = box.unbind()
         extent = (y2 - y1, x2 - x1)
@@ -189,8 +189,8 @@ def roi_align_max(
             _bin_places(start, e / n, n, sample_ratio)
             for start, e, n in zip((y1, x1), extent, pooled_size, strict=True)
         ]
-        made.append(_largest(data[image], *lines))
-    return torch.stack(made) if made else data.new_zeros((0, data.shape[1], *pooled_size))
+        regions.append(_largest(data[image], *lines))
+    return torch.stack(regions) if regions else data.new_zeros((0, data.shape[1], *pooled_size))
 
 
 @roi_align_max.infer_outputs
@@ -216,15 +216,15 @@ def _largest(image: Tensor, ys: Tensor, xs: Tensor) -> Tensor:
     (y_low, y_high, y_far, y_on), (x_low, x_high, x_far, x_on) = (
         _corners(line, n) for line, n in ((ys, height), (xs, width))
     )
-    found = None
+    largest = None
     for rows, share_y in ((y_low, 1 - y_far), (y_high, y_far)):
         for columns, share_x in ((x_low, 1 - x_far), (x_high, x_far)):
             values = image[:, rows][..., columns]  # (channels, bins, samples, bins, samples)
             shares = share_y[..., None, None] * share_x * y_on[..., None, None] * x_on
             part = values * shares
-            found = part if found is None else torch.maximum(found, part)
-    assert found is not None
-    return found.amax((2, 4))
+            largest = part if largest is None else torch.maximum(largest, part)
+    assert largest is not None
+    return largest.amax((2, 4))
 
 
 def _corners(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -238,11 +238,11 @@ def _windows(data: Tensor, kernel: Shape, stride: Shape, dilate: Shape, pads: Sh
     """Return ``(batch, channels, *places, *kernel)`` of padded data."""
     rank = len(kernel)
     around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
-    made = functional.pad(data, around, value=fill) if any(around) else data
+    windows = functional.pad(data, around, value=fill) if any(around) else data
     for axis, (size, step, gap) in enumerate(zip(kernel, stride, dilate, strict=True), 2):
         reach = (size - 1) * gap + 1
-        made = made.unfold(axis, reach, step)[..., ::gap]
-    return made
+        windows = windows.unfold(axis, reach, step)[..., ::gap]
+    return windows
 
 
 def _lowest(data: Tensor) -> float:
@@ -276,7 +276,7 @@ def max_pool(
     rank, sizes = len(kernel), data.shape[2:]
     windows = _windows(data, kernel, stride, dilate, pads, _lowest(data)).flatten(2 + rank)
     best, at = windows.max(-1)
-    places = torch.zeros_like(at)
+    indices = torch.zeros_like(at)
     steps, scale = [], 1
     for size in sizes if storage_order else reversed(sizes):
         steps.append(scale)
@@ -286,10 +286,10 @@ def max_pool(
         inside, at = at % kernel[i], at // kernel[i]
         shape = [-1 if axis == 2 + i else 1 for axis in range(2 + rank)]
         starts = torch.arange(best.shape[2 + i], device=data.device).reshape(shape)
-        places += (starts * stride[i] - pads[i] + inside * dilate[i]) * steps[i]
+        indices += (starts * stride[i] - pads[i] + inside * dilate[i]) * steps[i]
     planes = torch.arange(data.shape[0] * data.shape[1], device=data.device)
     front = planes.reshape(*data.shape[:2], *[1] * rank) * math.prod(sizes)
-    return best, places + front
+    return best, indices + front
 
 
 @op("_onnx_reduce_pool")

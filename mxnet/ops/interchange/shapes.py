@@ -99,8 +99,8 @@ def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps
             data = data.narrow(axis, first, max(last - first, 0))
             data = data[(slice(None),) * (axis % data.ndim) + (slice(None, None, by),)]
         else:
-            places = torch.arange(first, last, by, device=data.device)
-            data = data.index_select(axis, places)
+            indices = torch.arange(first, last, by, device=data.device)
+            data = data.index_select(axis, indices)
     return data.clone()
 
 
@@ -129,7 +129,7 @@ def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 
 @arange.infer_outputs
 def arange_shape(*_: Shape | None) -> Shape:
-    """Return that there is one axis."""
+    """The size of the one axis is known only when it runs."""
     return (UNKNOWN,)
 
 
@@ -170,13 +170,13 @@ def pad(
 
 
 def _sources(size: int, before: int, after: int, mode: str, device: torch.device) -> Tensor:
-    places = torch.arange(-before, size + after, device=device)
+    indices = torch.arange(-before, size + after, device=device)
     if mode == "edge":
-        return places.clamp(0, size - 1)
+        return indices.clamp(0, size - 1)
     if mode == "wrap":
-        return places % size
+        return indices % size
     period = max(2 * (size - 1), 1)
-    folded = places % period
+    folded = indices % period
     return torch.where(folded >= size, period - folded, folded)
 
 
@@ -219,9 +219,9 @@ def topk(data: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True) -> tu
     >>> mx.nd._internal._onnx_topk(mx.nd.array([1, 3, 2]), k)[1].asnumpy()
     array([1, 2])
     """
-    values, places = torch.sort(data, dim=axis, descending=largest, stable=True)
+    values, indices = torch.sort(data, dim=axis, descending=largest, stable=True)
     count = min(int(k.item()), data.shape[axis])
-    return values.narrow(axis, 0, count).clone(), places.narrow(axis, 0, count).clone()
+    return values.narrow(axis, 0, count).clone(), indices.narrow(axis, 0, count).clone()
 
 
 @topk.infer_outputs

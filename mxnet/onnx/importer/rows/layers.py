@@ -27,14 +27,14 @@ def gemm(node: OnnxNode, a: Value, b: Value, c: Value | None = None) -> Any:
         inputs = [v.symbol for v in (a, b, c) if v is not None]
         options = {"no_bias": True} if c is None else {}
         return F.FullyConnected(*inputs, num_hidden=width, **options, name=node.name)
-    made = F.dot(a.symbol, b.symbol, transpose_a=turn_a, transpose_b=turn_b)
-    made = made if alpha == 1 else made * alpha
+    product = F.dot(a.symbol, b.symbol, transpose_a=turn_a, transpose_b=turn_b)
+    product = product if alpha == 1 else product * alpha
     if c is None:
-        return made
+        return product
     shift = c.symbol if beta == 1 else c.symbol * beta
     if c.shape == ():
         shift = F.reshape(shift, shape=(1, 1))
-    return F.broadcast_add(made, shift, name=node.name)
+    return F.broadcast_add(product, shift, name=node.name)
 
 
 @imports("FC")
@@ -78,8 +78,8 @@ def multiply(a: Any, b: Any, left: Any, right: Any, name: str | None = None) -> 
 @imports("Det")
 def det(node: OnnxNode, x: Value) -> Any:
     """Determinants."""
-    made = F.linalg.det(x.symbol)
-    return F.reshape(made, shape=()) if x.rank == 2 and is_np_shape() else made
+    output = F.linalg.det(x.symbol)
+    return F.reshape(output, shape=()) if x.rank == 2 and is_np_shape() else output
 
 
 @imports("Einsum")
@@ -150,14 +150,14 @@ def attention(node: OnnxNode, q: Value, k: Value, v: Value, *rest: Value | None)
     mask, past_key, past_value, lengths = [*rest, *[None] * 4][:4]
     optional = {"mask": mask, "past_key": past_key, "past_value": past_value, "lengths": lengths}
     used = {name: value.symbol for name, value in optional.items() if value is not None}
-    wanted = max(i for i, name in enumerate(node.output_names, 1) if name)
+    count = max(i for i, name in enumerate(node.output_names, 1) if name)
     precision = node.get("softmax_precision")
     mode = node.get("qk_matmul_output_mode", 0)
-    made = internal._onnx_attention(
+    outputs = internal._onnx_attention(
         *(x.symbol for x in (q, k, v)),
         **used,
         given=",".join(used),
-        num_outputs=wanted,
+        num_outputs=count,
         q_num_heads=node.get("q_num_heads", 0),
         kv_num_heads=node.get("kv_num_heads", 0),
         scale=node.get("scale"),
@@ -169,7 +169,7 @@ def attention(node: OnnxNode, q: Value, k: Value, v: Value, *rest: Value | None)
         right_window=node.get("right_window_size", -1),
         name=node.name,
     )
-    return made if wanted == 1 else [made[i] for i in range(wanted)]
+    return outputs if count == 1 else [outputs[i] for i in range(count)]
 
 
 @imports("RotaryEmbedding")
@@ -261,7 +261,7 @@ def window(
     return where
 
 
-def padded(x: Any, before: list[int], after: list[int], value: float = 0.0) -> Any:
+def pad_spatial(x: Any, before: list[int], after: list[int], value: float = 0.0) -> Any:
     """Pad the spatial axes of a symbol with a constant, on 3, 4 or 5 axes."""
     if not any(before) and not any(after):
         return x
@@ -282,7 +282,7 @@ def convolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> A
     where = window(node, x, w.sizes[2:])
     symbol, pad = x.symbol, where.before
     if where.before != where.after:
-        symbol, pad = padded(symbol, where.before, where.after), [0] * len(pad)
+        symbol, pad = pad_spatial(symbol, where.before, where.after), [0] * len(pad)
     inputs = [symbol, w.symbol] + ([b.symbol] if b is not None else [])
     return F.Convolution(
         *inputs,
@@ -321,28 +321,28 @@ def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) ->
         return F.Deconvolution(*inputs, pad=tuple(before), adj=adj, name=node.name, **options)
     # A bias is added at the end: what is cut off has it too, what is added has not.
     options["no_bias"] = True
-    made = F.Deconvolution(*inputs[:2], **options)
+    output = F.Deconvolution(*inputs[:2], **options)
     grown = [max(e - a, 0) for e, a in zip(extra, after, strict=True)]
-    made = padded(made, [0] * len(kernel), grown)
+    output = pad_spatial(output, [0] * len(kernel), grown)
     for axis, (low, high, e) in enumerate(zip(before, after, extra, strict=True), 2):
         end = -(high - e) if high > e else None
-        made = F.slice_axis(made, axis=axis, begin=low, end=end)
+        output = F.slice_axis(output, axis=axis, begin=low, end=end)
     if b is None:
-        return made
-    return F.broadcast_add(made, F.reshape(b.symbol, shape=(1, -1) + (1,) * len(kernel)))
+        return output
+    return F.broadcast_add(output, F.reshape(b.symbol, shape=(1, -1) + (1,) * len(kernel)))
 
 
 def _transposed_pads(
     node: OnnxNode, x: Value, where: Window, extra: list[int]
 ) -> tuple[list[int], list[int]]:
-    wanted, auto = node.get("output_shape"), node.get("auto_pad", "NOTSET")
-    if not wanted and not auto.startswith("SAME"):
+    sizes_after, auto = node.get("output_shape"), node.get("auto_pad", "NOTSET")
+    if not sizes_after and not auto.startswith("SAME"):
         return where.before, where.after
     sizes = x.sizes[2:]
-    if not wanted:
-        wanted = [n * s for n, s in zip(sizes, where.stride, strict=True)]
+    if not sizes_after:
+        sizes_after = [n * s for n, s in zip(sizes, where.stride, strict=True)]
     before, after = [], []
-    for i, target in enumerate(wanted[-len(where.kernel) :]):
+    for i, target in enumerate(sizes_after[-len(where.kernel) :]):
         total = where.stride[i] * (sizes[i] - 1) + extra[i] + where.reach[i] - target
         small = total // 2
         is_upper = auto != "SAME_LOWER"
@@ -398,8 +398,8 @@ def max_pool(node: OnnxNode, x: Value) -> Any:
     if not x.is_float:
         symbol = F.cast(symbol, dtype="float32")
     if where.before != after:
-        symbol, pad = padded(symbol, where.before, after, LOWEST), [0] * len(pad)
-    made = F.Pooling(
+        symbol, pad = pad_spatial(symbol, where.before, after, LOWEST), [0] * len(pad)
+    output = F.Pooling(
         symbol,
         kernel=tuple(where.kernel),
         stride=tuple(where.stride),
@@ -407,7 +407,7 @@ def max_pool(node: OnnxNode, x: Value) -> Any:
         pool_type="max",
         name=node.name,
     )
-    return made if x.is_float else F.cast(made, dtype=x.dtype.name)
+    return output if x.is_float else F.cast(output, dtype=x.dtype.name)
 
 
 @imports("AveragePool")
@@ -433,7 +433,7 @@ def average_pool(node: OnnxNode, x: Value) -> Any:
             name=node.name,
             **options,
         )
-    symbol = padded(x.symbol, where.before, after)
+    symbol = pad_spatial(x.symbol, where.before, after)
     total = F.Pooling(symbol, pool_type="sum", **options)
     divisor = node.parameter(_counts(x.sizes[2:], where, after, with_pad), "counts")
     return F.broadcast_div(total, divisor, name=node.name)
@@ -464,7 +464,7 @@ def lp_pool(node: OnnxNode, x: Value) -> Any:
         )
     power = F.abs(x.symbol) if p == 1 else F.abs(x.symbol) ** p
     total = F.Pooling(
-        padded(power, where.before, after),
+        pad_spatial(power, where.before, after),
         kernel=tuple(where.kernel),
         stride=tuple(where.stride),
         pool_type="sum",
@@ -513,12 +513,12 @@ def _batch_norm_training(
     eps, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
     now, distance, spread = _moments(x.symbol, (0, *range(2, x.rank)))
     shape = (1, -1) + (1,) * (x.rank - 2)
-    made = F.broadcast_mul(F.broadcast_mul(distance, F.rsqrt(spread + eps)), _like(gamma, shape))
+    output = F.broadcast_mul(F.broadcast_mul(distance, F.rsqrt(spread + eps)), _like(gamma, shape))
     moved = [
         old.symbol * momentum + F.reshape(new, shape=(-1,)) * (1 - momentum)
         for old, new in ((mean, now), (var, spread))
     ]
-    return [F.broadcast_add(made, _like(beta, shape)), *moved]
+    return [F.broadcast_add(output, _like(beta, shape)), *moved]
 
 
 def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
@@ -567,14 +567,14 @@ def standardize(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, An
 def layer_norm(node: OnnxNode, x: Value, scale: Value, bias: Value | None = None) -> Any:
     """Normalize the last axes."""
     axis, eps = x.axis(node.get("axis", -1)), node.get("epsilon", 1e-5)
-    wanted = len([n for n in node.output_names if n])
-    if axis == x.rank - 1 and wanted == 1 and bias is not None and scale.rank == 1:
+    count = len([n for n in node.output_names if n])
+    if axis == x.rank - 1 and count == 1 and bias is not None and scale.rank == 1:
         return F.LayerNorm(x.symbol, scale.symbol, bias.symbol, axis=-1, eps=eps, name=node.name)
-    made, mean, inverse = standardize(x.symbol, tuple(range(axis, x.rank)), eps)
-    made = F.broadcast_mul(made, scale.with_rank(x.rank))
+    output, mean, inverse = standardize(x.symbol, tuple(range(axis, x.rank)), eps)
+    output = F.broadcast_mul(output, scale.with_rank(x.rank))
     if bias is not None:
-        made = F.broadcast_add(made, bias.with_rank(x.rank))
-    return [made, mean, inverse][:wanted]
+        output = F.broadcast_add(output, bias.with_rank(x.rank))
+    return [output, mean, inverse][:count]
 
 
 @imports("RMSNormalization")
@@ -582,8 +582,8 @@ def rms_norm(node: OnnxNode, x: Value, scale: Value) -> Any:
     """Divide the last axes by their root mean square."""
     axis, eps = x.axis(node.get("axis", -1)), node.get("epsilon", 1e-5)
     power = F.mean(F.square(x.symbol), axis=tuple(range(axis, x.rank)), keepdims=True)
-    made = F.broadcast_mul(x.symbol, F.rsqrt(power + eps))
-    return F.broadcast_mul(made, scale.with_rank(x.rank), name=node.name)
+    output = F.broadcast_mul(x.symbol, F.rsqrt(power + eps))
+    return F.broadcast_mul(output, scale.with_rank(x.rank), name=node.name)
 
 
 @imports("GroupNormalization")
@@ -591,13 +591,13 @@ def group_norm(node: OnnxNode, x: Value, scale: Value, bias: Value) -> Any:
     """Normalize groups of channels."""
     groups, eps = node.get("num_groups"), node.get("epsilon", 1e-5)
     split = F.reshape(x.symbol, shape=(0, groups, -1))
-    made, _, _ = standardize(split, (2,), eps)
+    output, _, _ = standardize(split, (2,), eps)
     by_channel = node.opset >= 21  # before, there was one scale for each group
     shape = (1, -1, *(1,) * (x.rank - 2)) if by_channel else (1, -1, 1)
-    made = F.reshape_like(made, x.symbol) if by_channel else made
-    made = F.broadcast_mul(made, _like(scale, shape))
-    made = F.broadcast_add(made, _like(bias, shape))
-    return made if by_channel else F.reshape_like(made, x.symbol)
+    output = F.reshape_like(output, x.symbol) if by_channel else output
+    output = F.broadcast_mul(output, _like(scale, shape))
+    output = F.broadcast_add(output, _like(bias, shape))
+    return output if by_channel else F.reshape_like(output, x.symbol)
 
 
 @imports("MeanVarianceNormalization")

@@ -14,10 +14,10 @@ MAX_COUNTED = 1 << 20  # steps whose numbers are a constant of the graph
 MAX_UNROLLED = 1024
 
 
-def _inner(node: OnnxNode, name: str, made: Any, like: Value, shape: Any) -> Value:
+def _inner(node: OnnxNode, name: str, symbol: Any, like: Value, shape: Any) -> Value:
     """Return an input of a body; `shape` is None where steps may change it."""
-    value = Value(name, made, None, shape, like.dtype, node.importer)
-    for variable in made.list_inputs():
+    value = Value(name, symbol, None, shape, like.dtype, node.importer)
+    for variable in symbol.list_inputs():
         node.importer.stand_ins.setdefault(variable, value)
     return value
 
@@ -36,9 +36,9 @@ def branch(node: OnnxNode, condition: Value) -> Any:
         return importer.run_body(chosen, {})
 
     def part(graph: Any) -> Any:
-        found = importer.run_body(graph, {})
-        _check_tensors(node, found)
-        return [F.identity(v.symbol) for v in found]
+        values = importer.run_body(graph, {})
+        _check_tensors(node, values)
+        return [F.identity(v.symbol) for v in values]
 
     return F.contrib.cond(
         F.identity(condition.symbol),
@@ -73,14 +73,14 @@ def loop(node: OnnxNode, trips: Value | None, condition: Value | None, *states: 
     if trips is not None and trips.constant is not None and starts_true and _always_true(graph):
         count = int(trips.constant.item())
         if any(isinstance(s, SequenceValue) for s in states) and count <= MAX_UNROLLED:
-            return _unrolled(node, graph, count, states)
+            return _unroll(node, graph, count, states)
         if 0 < count <= MAX_COUNTED:
-            return _counted(node, graph, count, states)
+            return _count_loop(node, graph, count, states)
     _check_tensors(node, states)
     return _while(node, graph, trips, condition, states)
 
 
-def _unrolled(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
+def _unroll(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
     """Run the body at import for every step: sequences exist there only."""
     importer, names = node.importer, [i.name for i in graph.input]
     held, columns = list(states), []
@@ -89,8 +89,8 @@ def _unrolled(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
         numbers = [
             Value(n, None, v, (), v.dtype, importer) for n, v in zip(names, values, strict=False)
         ]
-        found = importer.run_body(graph, dict(zip(names, [*numbers, *held], strict=True)))
-        held, outs = found[1 : 1 + len(states)], found[1 + len(states) :]
+        outputs = importer.run_body(graph, dict(zip(names, [*numbers, *held], strict=True)))
+        held, outs = outputs[1 : 1 + len(states)], outputs[1 + len(states) :]
         columns.append(outs)
     if graph.output[1 + len(states) :] and not columns:
         raise node.unsupported("stacks the results of no steps.")
@@ -100,20 +100,20 @@ def _unrolled(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
     return [*held, *stacked]
 
 
-def _counted(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) -> list[Any]:
+def _count_loop(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...]) -> list[Any]:
     _check_tensors(node, states)
     steps = node.parameter(np.arange(count, dtype=np.int64), "steps")
     yes = node.parameter(np.array([True]), "condition")
 
     def body(step: Any, held: Any) -> tuple[list, list]:
-        _, made = _step(node, graph, as_scalar(step), yes, states, held)
-        return made[len(states) :] + _keep(step, held), made[: len(states)]
+        _, outputs = _step(node, graph, as_scalar(step), yes, states, held)
+        return outputs[len(states) :] + _keep(step, held), outputs[: len(states)]
 
     outs, last = F.contrib.foreach(body, steps, [s.symbol for s in states], name=node.name)
-    wanted = len(graph.output) - 1 - len(states)
+    count_stacked = len(graph.output) - 1 - len(states)
     return [
         *last,
-        *(_drop_axis(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))),
+        *(_drop_axis(node, graph, o, i) for i, o in enumerate(outs[:count_stacked], len(states))),
     ]
 
 
@@ -129,11 +129,11 @@ def _step(
         names[1]: Value(names[1], as_scalar(going), None, shape, np.dtype(bool), importer),
     }
     for name, like, one in zip(names[2:], states, held, strict=True):
-        known = importer.shapes.get(name) or _stable_shape(importer, graph, name, like)
-        feed[name] = _inner(node, name, one, like, known)
-    found = importer.run_body(graph, feed)
-    _check_tensors(node, found)
-    return found[0].symbol, [F.identity(v.symbol) for v in found[1:]]
+        state_shape = importer.shapes.get(name) or _stable_shape(importer, graph, name, like)
+        feed[name] = _inner(node, name, one, like, state_shape)
+    outputs = importer.run_body(graph, feed)
+    _check_tensors(node, outputs)
+    return outputs[0].symbol, [F.identity(v.symbol) for v in outputs[1:]]
 
 
 def _stable_shape(importer: Any, graph: Any, name: str, like: Value) -> Any:
@@ -152,11 +152,11 @@ def _keep(step: Any, held: Any) -> list[Any]:
     return [F.identity(x) for x in (step, *held)]
 
 
-def _drop_axis(node: OnnxNode, graph: Any, made: Any, output: int) -> Any:
+def _drop_axis(node: OnnxNode, graph: Any, stacked: Any, output: int) -> Any:
     """Drop the axis that numbers without axes have outside NumPy's shapes."""
     name = graph.output[output + 1].name
     is_scalar = node.importer.shapes.get(name) == ()
-    return F.reshape(made, shape=(-1,)) if is_scalar and not is_np_shape() else made
+    return F.reshape(stacked, shape=(-1,)) if is_scalar and not is_np_shape() else stacked
 
 
 def _while(
@@ -179,23 +179,25 @@ def _while(
         return going if limit is None else going * (step < limit)
 
     def body(step: Any, going: Any, *held: Any) -> tuple[list, list]:
-        more, made = _step(node, graph, as_scalar(step), going, states, held)
+        more, outputs = _step(node, graph, as_scalar(step), going, states, held)
         on = F.reshape(more, shape=(1,))
-        outs = made[len(states) :] + _keep(going, held)
-        return outs, [step + 1, on, *made[: len(states)]]
+        outs = outputs[len(states) :] + _keep(going, held)
+        return outs, [step + 1, on, *outputs[: len(states)]]
 
     variables = [F.identity(zero), F.identity(first), *(s.symbol for s in states)]
-    known = None if trips is None or trips.constant is None else int(trips.constant.item())
+    count = None if trips is None or trips.constant is None else int(trips.constant.item())
     outs, last = F.contrib.while_loop(
         holds,
         body,
         variables,
-        max_iterations=MAX_STEPS if known is None else min(known, MAX_STEPS),
+        max_iterations=MAX_STEPS if count is None else min(count, MAX_STEPS),
         name=node.name,
         pad_outputs=False,
     )
-    wanted = len(graph.output) - 1 - len(states)
-    stacked = [_drop_axis(node, graph, o, i) for i, o in enumerate(outs[:wanted], len(states))]
+    count_stacked = len(graph.output) - 1 - len(states)
+    stacked = [
+        _drop_axis(node, graph, o, i) for i, o in enumerate(outs[:count_stacked], len(states))
+    ]
     return [*last[2:], *stacked]
 
 
@@ -213,10 +215,10 @@ def scan(node: OnnxNode, *values: Value) -> Any:
     prepared = [
         _to_front(d, d.axis(a), bool(r)) for d, a, r in zip(datas, axes, reverse, strict=True)
     ]
-    outs, last = _scanned(node, graph, states, datas, prepared, axes)
+    outs, last = _scan_body(node, graph, states, datas, prepared, axes)
     out_axes = node.get("scan_output_axes") or [0] * n_outs
     out_reverse = node.get("scan_output_directions") or [0] * n_outs
-    made = []
+    arranged = []
     for i, (out, axis, back) in enumerate(zip(outs, out_axes, out_reverse, strict=True)):
         stacked = _drop_axis(node, graph, out, len(states) + i - 1)
         stacked = F.reverse(stacked, axis=0) if back else stacked
@@ -225,19 +227,19 @@ def scan(node: OnnxNode, *values: Value) -> Any:
             rank = len(node.importer.shapes[name]) + 1
             at = axis_within(axis, rank)
             stacked = F.transpose(stacked, axes=(*range(1, at + 1), 0, *range(at + 1, rank)))
-        made.append(stacked)
-    return [*last, *made]
+        arranged.append(stacked)
+    return [*last, *arranged]
 
 
 def _to_front(value: Value, axis: int, is_reverse: bool) -> Any:
-    made = value.symbol
+    output = value.symbol
     if axis:
         rest = [i for i in range(value.rank) if i != axis]
-        made = F.transpose(made, axes=(axis, *rest))
-    return F.reverse(made, axis=0) if is_reverse else F.identity(made)
+        output = F.transpose(output, axes=(axis, *rest))
+    return F.reverse(output, axis=0) if is_reverse else F.identity(output)
 
 
-def _scanned(
+def _scan_body(
     node: OnnxNode, graph: Any, states: Any, datas: Any, prepared: Any, axes: Any
 ) -> tuple[list, list]:
     importer = node.importer
@@ -253,13 +255,13 @@ def _scanned(
             if like.shape is not None:
                 at = like.axis(axis)
                 shape = (*like.shape[:at], *like.shape[at + 1 :])
-            made = as_scalar(one) if shape == () else one
-            feed[name] = _inner(node, name, made, like, shape)
-        found = importer.run_body(graph, feed)
-        _check_tensors(node, found)
-        results = [F.identity(v.symbol) for v in found]
-        kept = [F.identity(x) for x in (*slices, *held)]
-        return results[len(states) :] + kept, results[: len(states)]
+            symbol = as_scalar(one) if shape == () else one
+            feed[name] = _inner(node, name, symbol, like, shape)
+        outputs = importer.run_body(graph, feed)
+        _check_tensors(node, outputs)
+        results = [F.identity(v.symbol) for v in outputs]
+        passed = [F.identity(x) for x in (*slices, *held)]
+        return results[len(states) :] + passed, results[: len(states)]
 
     outs, last = F.contrib.foreach(body, prepared, [s.symbol for s in states], name=node.name)
     return outs[:n_outs], last
@@ -275,11 +277,11 @@ def _batched_scan(node: OnnxNode, graph: Any, count: int, values: tuple[Value, .
         parts = []
         for v in values:
             one = F.slice_axis(v.symbol, axis=0, begin=sample, end=sample + 1)
-            made = F.reshape(one, shape=v.sizes[1:] or (1,))
-            parts.append(Value(v.name, made, None, v.sizes[1:], v.dtype, node.importer))
+            symbol = F.reshape(one, shape=v.sizes[1:] or (1,))
+            parts.append(Value(v.name, symbol, None, v.sizes[1:], v.dtype, node.importer))
         states, datas = parts[:n_states], parts[n_states:]
         prepared = [F.identity(d.symbol) for d in datas]
-        outs, last = _scanned(node, graph, states, datas, prepared, [0] * count)
+        outs, last = _scan_body(node, graph, states, datas, prepared, [0] * count)
         columns.append([*last, *outs])
     return [F.stack(*column, axis=0) for column in zip(*columns, strict=True)]
 
@@ -335,23 +337,23 @@ def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value
     )
 
 
-def _stepped(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
+def _run_steps(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
     """Return a layer that runs step by step."""
     kind = node.op_type
     directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
     names = ("bias", "lengths", "state", "cell", "peepholes")
-    given = {n: v for n, v in zip(names, rest, strict=False) if v is not None}
-    symbols = {n: v.symbol for n, v in given.items()}
+    optional = {n: v for n, v in zip(names, rest, strict=False) if v is not None}
+    symbols = {n: v.symbol for n, v in optional.items()}
     data = _swap(node, x.symbol)
     symbols |= {n: _swap(node, symbols[n]) for n in ("state", "cell") if n in symbols}
     functions = node.get("activations") or DEFAULTS[kind] * directions
-    made = internal._onnx_rnn(
+    outputs = internal._onnx_rnn(
         data,
         w.symbol,
         r.symbol,
         **symbols,
         kind=kind.lower(),
-        given=",".join(given),
+        given=",".join(optional),
         activations=",".join(f.lower() for f in functions),
         direction=node.get("direction", "forward"),
         alphas=tuple(node.get("activation_alpha") or ()),
@@ -361,13 +363,13 @@ def _stepped(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) 
         input_forget=node.flag("input_forget"),
         name=node.name,
     )
-    outs = [made[i] for i in range(3 if kind == "LSTM" else 2)]
+    outs = [outputs[i] for i in range(3 if kind == "LSTM" else 2)]
     if node.flag("layout"):
         outs[0] = F.transpose(outs[0], axes=(2, 0, 1, 3))
     return [outs[0], *(_swap(node, s) for s in outs[1:])]
 
 
-def _packed(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+def _pack(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     """Return all weights and biases as MXNet packs them."""
     kind, size = node.op_type, node.get("hidden_size")
     gates, directions = len(ORDER[kind]), w.shape[0]
@@ -393,11 +395,11 @@ def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None)
     """A recurrent layer in one or both directions."""
     bias, lengths, state, cell = [*rest, *[None] * 4][:4]
     if _needs_steps(node, rest, bias, w, r):
-        return _stepped(node, x, w, r, *rest)
+        return _run_steps(node, x, w, r, *rest)
     direction, size = node.get("direction", "forward"), node.get("hidden_size")
     directions = 2 if direction == "bidirectional" else 1
     biases = None if bias is None else node.constant(bias, "B")
-    weights = _packed(node, node.constant(w, "W"), node.constant(r, "R"), biases)
+    weights = _pack(node, node.constant(w, "W"), node.constant(r, "R"), biases)
     packed = node.parameter(weights, "parameters")
     data = _swap(node, x.symbol)
     if direction == "reverse":
@@ -410,7 +412,7 @@ def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None)
     if lengths is not None:
         starts.append(F.cast(lengths.symbol, dtype="int32"))
         options["use_sequence_length"] = True
-    made = F.RNN(
+    outputs = F.RNN(
         data,
         packed,
         *starts,
@@ -422,14 +424,14 @@ def recurrent(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None)
         name=node.name,
         **options,
     )
-    return _outputs(node, made, directions, size, direction)
+    return _outputs(node, outputs, directions, size, direction)
 
 
-def _outputs(node: OnnxNode, made: Any, directions: int, size: int, direction: str) -> list:
+def _outputs(node: OnnxNode, outputs: Any, directions: int, size: int, direction: str) -> list:
     """Return ``(time, directions, batch, size)`` and the last states."""
-    out = F.reverse(made[0], axis=0) if direction == "reverse" else made[0]
+    out = F.reverse(outputs[0], axis=0) if direction == "reverse" else outputs[0]
     split = F.reshape(out, shape=(0, 0, directions, size))
-    states = [made[i] for i in range(1, len(made.list_outputs()))]
+    states = [outputs[i] for i in range(1, len(outputs.list_outputs()))]
     if not node.flag("layout"):
         split = F.transpose(split, axes=(0, 2, 1, 3))
     return [_swap(node, split), *(_swap(node, s) for s in states)]

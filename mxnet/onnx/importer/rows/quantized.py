@@ -12,7 +12,7 @@ from .layers import window
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
-def _meeting(node: OnnxNode, value: Value, x: Value) -> Any:
+def _match_axes(node: OnnxNode, value: Value, x: Value) -> Any:
     """Return a scale or zero point with the axes to meet the data."""
     block = node.get("block_size", 0)
     if value.shape is None or len(value.shape) == 0 or x.rank == 0:
@@ -33,10 +33,10 @@ def _meeting(node: OnnxNode, value: Value, x: Value) -> Any:
 def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
     """``(x - zero) scale``."""
     dtype = scale.dtype.name
-    made = F.cast(x.symbol, dtype=dtype)
+    output = F.cast(x.symbol, dtype=dtype)
     if zero is not None:
-        made = F.broadcast_sub(made, F.cast(_meeting(node, zero, x), dtype=dtype))
-    return F.broadcast_mul(made, _meeting(node, scale, x), name=node.name)
+        output = F.broadcast_sub(output, F.cast(_match_axes(node, zero, x), dtype=dtype))
+    return F.broadcast_mul(output, _match_axes(node, scale, x), name=node.name)
 
 
 def _saturate(node: OnnxNode, x: Any, dtype: str) -> Any:
@@ -56,11 +56,11 @@ def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) 
     dtype = node.output_dtype()
     name = dtype.name if dtype is not None else "uint8"
     _check_type(node, name)
-    ratio = F.broadcast_div(x.symbol, F.cast(_meeting(node, scale, x), dtype=x.dtype.name))
-    made = internal._npi_around(ratio)
+    ratio = F.broadcast_div(x.symbol, F.cast(_match_axes(node, scale, x), dtype=x.dtype.name))
+    output = internal._npi_around(ratio)
     if zero is not None:
-        made = F.broadcast_add(made, F.cast(_meeting(node, zero, x), dtype=x.dtype.name))
-    return _saturate(node, made, name)
+        output = F.broadcast_add(output, F.cast(_match_axes(node, zero, x), dtype=x.dtype.name))
+    return _saturate(node, output, name)
 
 
 direct("DynamicQuantizeLinear", internal._onnx_dynamic_quantize, outputs=3)
@@ -98,14 +98,14 @@ def _conv_attrs(node: OnnxNode, x: Value, w: Value) -> dict[str, Any]:
     return attrs
 
 
-def _requantized(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
+def _requantize(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
     """Return 8-bit numbers from 32-bit sums."""
     name = zero.dtype.name
     _check_type(node, name)
     scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)
     shift = F.reshape(F.cast(zero.symbol, dtype="float32"), shape=(1,) * max(rank, 1))
-    made = F.broadcast_add(internal._npi_around(scaled), shift)
-    return _saturate(node, made, name)
+    output = F.broadcast_add(internal._npi_around(scaled), shift)
+    return _saturate(node, output, name)
 
 
 def _as_float(value: Value, shape: tuple[int, ...]) -> Any:
@@ -124,7 +124,7 @@ def qlinear_matmul(node: OnnxNode, *values: Value) -> Any:
     columns = (*one[:-1], -1) if b_scale.shape and b_scale.shape[0] != 1 else one
     factor = F.broadcast_mul(_as_float(a_scale, rows), _as_float(b_scale, columns))
     factor = F.broadcast_div(factor, _as_float(scale, one))
-    return _requantized(node, total, factor, zero, rank)
+    return _requantize(node, total, factor, zero, rank)
 
 
 @imports("QLinearConv")
@@ -139,7 +139,7 @@ def qlinear_conv(node: OnnxNode, *values: Value) -> Any:
         total = F.broadcast_add(total, F.reshape(rest[0].symbol, shape=channels))
     factor = F.broadcast_mul(_as_float(x_scale, one), _as_float(w_scale, channels))
     factor = F.broadcast_div(factor, _as_float(scale, one))
-    return _requantized(node, total, factor, zero, x.rank)
+    return _requantize(node, total, factor, zero, x.rank)
 
 
 # -- signals --------------------------------------------------------------------------------

@@ -578,7 +578,7 @@ def _sequence(node: OnnxNode, items: list[Any]) -> SequenceValue:
     """Return a sequence of values or symbols."""
     name = node.output_names[0]
     values = [
-        item if isinstance(item, Value) else node.importer.completed(Value(f"{name}_{i}", item))
+        item if isinstance(item, Value) else node.importer.complete(Value(f"{name}_{i}", item))
         for i, item in enumerate(items)
     ]
     return SequenceValue(name, values)

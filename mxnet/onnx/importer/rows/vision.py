@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ....ops.interchange.sampling import ROUNDINGS, kernel_weights, source_positions
 from ..value import MAX_ELEMENTS, F, OnnxNode, Value, imports, internal
-from .layers import padded
+from .layers import pad_spatial
 
 TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
@@ -43,42 +43,44 @@ def _positions(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[floa
     raise node.unsupported(f"with coordinate_transformation_mode={mode!r} has no row.")
 
 
-def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> np.ndarray:
     """Return the weight of every old element in every new one."""
     mode = node.get("mode", "nearest")
-    rows = np.arange(len(place))
-    made = np.zeros((len(place), old))
+    rows = np.arange(len(positions))
+    weights = np.zeros((len(positions), old))
     if mode == "nearest":
-        nearest = ROUNDINGS[_rounding(node)](torch.from_numpy(place)).numpy()
-        made[rows, nearest.clip(0, old - 1).astype(int)] = 1
-        return made
+        nearest = ROUNDINGS[_rounding(node)](torch.from_numpy(positions)).numpy()
+        weights[rows, nearest.clip(0, old - 1).astype(int)] = 1
+        return weights
     if node.flag("antialias") and scale < 1:
-        return _smoothed(node, mode, place, old, scale)
+        return _smooth_weights(node, mode, positions, old, scale)
     reach = 1 if mode == "linear" else 2
-    base = np.floor(place).astype(int)
+    base = np.floor(positions).astype(int)
     excluded = node.flag("exclude_outside")
     for offset in range(-reach + 1, reach + 1):
         at = base + offset
-        share = _kernel(node, mode, place - at)
+        share = _kernel(node, mode, positions - at)
         if excluded:
             share = np.where((at < 0) | (at >= old), 0, share)
-        np.add.at(made, (rows, at.clip(0, old - 1)), share)
+        np.add.at(weights, (rows, at.clip(0, old - 1)), share)
     if excluded:
-        made /= made.sum(1, keepdims=True)
-    return made
+        weights /= weights.sum(1, keepdims=True)
+    return weights
 
 
-def _smoothed(node: OnnxNode, mode: str, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+def _smooth_weights(
+    node: OnnxNode, mode: str, positions: np.ndarray, old: int, scale: float
+) -> np.ndarray:
     """Return shares of a kernel that is as wide as the pixels that one new pixel covers."""
     sources = np.arange(-old, 2 * old)
-    shares = _kernel(node, mode, (place[:, None] - sources) * scale)
+    shares = _kernel(node, mode, (positions[:, None] - sources) * scale)
     if node.get("exclude_outside", 0):
         shares = np.where((sources < 0) | (sources >= old), 0, shares)
     shares /= shares.sum(1, keepdims=True)
-    made = np.zeros((len(place), old))
+    weights = np.zeros((len(positions), old))
     for source, column in zip(sources.clip(0, old - 1), shares.T, strict=True):
-        made[:, source] += column
-    return made
+        weights[:, source] += column
+    return weights
 
 
 def _kernel(node: OnnxNode, mode: str, distance: np.ndarray) -> np.ndarray:
@@ -101,23 +103,23 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     else:
         touched = list(range(len(axes)))
         factors = None
-    known = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
-    new, factors = _targets(node, old, factors, sizes, known)
-    if any(n is not None and n * old[i] > MAX_ELEMENTS for i, n in enumerate(new) if i in known):
+    sources = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
+    new, factors = _targets(node, old, factors, sizes, sources)
+    if any(n is not None and n * old[i] > MAX_ELEMENTS for i, n in enumerate(new) if i in sources):
         raise node.unsupported(f"makes {new} of {old}: too large.")
     if _is_repetition(node, x, axes, factors):
         return F.UpSampling(x.symbol, scale=int(factors[-1]), sample_type="nearest", name=node.name)
-    made = x.symbol
+    output = x.symbol
     for i, axis in enumerate(axes):
-        if i not in known or (new[i] == known[i] and not _crops(node)):
+        if i not in sources or (new[i] == sources[i] and not _crops(node)):
             continue
         ends = (float(roi[i]), float(roi[i + len(axes)])) if roi is not None else (0.0, 1.0)
-        place = _positions(node, new[i], known[i], factors[i], ends)
-        matrix = _weights(node, place, known[i], factors[i])
-        made = _along(node, made, matrix, axis, x)
+        positions = _positions(node, new[i], sources[i], factors[i], ends)
+        matrix = _weights(node, positions, sources[i], factors[i])
+        output = _multiply_axis(node, output, matrix, axis, x)
         if _crops(node):
-            made = _outside(node, made, place, known[i], axis, x.rank)
-    return F.identity(made, name=node.name)
+            output = _fill_outside(node, output, positions, sources[i], axis, x.rank)
+    return F.identity(output, name=node.name)
 
 
 def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) -> bool:
@@ -152,10 +154,10 @@ def _can_run_time(node: OnnxNode) -> bool:
 
 def _resize_at_run_time(node: OnnxNode, x: Value, rest: Sequence[Any]) -> Any:
     """Resize the spatial axes of a batch of images to sizes that are computed."""
-    given = rest[-1] if len(rest) > 1 else rest[0]
+    target = rest[-1] if len(rest) > 1 else rest[0]
     return internal._onnx_resize(
         x.symbol,
-        given.symbol,
+        target.symbol,
         mode=node.get("mode", "nearest"),
         transform=_transform(node),
         rounding=_rounding(node),
@@ -170,8 +172,8 @@ def _crops(node: OnnxNode) -> bool:
 
 def _resize_inputs(node: OnnxNode, rest: Sequence[Any]) -> tuple:
     if node.op_type == "Upsample" or node.opset <= 10:
-        given = node.get("scales") if not rest else node.constant(rest[0], "scales")
-        return None, given, None
+        factors = node.get("scales") if not rest else node.constant(rest[0], "scales")
+        return None, factors, None
     roi, *targets = [*rest, None, None, None][:3]
     arrays = [
         None if v is None else node.constant(v, k)
@@ -182,10 +184,12 @@ def _resize_inputs(node: OnnxNode, rest: Sequence[Any]) -> tuple:
 
 
 def _targets(
-    node: OnnxNode, old: list, factors: list[float] | None, sizes: Any, known: dict[int, int]
+    node: OnnxNode, old: list, factors: list[float] | None, sizes: Any, sources: dict[int, int]
 ) -> tuple[list, list[float]]:
     if factors is not None:
-        new = [math.floor(known[i] * f) if i in known else old[i] for i, f in enumerate(factors)]
+        new = [
+            math.floor(sources[i] * f) if i in sources else old[i] for i, f in enumerate(factors)
+        ]
         return new, factors
     new = [int(n) for n in sizes]
     ratios = [n / o if o else 1.0 for n, o in zip(new, old, strict=True)]
@@ -212,11 +216,11 @@ def _is_plain_nearest(node: OnnxNode, factors: list[float]) -> bool:
     return is_image and is_square and is_nearest and (is_plain or node.opset <= 10)
 
 
-def _along(node: OnnxNode, made: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
+def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
     """Multiply one axis with a matrix."""
     rank = x.rank
     dtype = x.dtype.name if x.is_float else "float32"
-    symbol = made if x.is_float else F.cast(made, dtype="float32")
+    symbol = data if x.is_float else F.cast(data, dtype="float32")
     weights = node.parameter(matrix.T.astype(dtype), f"axis{axis}")
     order = [i for i in range(rank) if i != axis] + [axis]
     product = F.dot(F.transpose(symbol, axes=order), weights)
@@ -224,16 +228,16 @@ def _along(node: OnnxNode, made: Any, matrix: np.ndarray, axis: int, x: Value) -
     return back if x.is_float else F.cast(back, dtype=x.dtype.name)
 
 
-def _outside(node: OnnxNode, made: Any, place: Any, old: int, axis: int, rank: int) -> Any:
+def _fill_outside(node: OnnxNode, data: Any, positions: Any, old: int, axis: int, rank: int) -> Any:
     """Put the extrapolation value where a place lies outside the axis."""
-    inside = ((place >= 0) & (place <= old - 1)).astype(np.float32)
+    inside = ((positions >= 0) & (positions <= old - 1)).astype(np.float32)
     if inside.all():
-        return made
+        return data
     shape = [1] * rank
     shape[axis] = len(inside)
     mask = node.parameter(inside.reshape(shape), f"inside{axis}")
     fill = node.get("extrapolation_value", 0.0)
-    return F.broadcast_add(F.broadcast_mul(made, mask), (1 - mask) * fill)
+    return F.broadcast_add(F.broadcast_mul(data, mask), (1 - mask) * fill)
 
 
 @imports("RoiAlign")
@@ -303,14 +307,14 @@ def non_max_suppression(
 ) -> Any:
     """Keep boxes that no better one covers."""
     defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
-    given = [
+    bounds = [
         F.reshape(v.symbol, shape=(1,)) if v is not None else node.parameter(default, "default")
         for v, default in zip((limit, overlap, least), defaults, strict=True)
     ]
     return internal._onnx_non_max_suppression(
         boxes.symbol,
         scores.symbol,
-        *given,
+        *bounds,
         center_point_box=node.flag("center_point_box"),
         name=node.name,
     )
@@ -331,7 +335,7 @@ def deform_conv(
     pads = node.get("pads") or [0] * 2 * rank
     before, after = pads[:rank], pads[rank:]
     is_even = before == after
-    data = x.symbol if is_even else padded(x.symbol, before, after)
+    data = x.symbol if is_even else pad_spatial(x.symbol, before, after)
     if mask is not None:
         shares = mask.symbol
     else:
