@@ -89,11 +89,8 @@ def _export(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> _
     }
     shapes = {n: tuple(feed[i].shape) for n, i in indices.items()}
     types = {n: dtypes.to_numpy(feed[i].dtype) for n, i in indices.items()}
-    model = build_model(Symbol(graph.heads), params, shapes, types)
     # Files list parameters as inputs, as MXNet's do; constants let the engine fold them.
-    inputs = [i for i in model.graph.input if i.name in shapes]
-    del model.graph.input[:]
-    model.graph.input.extend(inputs)
+    model = build_model(Symbol(graph.heads), params, shapes, types, parameters_as_inputs=False)
     return _Exported(model.SerializeToString(), indices)
 
 

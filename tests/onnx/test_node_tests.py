@@ -1,4 +1,4 @@
-"""The node tests of the ONNX project: those that fail are recorded, and the list may only shrink."""
+"""The node tests of the ONNX project: those that fail are recorded, a list that may only shrink."""
 
 from __future__ import annotations
 

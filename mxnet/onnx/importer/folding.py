@@ -116,7 +116,7 @@ def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Elem
 def _shape(node: OnnxNode, x: Any) -> tuple[Element, ...] | None:
     if x is None or x.shape is None:
         return None
-    names: Sequence[Element] = node.importer.dims.get(x.name, x.shape)
+    names: Any = node.importer.dims.get(x.name, x.shape)
     if len(names) != len(x.shape):
         names = x.shape
     sizes = [n if size is None else size for size, n in zip(x.shape, names, strict=True)]

@@ -631,34 +631,34 @@ def _attend(g: Builder, call: Call, attention: str, values: str, heads: int, siz
     return g.reshape(g.Transpose(output, perm=[2, 0, 1, 3]), [0, 0, heads * size])
 
 
+def _heads(call: Call, parts: int) -> tuple[int, int]:
+    """Return the number of heads and the size of each, in data of so many parts."""
+    heads = call.attrs["heads"]
+    return heads, call.shape[-1] // (parts * heads)
+
+
 @row("_contrib_interleaved_matmul_selfatt_qk")
 def selfatt_qk(g: Builder, call: Call, qkv: str) -> str:
     """Scores of self-attention."""
-    heads = call.attrs["heads"]
+    heads, size = _heads(call, 3)
     queries, keys, _ = _parts(g, qkv, heads, 3)
-    return _scores(g, call, queries, keys, call.shape[-1] // (3 * heads))
-
-
-@row("_contrib_interleaved_matmul_selfatt_valatt")
-def selfatt_valatt(g: Builder, call: Call, qkv: str, attention: str) -> str:
-    """Values of self-attention."""
-    heads = call.attrs["heads"]
-    values = _parts(g, qkv, heads, 3)[2]
-    return _attend(g, call, attention, values, heads, call.shape[-1] // (3 * heads))
+    return _scores(g, call, queries, keys, size)
 
 
 @row("_contrib_interleaved_matmul_encdec_qk")
 def encdec_qk(g: Builder, call: Call, queries: str, keys_values: str) -> str:
     """Scores of attention to an encoder."""
-    heads = call.attrs["heads"]
+    heads, size = _heads(call, 1)
     keys = _parts(g, keys_values, heads, 2)[0]
-    split = g.reshape(queries, [0, 0, heads, -1])
-    return _scores(g, call, split, keys, call.shape[-1] // heads)
+    return _scores(g, call, g.reshape(queries, [0, 0, heads, -1]), keys, size)
 
 
-@row("_contrib_interleaved_matmul_encdec_valatt")
-def encdec_valatt(g: Builder, call: Call, keys_values: str, attention: str) -> str:
-    """Values of attention to an encoder."""
-    heads = call.attrs["heads"]
-    values = _parts(g, keys_values, heads, 2)[1]
-    return _attend(g, call, attention, values, heads, call.shape[-1] // (2 * heads))
+def _values(name: str, parts: int) -> None:
+    @row(name)
+    def attend(g: Builder, call: Call, data: str, attention: str) -> str:
+        heads, size = _heads(call, parts)
+        return _attend(g, call, attention, _parts(g, data, heads, parts)[-1], heads, size)
+
+
+_values("_contrib_interleaved_matmul_selfatt_valatt", 3)
+_values("_contrib_interleaved_matmul_encdec_valatt", 2)

@@ -129,8 +129,9 @@ def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) 
     targets = [v for v in rest[0 if len(rest) == 1 else 1 :] if v is not None and v.shape != (0,)]
     if any(v.constant is None for v in targets):
         return True
-    is_image = x.shape is not None and len(axes) == x.rank
-    return is_image and None in x.shape[2:] and not _repeats(node, targets)
+    if x.shape is None or len(axes) != x.rank:
+        return False
+    return None in x.shape[2:] and not _repeats(node, targets)
 
 
 def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
