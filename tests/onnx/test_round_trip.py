@@ -13,7 +13,7 @@ from mxnet.contrib import onnx as contrib_onnx
 from mxnet.gluon.model_zoo import vision
 from mxnet.onnx.export import build_model
 from tests.onnx.running import relative_error, run
-from tests.onnx.test_node_tests import FAILING, _arrays, _imported
+from tests.onnx.test_node_tests import _arrays, _imported, passing_names
 
 NEWEST = 24
 STEP = 6  # a part of all cases; all of them take minutes
@@ -55,7 +55,7 @@ def test_imported_models_are_exported() -> None:
         from onnx.backend.test.case.node import collect_testcases
 
         cases = {case.name: case for case in collect_testcases(None)}
-        names = [n for n in sorted(set(cases) - FAILING) if not re.search(EXCEPTIONS, n)]
+        names = [n for n in passing_names(cases) if not re.search(EXCEPTIONS, n)]
         failed = []
         for name in names[::STEP]:
             try:
