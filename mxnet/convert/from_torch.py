@@ -18,7 +18,7 @@ from ..formats.parameters import safetensors_file
 from ..gluon import Block, SymbolBlock
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
-from ..onnx.importer.api import import_to_gluon
+from ..onnx.importer import import_to_gluon
 from .compare import Report, compare
 from .layer_order import in_layer_order
 

@@ -20,7 +20,7 @@ from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
 from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..onnx.model_source import load_parameters, load_symbol
+from ..onnx.export import load_parameters, load_symbol
 from ..onnx.translate import Translator, ignored_variables
 from ..symbol import Symbol
 

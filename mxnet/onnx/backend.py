@@ -38,10 +38,10 @@ def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequenc
     session = runtime.InferenceSession(
         exported.content, options, providers=["CPUExecutionProvider"]
     )
-    given = [(i.name, exported.inputs[i.name]) for i in session.get_inputs()]
+    inputs = [(i.name, exported.inputs[i.name]) for i in session.get_inputs()]
 
     def run(feed: Sequence[Tensor]) -> list[Tensor]:
-        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in given}
+        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in inputs}
         return [torch.from_numpy(a) for a in session.run(None, arrays)]
 
     return run
@@ -59,13 +59,13 @@ def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[i
     core = openvino.Core()
     model = core.compile_model(core.read_model(exported.content), "CPU", options)
     request = model.create_infer_request()
-    given = [(i.any_name, exported.inputs[i.any_name]) for i in model.inputs]
+    inputs = [(i.any_name, exported.inputs[i.any_name]) for i in model.inputs]
     count = len(model.outputs)
 
     def run(feed: Sequence[Tensor]) -> list[Tensor]:
-        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in given}
-        made = request.infer(arrays, share_inputs=True)
-        return [torch.from_numpy(made[i]) for i in range(count)]
+        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in inputs}
+        output = request.infer(arrays, share_inputs=True)
+        return [torch.from_numpy(output[i]) for i in range(count)]
 
     return run
 
@@ -81,20 +81,17 @@ def _require(module: str, title: str) -> Any:
 
 def _export(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> _Exported:
     names = [n.name for n in graph.variables]
-    places = {names[i]: i for i in data}
+    indices = {names[i]: i for i in data}
     params = {
         n: wrap_plain(NDArray, t.detach())
         for n, t in zip(names, feed, strict=True)
-        if n not in places
+        if n not in indices
     }
-    shapes = {n: tuple(feed[i].shape) for n, i in places.items()}
-    types = {n: dtypes.to_numpy(feed[i].dtype) for n, i in places.items()}
-    model = build_model(Symbol(graph.heads), params, shapes, types)
+    shapes = {n: tuple(feed[i].shape) for n, i in indices.items()}
+    types = {n: dtypes.to_numpy(feed[i].dtype) for n, i in indices.items()}
     # Files list parameters as inputs, as MXNet's do; constants let the engine fold them.
-    kept = [i for i in model.graph.input if i.name in shapes]
-    del model.graph.input[:]
-    model.graph.input.extend(kept)
-    return _Exported(model.SerializeToString(), places)
+    model = build_model(Symbol(graph.heads), params, shapes, types, parameters_as_inputs=False)
+    return _Exported(model.SerializeToString(), indices)
 
 
 register_backend("onnxruntime", prepare_onnxruntime, prepares_quickly=True)

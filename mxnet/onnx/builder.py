@@ -1,29 +1,26 @@
-"""`Builder` collects ONNX nodes; rows call it as ``g.Add(a, b)``."""
+"""`Builder` collects ONNX nodes; `row` registers how an operator adds them: ``g.Add(a, b)``."""
 
 from __future__ import annotations
 
-import math
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
-from ..error import MXNetError
 from ..graph import Node
 from ..ops.declare import Op
 from ..ops.shapes import UNKNOWN, Shape
-from .library import load_onnx
+from .library import UnsupportedExport, load_onnx, numpy_dtype, onnx_dtype
 
-Names = str | list[str]
+Emit = Callable[..., "str | Sequence[str]"]
+E = TypeVar("E", bound=Emit)
 INT64 = torch.int64
+FAR = 2**62  # an end beyond any axis
 FLOATS = (torch.float16, torch.float32, torch.float64, torch.bfloat16)
-
-
-class UnsupportedExport(MXNetError, NotImplementedError):
-    """A node cannot be written as ONNX."""
 
 
 @dataclass
@@ -67,9 +64,31 @@ class Call:
         """The rank of the first input."""
         return len(self.shapes[0])
 
+    @property
+    def axis(self) -> int:
+        """The attribute `axis`, counted from the front."""
+        return self.attrs["axis"] % self.ndim
+
+    def axes(self, key: str = "axis") -> list[int]:
+        """Return an attribute of one axis, several, or None (all), counted from the front."""
+        axes = self.attrs[key]
+        if axes is None:
+            return list(range(self.ndim))
+        return [a % self.ndim for a in ((axes,) if isinstance(axes, int) else axes)]
+
     def unsupported(self, why: str) -> UnsupportedExport:
         """Return the error that this node cannot be exported."""
         return UnsupportedExport(f"ONNX export: operator {self.op.name} (node {self.name!r}) {why}")
+
+    def require_sizes(self, sizes: Sequence[int], why: str = "needs all sizes as numbers.") -> None:
+        """Raise an error if one of the sizes is known only when the model runs."""
+        if UNKNOWN in sizes:
+            raise self.unsupported(why)
+
+    def evaluate(self, *tensors: torch.Tensor) -> torch.Tensor:
+        """Run the operator itself, for results that follow from shapes and attributes."""
+        extra = self.op.context_for(False, torch.device("cpu"))
+        return self.op.kernel(*tensors, **self.attrs, **extra)
 
 
 class Builder:
@@ -90,6 +109,7 @@ class Builder:
         self.opset = opset
         self.parent = parent
         self.nodes: list[Any] = []
+        self.inputs: list[str] = []  # names that a loop gives to its body
         self.scope = ""
         self.taken: set[str] = parent.taken if parent else set()
         self.initializers: dict[str, np.ndarray] = parent.initializers if parent else {}
@@ -143,19 +163,23 @@ class Builder:
         """Add a constant without axes."""
         return self.array(np.array(value, dtype=numpy_dtype(dtype)))
 
+    def output(self, call: Call, value: np.ndarray) -> str:
+        """Return a constant array as the first output of a node, in its dtype."""
+        return self.Identity(self.array(value.astype(numpy_dtype(call.out_dtypes[0]))))
+
     # -- what changed between opsets --------------------------------------------------------
 
     def reduce(
         self, op_type: str, x: str, axes: Sequence[int] | None, keepdims: bool = True
     ) -> str:
         """Reduce over axes; None is all of them."""
-        kept = int(keepdims)
+        saved = int(keepdims)
         as_input = self.opset >= (13 if op_type == "ReduceSum" else 18)
         if axes is None:
-            return self.add(op_type, x, keepdims=kept)
+            return self.add(op_type, x, keepdims=saved)
         if as_input:
-            return self.add(op_type, x, self.ints(*axes), keepdims=kept)
-        return self.add(op_type, x, axes=list(axes), keepdims=kept)
+            return self.add(op_type, x, self.ints(*axes), keepdims=saved)
+        return self.add(op_type, x, axes=list(axes), keepdims=saved)
 
     def squeeze(self, x: str, *axes: int) -> str:
         """Drop axes of size 1."""
@@ -172,10 +196,10 @@ class Builder:
     def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
         """Split along an axis into parts of the given sizes."""
         if self.opset >= 13:
-            made = self.Split(x, self.ints(*sizes), axis=axis, outputs=len(sizes))
+            result = self.Split(x, self.ints(*sizes), axis=axis, outputs=len(sizes))
         else:
-            made = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
-        return made if isinstance(made, list) else [made]
+            result = self.Split(x, split=list(sizes), axis=axis, outputs=len(sizes))
+        return result if isinstance(result, list) else [result]
 
     def resize(self, x: str, *, scales: str = "", sizes: str = "", **options: Any) -> str:
         """Resize by factors, or to sizes."""
@@ -190,6 +214,10 @@ class Builder:
         """Convert a value unless it has the type already."""
         return x if source is target else self.Cast(x, to=onnx_dtype(target))
 
+    def cast_all(self, call: Call, xs: Sequence[str], target: torch.dtype) -> list[str]:
+        """Convert the inputs of a node to one type."""
+        return [self.cast(x, t, target) for x, t in zip(xs, call.dtypes, strict=True)]
+
     def reshape(self, x: str, shape: Sequence[int]) -> str:
         """Reshape to sizes in ONNX's meaning: 0 copies, -1 is the rest."""
         return self.Reshape(x, self.ints(*shape))
@@ -203,8 +231,13 @@ class Builder:
         steps: Sequence[int] | None = None,
     ) -> str:
         """Take a part of some axes."""
-        given = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
-        return self.Slice(x, *given, *([self.ints(*steps)] if steps else []))
+        bounds = [self.ints(*starts), self.ints(*ends), self.ints(*axes)]
+        return self.Slice(x, *bounds, *([self.ints(*steps)] if steps else []))
+
+    def flip(self, x: str, axes: Sequence[int]) -> str:
+        """Reverse the order along axes."""
+        count = len(axes)
+        return self.slice(x, [-1] * count, [-FAR] * count, axes, [-1] * count)
 
     def transpose(self, x: str, *perm: int) -> str:
         """Permute the axes."""
@@ -213,6 +246,17 @@ class Builder:
     def size_of(self, x: str, axis: int) -> str:
         """Return a vector with one size, read when the model runs."""
         return self.Gather(self.Shape(x), self.ints(axis), axis=0)
+
+    def axis_size(self, x: str, shape: Shape, axis: int) -> str:
+        """Return a vector with one size: a constant where it is known."""
+        return self.size_of(x, axis) if shape[axis] == UNKNOWN else self.ints(shape[axis])
+
+    def positions(self, x: str, shape: Shape, axis: int) -> str:
+        """Return the indices ``0, 1, ...`` of an axis as a vector."""
+        if shape[axis] != UNKNOWN:
+            return self.array(np.arange(shape[axis], dtype=np.int64))
+        size = self.squeeze(self.size_of(x, axis), 0)
+        return self.Range(self.scalar(0, INT64), size, self.scalar(1, INT64))
 
     def sizes(self, x: str, shape: Shape) -> str:
         """Return the shape of a value: a constant where it is known."""
@@ -246,39 +290,58 @@ def operator_of(node: Node) -> Op:
     return node.op
 
 
-def numpy_dtype(dtype: torch.dtype) -> np.dtype:
-    """Return the NumPy dtype that ONNX stores a torch dtype as."""
-    onnx = load_onnx()
-    return onnx.helper.tensor_dtype_to_np_dtype(onnx_dtype(dtype))
-
-
-def onnx_dtype(dtype: torch.dtype) -> int:
-    """Return ONNX's number of a torch dtype."""
-    proto = load_onnx().TensorProto
-    table = {
-        torch.float32: proto.FLOAT,
-        torch.float64: proto.DOUBLE,
-        torch.float16: proto.FLOAT16,
-        torch.bfloat16: proto.BFLOAT16,
-        torch.uint8: proto.UINT8,
-        torch.int8: proto.INT8,
-        torch.int16: proto.INT16,
-        torch.int32: proto.INT32,
-        torch.int64: proto.INT64,
-        torch.bool: proto.BOOL,
-        torch.complex64: proto.COMPLEX64,
-        torch.complex128: proto.COMPLEX128,
-    }
-    if dtype not in table:
-        raise UnsupportedExport(f"ONNX export: no ONNX type for {dtype}")
-    return table[dtype]
-
-
 def is_float(dtype: torch.dtype) -> bool:
     """Return whether a dtype is a floating-point one."""
     return dtype in FLOATS
 
 
-def count(sizes: Sequence[int]) -> int:
-    """Return the number of elements, -1 if a size is unknown."""
-    return UNKNOWN if UNKNOWN in sizes else math.prod(sizes)
+class Row(NamedTuple):
+    """How one operator is exported.
+
+    `emit` is called as ``emit(builder, call, *input_names)`` and returns the name of each output.
+    `ignores` names inputs that only matter in training, such as labels.
+    """
+
+    emit: Emit
+    ignores: tuple[str, ...]
+    since: int
+
+
+DOMAINS = (
+    *("pointwise", "reductions", "shapes", "indexing", "layers", "loops", "vision"),
+    *("quantized", "interchange"),
+)
+_rows: dict[str, Row] = {}
+_refused: dict[str, str] = {}
+
+
+def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable[[E], E]:
+    """Register how operators are exported, from an opset on."""
+
+    def register(emit: E) -> E:
+        for name in names:
+            if name in _rows:
+                raise ValueError(f"operator {name!r} has two ONNX rows")
+            _rows[name] = Row(emit, ignores, since)
+        return emit
+
+    return register
+
+
+def refuse(*names: str, why: str) -> None:
+    """Say why operators are not exported, and what to do instead."""
+    _refused.update(dict.fromkeys(names, why))
+
+
+def why_refused(name: str) -> str:
+    """Return why an operator without a row is not exported."""
+    usual = "has no ONNX row. mx.onnx.get_operator_support() lists those that have."
+    return _refused.get(name, usual)
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """Return all rows by the registered name of their operator."""
+    for domain in DOMAINS:
+        importlib.import_module(f".rows.{domain}", __package__)
+    return _rows

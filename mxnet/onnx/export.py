@@ -1,4 +1,4 @@
-"""`export_model`: a symbol and its parameters as an ONNX file."""
+"""`export_model`: a symbol and its parameters, in any of MXNet's forms, as an ONNX file."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import dtypes
+from .. import dtypes, ndarray, symbol
 from ..base import is_np_shape
-from ..error import InvalidValue, MXNetError
+from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Graph, Node
 from ..imperative.handle import plain
 from ..libinfo import __version__
+from ..ndarray import NDArray
 from ..symbol import Symbol
-from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype
-from .inference import Facts, infer_facts, probe_sizes
+from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype, rows
 from .kernel_types import cast_to_kernel_types
 from .library import load_onnx
-from .model_source import load_parameters, load_symbol
-from .table import rows
-from .translate import Translator, ignored_variables, row_of
+from .translate import Facts, Translator, ignored_variables, infer_facts, probe_sizes, row_of
 
-__all__ = ["build_model", "export_model", "get_operator_support"]
+__all__ = [
+    "build_model",
+    "export_model",
+    "get_operator_support",
+    "load_parameters",
+    "load_symbol",
+    "write_model",
+]
 
 DEFAULT_OPSET, OLDEST_OPSET = 13, 12
 # The ONNX file format that came with each opset, so that old runtimes can read the file.
@@ -64,7 +69,7 @@ def get_operator_support(opset_version: int | None = None) -> list[str]:
     >>> "Convolution" in mx.onnx.get_operator_support()
     True
     """
-    opset = _checked_opset(DEFAULT_OPSET if opset_version is None else opset_version)
+    opset = _check_opset(DEFAULT_OPSET if opset_version is None else opset_version)
     return sorted(["null", *(name for name, row in rows().items() if row.since <= opset)])
 
 
@@ -107,7 +112,7 @@ def export_model(
     dynamic_input_shapes : list of tuple, optional
         Shapes with None or a name in place of each dynamic size.
     run_shape_inference : bool
-        Let ONNX add the shapes of all values inside the model.
+        Add the shapes of all values inside the model, as ONNX infers them.
     input_type, input_shape : optional
         Older names of `in_types` and `in_shapes`.
     opset_version : int
@@ -147,8 +152,9 @@ def _build_with_dynamic_sizes(
     symbol: Symbol, params: Mapping[str, Any], in_shapes: Any, in_types: Any, opset: int
 ) -> Any:
     """Return a model with as many dynamic sizes as it allows: all, all but channels, the first."""
-    given = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
-    wider = ([(None,) * len(s) for s in given], [_except_channels(s) for s in given])
+    shapes = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
+    wider = ([(None,) * len(s) for s in shapes], [_except_channels(s) for s in shapes])
+    refused: MXNetError | None = None
     for sizes in wider:
         try:
             return build_model(symbol, params, in_shapes, in_types, sizes, opset)
@@ -159,7 +165,7 @@ def _build_with_dynamic_sizes(
         "as numbers. Say which with dynamic_input_shapes. (%s)",
         refused,
     )
-    first = [(None, *s[1:]) for s in given]
+    first = [(None, *s[1:]) for s in shapes]
     return build_model(symbol, params, in_shapes, in_types, first, opset)
 
 
@@ -198,7 +204,7 @@ def build_model(
 
     MXNet lists parameters as graph inputs too. Without that, runtimes may fold them.
     """
-    opset = _checked_opset(opset)
+    opset = _check_opset(opset)
     graph = symbol._graph
     for node in graph.nodes:
         if node.op is not None:
@@ -215,17 +221,17 @@ def build_model(
     translator = Translator(tensors, next(iter(types.values()), torch.float32))
     names = translator.run(graph, facts, g, {n: n.name for n in graph.variables})
     outputs = _outputs(g, graph, names, facts)
-    made = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
+    model = _model(g, graph, tensors, inputs, dynamic, facts, outputs)
     if not ALWAYS_COMPUTED.issuperset(t for types in facts.dtypes.values() for t in types):
-        cast_to_kernel_types(made)
+        cast_to_kernel_types(model)
     if not parameters_as_inputs:
-        fed = [i for i in made.graph.input if i.name not in tensors]
-        del made.graph.input[:]
-        made.graph.input.extend(fed)
-    return made
+        fed = [i for i in model.graph.input if i.name not in tensors]
+        del model.graph.input[:]
+        model.graph.input.extend(fed)
+    return model
 
 
-def _checked_opset(opset: int) -> int:
+def _check_opset(opset: int) -> int:
     newest = min(load_onnx().defs.onnx_opset_version(), max(IR_VERSIONS))
     if not OLDEST_OPSET <= opset <= newest:
         raise InvalidValue(
@@ -234,45 +240,45 @@ def _checked_opset(opset: int) -> int:
     return opset
 
 
-def _inputs(graph: Graph, params: Mapping[str, Any], given: Any) -> list[Node]:
+def _inputs(graph: Graph, params: Mapping[str, Any], shapes: Any) -> list[Node]:
     """Return the variables that the user feeds; labels count only if shapes are given for them."""
     free = [n for n in graph.variables if n.name not in params]
     ignored = ignored_variables(graph)
     needed = [n for n in free if n not in ignored]
-    if isinstance(given, Mapping):
-        return [n for n in free if n in needed or n.name in given]
-    if len(given) == len(needed):
+    if isinstance(shapes, Mapping):
+        return [n for n in free if n in needed or n.name in shapes]
+    if len(shapes) == len(needed):
         return needed
-    if len(given) == len(free):
+    if len(shapes) == len(free):
         return free
     names = ", ".join(n.name for n in needed)
     raise InvalidValue(
-        f"in_shapes has {len(given)} shapes, but the symbol has {len(needed)} inputs that are no "
+        f"in_shapes has {len(shapes)} shapes, but the symbol has {len(needed)} inputs that are no "
         f"parameters: {names or 'none'}. Parameters that `params` does not hold count as inputs."
     )
 
 
-def _shapes_by_name(inputs: Sequence[Node], given: Any) -> dict[str, GivenShape]:
-    if isinstance(given, Mapping):
-        missing = [n.name for n in inputs if n.name not in given]
+def _shapes_by_name(inputs: Sequence[Node], shapes: Any) -> dict[str, GivenShape]:
+    if isinstance(shapes, Mapping):
+        missing = [n.name for n in inputs if n.name not in shapes]
         if missing:
             raise InvalidValue(f"in_shapes has no shape for: {', '.join(missing)}.")
-        return {n.name: tuple(given[n.name]) for n in inputs}
-    if len(given) != len(inputs):
-        raise InvalidValue(f"{len(given)} shapes are given for {len(inputs)} inputs.")
-    return {n.name: tuple(s) for n, s in zip(inputs, given, strict=True)}
+        return {n.name: tuple(shapes[n.name]) for n in inputs}
+    if len(shapes) != len(inputs):
+        raise InvalidValue(f"{len(shapes)} shapes are given for {len(inputs)} inputs.")
+    return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
 
 
-def _types_by_name(inputs: Sequence[Node], given: Any) -> dict[str, torch.dtype]:
-    if isinstance(given, Mapping):
-        return {n.name: dtypes.to_torch(given[n.name]) for n in inputs}
-    if not isinstance(given, list | tuple):
-        given = [given] * len(inputs)
-    if len(given) == 1:
-        given = list(given) * len(inputs)
-    if len(given) < len(inputs):
-        raise InvalidValue(f"{len(given)} types are given for {len(inputs)} inputs.")
-    return {n.name: dtypes.to_torch(t) for n, t in zip(inputs, given, strict=False)}
+def _types_by_name(inputs: Sequence[Node], types: Any) -> dict[str, torch.dtype]:
+    if isinstance(types, Mapping):
+        return {n.name: dtypes.to_torch(types[n.name]) for n in inputs}
+    if not isinstance(types, list | tuple):
+        types = [types] * len(inputs)
+    if len(types) == 1:
+        types = list(types) * len(inputs)
+    if len(types) < len(inputs):
+        raise InvalidValue(f"{len(types)} types are given for {len(inputs)} inputs.")
+    return {n.name: dtypes.to_torch(t) for n, t in zip(inputs, types, strict=False)}
 
 
 def _is_dynamic(size: int | str | None) -> bool:
@@ -288,21 +294,21 @@ def _facts(
     dynamic: Mapping[str, GivenShape],
     types: Mapping[str, torch.dtype],
 ) -> Facts:
-    known = {name: tuple(t.shape) for name, t in params.items()}
+    fixed = {name: tuple(t.shape) for name, t in params.items()}
     kinds = {**{name: t.dtype for name, t in params.items()}, **types}
     default = next(iter(types.values()), torch.float32)
     is_dynamic = any(_is_dynamic(n) for s in dynamic.values() for n in s)
 
     def probe(add: int) -> dict[str, Shape]:
-        found = {}
-        for name, wanted in dynamic.items():
+        probed = {}
+        for name, sizes in dynamic.items():
             example = shapes[name]
-            found[name] = probe_sizes(wanted, example, add)
-        return {**known, **found}
+            probed[name] = probe_sizes(sizes, example, add)
+        return {**fixed, **probed}
 
     if not is_dynamic:
         exact = {name: probe_sizes(s, None, 0) for name, s in shapes.items()}
-        return infer_facts(graph, {**known, **exact}, None, kinds, default)
+        return infer_facts(graph, {**fixed, **exact}, None, kinds, default)
     return infer_facts(graph, probe(0), probe(2), kinds, default)
 
 
@@ -317,27 +323,27 @@ def _outputs(
     g: Builder, graph: Graph, names: Sequence[str], facts: Facts
 ) -> list[tuple[str, Shape, torch.dtype]]:
     """Return name, shape and dtype of each output; a name is an output once."""
-    found, seen = [], set()
+    outputs, seen = [], set()
     produced = {name for n in g.nodes for name in n.output}
     for entry, name in zip(graph.heads, names, strict=True):
         if name not in produced or name in seen:
             g.scope = f"{name}_output"
             name = g.Identity(name)
         seen.add(name)
-        found.append(
+        outputs.append(
             (name, facts.shapes[entry.node][entry.index], facts.dtypes[entry.node][entry.index])
         )
-    return found
+    return outputs
 
 
 def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
     """Return the nodes that outputs need; rows may leave others behind."""
-    needed, kept = set(outputs), []
+    needed, live = set(outputs), []
     for node in reversed(g.nodes):
         if needed.intersection(node.output):
-            kept.append(node)
+            live.append(node)
             needed.update(_read(node))
-    return kept[::-1]
+    return live[::-1]
 
 
 def _read(node: Any) -> set[str]:
@@ -384,9 +390,9 @@ def _model(
         info(name, onnx_dtype(dtype), [None if n == UNKNOWN else n for n in shape])
         for name, shape, dtype in outputs
     ]
-    made = onnx.helper.make_graph(nodes, "mxnet_converted_model", values, results, initializers)
+    proto = onnx.helper.make_graph(nodes, "mxnet_converted_model", values, results, initializers)
     return onnx.helper.make_model(
-        made,
+        proto,
         producer_name="mxnext",
         producer_version=__version__,
         opset_imports=[onnx.helper.make_opsetid("", g.opset)],
@@ -408,3 +414,50 @@ def _tensor(name: str, tensor: torch.Tensor) -> Any:
             name, onnx.TensorProto.BFLOAT16, list(tensor.shape), raw, raw=True
         )
     return onnx.numpy_helper.from_array(tensor.numpy(), name)
+
+
+def load_symbol(model: Any) -> Symbol:
+    """Return a symbol, read from a file unless it is one."""
+    if isinstance(model, Symbol):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return symbol.load(str(model))
+    raise InvalidType(f"sym must be a Symbol or the path of its JSON file, got {type(model)}.")
+
+
+def load_parameters(params: Any) -> dict[str, NDArray]:
+    """Return arrays by name, without ``arg:`` and ``aux:``.
+
+    `params` is the path of a file, a dict, or a pair of dicts (arguments, auxiliary states).
+    """
+    if isinstance(params, str | os.PathLike):
+        # A file without arrays, such as that of a block without parameters, loads as a list.
+        params = ndarray.load(str(Path(params))) or {}
+        if not isinstance(params, Mapping):
+            raise InvalidType("the parameter file holds a list of arrays, not named ones.")
+    if isinstance(params, Mapping):
+        parts = [params]
+    elif isinstance(params, Sequence) and all(isinstance(p, Mapping) for p in params):
+        parts = list(params)
+    else:
+        raise InvalidType(
+            f"params must be a file name, a dict or a list [arg_params, aux_params], got "
+            f"{type(params)}."
+        )
+    named = {k: v for part in parts for k, v in part.items()}
+    return {_bare(k): _array(k, v) for k, v in named.items()}
+
+
+def _bare(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return rest if rest and kind in ("arg", "aux") else name
+
+
+def _array(name: str, value: Any) -> NDArray:
+    if isinstance(value, NDArray):
+        return value
+    data = getattr(value, "data", None)  # a gluon Parameter
+    array = data() if callable(data) else None
+    if isinstance(array, NDArray):
+        return array
+    raise InvalidType(f"parameter {name!r} must be an NDArray, got {type(value)}.")

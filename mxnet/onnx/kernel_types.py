@@ -37,7 +37,7 @@ def cast_to_kernel_types(model: Any) -> None:
     opset = model.opset_import[0].version
     types = _value_types(model)
     for graph in _graphs(model.graph):
-        nodes = [made for node in graph.node for made in _cast_node(node, types, opset)]
+        nodes = [cast for node in graph.node for cast in _cast_node(node, types, opset)]
         del graph.node[:]
         graph.node.extend(nodes)
 
@@ -58,10 +58,10 @@ def _value_types(model: Any) -> dict[str, int]:
         for t in model.graph.initializer
         if t.name not in listed
     )
-    found = onnx.shape_inference.infer_shapes(bare)
+    inferred = onnx.shape_inference.infer_shapes(bare)
     return {
         value.name: value.type.tensor_type.elem_type
-        for graph in _graphs(found.graph)
+        for graph in _graphs(inferred.graph)
         for values in (graph.input, graph.output, graph.value_info)
         for value in values
     }
@@ -87,7 +87,7 @@ def _computed_as(op_type: str, dtype: int) -> int:
 
 
 def _cast_node(node: Any, types: dict[str, int], opset: int) -> list[Any]:
-    """Return the nodes that stand for one: itself, or itself between casts."""
+    """Return the nodes that replace one: itself, or itself between casts."""
     if node.op_type not in FLOAT32_ONLY and node.op_type not in NUMBERS:
         return [node]
     onnx = load_onnx()
@@ -108,6 +108,6 @@ def _cast_node(node: Any, types: dict[str, int], opset: int) -> list[Any]:
         if name and formal.type_str == main:
             node.output[at] = f"{node.name}_output{at}"
             after.append(onnx.helper.make_node("Cast", [node.output[at]], [name], to=source))
-    for made in (*before, *after):
-        made.name = f"{made.output[0]}_Cast"
+    for cast in (*before, *after):
+        cast.name = f"{cast.output[0]}_Cast"
     return [*before, node, *after]

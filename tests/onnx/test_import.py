@@ -19,7 +19,7 @@ from torch import nn
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.error import FormatError, MXNetError
-from mxnet.onnx.importer.isolation import run_isolated
+from mxnet.onnx.importer.reading import run_isolated
 from mxnet.onnx.importer.value import UnsupportedImport
 from tests.onnx.running import relative_error
 
@@ -233,7 +233,7 @@ def test_unknown_operators_are_named() -> None:
 
 def test_imports_what_mxnet_imports() -> None:
     """All 97 ONNX operators that MXNet 1.9.1 imports have a row."""
-    from mxnet.onnx.importer.table import importers
+    from mxnet.onnx.importer.value import importers
 
     theirs = (pathlib.Path(__file__).parent / "mxnet_imports.txt").read_text().split()
     assert len(theirs) == 97

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...onnx.export import export_model
-from ...onnx.importer.api import get_model_metadata, import_model, import_to_gluon
+from ...onnx.importer import get_model_metadata, import_model, import_to_gluon
 from . import mx2onnx, onnx2mx
 
 # MXNet shows the functions under these names too.

@@ -8,7 +8,7 @@ from typing import Any
 from ...error import FormatError
 from ..library import load_onnx
 from .reading import infer_shapes
-from .table import importers
+from .value import importers
 
 __all__ = ["expand_functions"]
 
@@ -23,17 +23,17 @@ def expand_functions(model: Any) -> Any:
     opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), 0)
     if not local and not _has_functions(model.graph):
         return model
-    made = load_onnx().ModelProto()
-    made.CopyFrom(model)
-    _Expansion(made, local, opset).run()
-    del made.functions[:]
-    return made
+    expanded = load_onnx().ModelProto()
+    expanded.CopyFrom(model)
+    _Expansion(expanded, local, opset).run()
+    del expanded.functions[:]
+    return expanded
 
 
 def _has_functions(graph: Any) -> bool:
-    known = importers()
+    rows = importers()
     return any(
-        n.op_type not in known
+        n.op_type not in rows
         or n.domain not in DOMAINS
         or any(a.HasField("g") and _has_functions(a.g) for a in n.attribute)
         for n in graph.node
@@ -76,21 +76,21 @@ class _Expansion:
             if body is None:
                 nodes.append(node)
                 continue
-            nodes.extend(self._inlined(node, body))
+            nodes.extend(self._inline(node, body))
             is_changed = True
             if self.count > MAX_NODES:
                 raise FormatError(f"ONNX import: functions define more than {MAX_NODES} nodes.")
         if is_changed:
-            kept = [_copied(n) for n in nodes]
+            saved = [_copy(n) for n in nodes]
             del graph.node[:]
-            graph.node.extend(kept)
+            graph.node.extend(saved)
         return is_changed
 
     def _definition(self, node: Any) -> Any:
         """Return the function that defines a node, if there is one and it has no row."""
-        found = self.local.get((node.domain, node.op_type))
-        if found is not None:
-            return found
+        results = self.local.get((node.domain, node.op_type))
+        if results is not None:
+            return results
         if node.domain in DOMAINS and node.op_type in importers():
             return None
         onnx, opset = load_onnx(), self._version(node.domain)
@@ -116,7 +116,7 @@ class _Expansion:
         body.ParseFromString(text)
         return body if body.node else None
 
-    def _inlined(self, node: Any, body: Any) -> list[Any]:
+    def _inline(self, node: Any, body: Any) -> list[Any]:
         """Return the nodes of a function with names of their own."""
         self.count += len(body.node)
         prefix = f"{node.name or node.output[0]}_{self.count}_"
@@ -127,9 +127,9 @@ class _Expansion:
         attrs = dict(self._defaults(node))
         attrs.update({a.name: a for a in body.attribute_proto})
         attrs.update({a.name: a for a in node.attribute})
-        made = [_renamed(n, names, prefix, attrs) for n in body.node]
-        made += self._passed_on(node, body, names)
-        return made
+        output = [_rename(n, names, prefix, attrs) for n in body.node]
+        output += self._pass_inputs(node, body, names)
+        return output
 
     def _defaults(self, node: Any) -> dict[str, Any]:
         """Return the default attributes of an operator of ONNX."""
@@ -144,7 +144,7 @@ class _Expansion:
         versions = (o.version for o in self.model.opset_import if o.domain == domain)
         return self.opset if domain in DOMAINS else next(versions, 1)
 
-    def _passed_on(self, node: Any, body: Any, names: Mapping[str, str]) -> list[Any]:
+    def _pass_inputs(self, node: Any, body: Any, names: Mapping[str, str]) -> list[Any]:
         """Return nodes for outputs that are inputs of the function."""
         produced = {o for n in body.node for o in n.output}
         helper = load_onnx().helper
@@ -155,39 +155,39 @@ class _Expansion:
         ]
 
 
-def _copied(node: Any) -> Any:
-    made = load_onnx().NodeProto()
-    made.CopyFrom(node)
-    return made
+def _copy(node: Any) -> Any:
+    copy = load_onnx().NodeProto()
+    copy.CopyFrom(node)
+    return copy
 
 
-def _renamed(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> Any:
+def _rename(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> Any:
     """Return a copy of a node with outer names and with the attributes of the call."""
-    made = _copied(node)
-    made.name = f"{prefix}{node.name or node.op_type}"
+    renamed = _copy(node)
+    renamed.name = f"{prefix}{node.name or node.op_type}"
     for i, name in enumerate(node.input):
-        made.input[i] = names.get(name, name)
+        renamed.input[i] = names.get(name, name)
     for i, name in enumerate(node.output):
-        made.output[i] = names.setdefault(name, f"{prefix}{name}")
-    del made.attribute[:]
+        renamed.output[i] = names.setdefault(name, f"{prefix}{name}")
+    del renamed.attribute[:]
     for attribute in node.attribute:
         source = attribute
         if attribute.ref_attr_name:
             if attribute.ref_attr_name not in attrs:
                 continue  # the operator's own default holds
             source = attrs[attribute.ref_attr_name]
-        copy = made.attribute.add()
+        copy = renamed.attribute.add()
         copy.CopyFrom(source)
         copy.name = attribute.name
         if copy.HasField("g"):
             _rename_body(copy.g, dict(names), prefix, attrs)
-    return made
+    return renamed
 
 
 def _rename_body(graph: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> None:
     for info in (*graph.input, *graph.initializer):
         names[info.name] = info.name = f"{prefix}{info.name}"
-    nodes = [_renamed(n, names, prefix, attrs) for n in graph.node]
+    nodes = [_rename(n, names, prefix, attrs) for n in graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
     for info in graph.output:

@@ -1,17 +1,26 @@
-"""Computes at import what follows from constants, within bounds: shapes are often computed."""
+"""Computes at import what follows from constants and shapes, within bounds.
+
+Exporters compute shapes element by element. An element of a small array of integers is a number,
+the name of a dynamic size, or None. A shape such as ``(batch, 6, 32)`` is thus known except for its
+batch, and a reshape to it needs no computation when the model runs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..library import load_onnx
-from .value import Value
+from .value import OnnxNode, Value
 
-__all__ = ["fold"]
+__all__ = ["Element", "elements_of", "fold", "infer_elements"]
+
+Element = int | str | None
+MAX_ELEMENTS = 64
 
 MAX_INPUT, MAX_OUTPUT = 1 << 16, 1 << 20
 # What cannot be larger than all its inputs together, and what can.
@@ -29,18 +38,18 @@ BROADCASTING = {
 
 def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarray] | None:
     """Return the outputs of a node whose inputs are small constants, else None."""
-    given = [v for v in inputs if v is not None]
-    if not given or any(v.constant is None or v.constant.size > MAX_INPUT for v in given):
+    values = [v for v in inputs if v is not None]
+    if not values or any(v.constant is None or v.constant.size > MAX_INPUT for v in values):
         return None
-    if node.op_type not in SHRINKING and _output_size(node, given) > MAX_OUTPUT:
+    if node.op_type not in SHRINKING and _output_size(node, values) > MAX_OUTPUT:
         return None
     by_name = {n: np.asarray(v.constant) for n, v in zip(node.input, inputs, strict=True) if v}
     return _evaluate(node, by_name, opset)
 
 
-def _output_size(node: Any, given: Sequence[Value]) -> float:
+def _output_size(node: Any, values: Sequence[Value]) -> float:
     """Return how many elements the result has, infinity if that is not clear beforehand."""
-    arrays = [np.asarray(v.constant) for v in given]
+    arrays = [np.asarray(v.constant) for v in values]
     try:
         if node.op_type in BROADCASTING:
             return math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
@@ -74,3 +83,104 @@ def _evaluate(node: Any, feed: Mapping[str, np.ndarray], opset: int) -> list[np.
         return [np.asarray(a) for a in ReferenceEvaluator(model).run(None, dict(feed))]
     except Exception:  # whatever the evaluator lacks, the node is built as symbols instead
         return None
+
+
+# -- elements -------------------------------------------------------------------------------
+
+
+def elements_of(value: Value | None) -> tuple[Element, ...] | None:
+    """Return the elements of a value of at most one axis, if something is known of them."""
+    if not isinstance(value, Value):
+        return None
+    if value.constant is not None:
+        array = np.asarray(value.constant)
+        if array.ndim > 1 or array.dtype.kind not in "iu" or array.size > MAX_ELEMENTS:
+            return None
+        return tuple(int(n) for n in array.ravel())
+    return value.elements
+
+
+def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Element, ...] | None:
+    """Return what is known of the elements of a node's first output, None if nothing is."""
+    rule = RULES.get(node.op_type)
+    if rule is None:
+        return None
+    if node.op_type == "Shape":
+        return _shape(node, inputs[0])
+    elements = [elements_of(v) for v in inputs]
+    if not elements or elements[0] is None:
+        return None
+    return rule(node, *elements)
+
+
+def _shape(node: OnnxNode, x: Any) -> tuple[Element, ...] | None:
+    if x is None or x.shape is None:
+        return None
+    names: Any = node.importer.dims.get(x.name, x.shape)
+    if len(names) != len(x.shape):
+        names = x.shape
+    sizes = [n if size is None else size for size, n in zip(x.shape, names, strict=True)]
+    return tuple(sizes[slice(node.get("start"), node.get("end"))])
+
+
+def _same(node: OnnxNode, x: Any, *_: Any) -> Any:
+    return x
+
+
+def _gather(node: OnnxNode, x: Any, indices: Any) -> Any:
+    if indices is None or any(not isinstance(p, int) or not -len(x) <= p < len(x) for p in indices):
+        return None
+    return tuple(x[p] for p in indices)
+
+
+def _slice(node: OnnxNode, x: Any, *rest: Any) -> Any:
+    if rest:
+        bounds = [*rest, *[None] * 4][:4]
+    else:
+        bounds = [node.get("starts"), node.get("ends"), node.get("axes"), None]
+    starts, ends, _, steps = bounds
+    numbers = [b for b in (starts, ends, steps or (1,)) if b is not None]
+    if len(numbers) < 3 or any(len(b) != 1 or not isinstance(b[0], int) for b in numbers):
+        return None
+    return x[slice(numbers[0][0], numbers[1][0], numbers[2][0])]
+
+
+def _concat(node: OnnxNode, *parts: Any) -> Any:
+    return None if None in parts else tuple(e for p in parts for e in p)
+
+
+def _arithmetic(function: Callable[[int, int], int], neutral: int) -> Callable[..., Any]:
+    def rule(node: OnnxNode, x: Any, y: Any) -> Any:
+        if y is None or (len(x) != len(y) and 1 not in (len(x), len(y))):
+            return None
+        size = max(len(x), len(y)) if x and y else 0
+        pairs = zip((x * size)[:size], (y * size)[:size], strict=True)
+        return tuple(_apply(function, neutral, a, b) for a, b in pairs)
+
+    return rule
+
+
+def _apply(function: Callable, neutral: int, a: Element, b: Element) -> Element:
+    if isinstance(a, int) and isinstance(b, int):
+        return None if function is _divide and b == 0 else function(a, b)
+    return a if b == neutral else None
+
+
+def _divide(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # ONNX rounds toward 0
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "Shape": _shape,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Cast": _same,
+    "Identity": _same,
+    "Squeeze": _same,
+    "Unsqueeze": _same,
+    "Add": _arithmetic(operator.add, 0),
+    "Sub": _arithmetic(operator.sub, 0),
+    "Mul": _arithmetic(operator.mul, 1),
+    "Div": _arithmetic(_divide, 1),
+}

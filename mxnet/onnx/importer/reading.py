@@ -1,8 +1,19 @@
-"""Reads ONNX files. A file is not trusted: nothing in it runs, and sizes are checked first."""
+"""Reads ONNX files. A file is not trusted: nothing in it runs, and sizes are checked first.
+
+Checking and shape inference of the ONNX library read untrusted numbers as indices. A child process,
+where the system can fork, keeps a crash, an endless loop and a flood of memory from the caller.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +21,19 @@ import numpy as np
 
 from ...error import FormatError, MXNetError
 from ..library import load_onnx
-from .isolation import run_isolated
 
-__all__ = ["infer_shapes", "read_model", "tensor_to_numpy"]
+__all__ = ["infer_shapes", "read_model", "run_isolated", "tensor_to_numpy"]
 
-MAX_FILE = 2**31 - 1
+MAX_FILE_BYTES = 2**31 - 1
 MAX_NODES = 1_000_000
 MAX_DEPTH = 16
-# Bits of one element, by ONNX's number of the type, where bytes do not say it.
-STRING = 8
+STRING = 8  # ONNX's number of the type
+# Bits of one element, where they are not whole bytes.
+PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+# Seconds for any file, and more for large ones.
+TIMEOUT, BYTES_PER_SECOND = 10.0, 5e6
+MAX_MEMORY = 8 << 30
+ANSWER, FAILURE = b"+", b"-"
 
 
 def read_model(source: Any) -> Any:
@@ -69,8 +84,8 @@ def _content(source: Any) -> tuple[str, bytes]:
     if not path.is_file():
         raise MXNetError(f"ONNX file {str(path)!r} does not exist.")
     size = path.stat().st_size
-    if size > MAX_FILE:
-        raise FormatError(f"{path} has {size} bytes; an ONNX file holds at most {MAX_FILE}.")
+    if size > MAX_FILE_BYTES:
+        raise FormatError(f"{path} has {size} bytes; an ONNX file holds at most {MAX_FILE_BYTES}.")
     return str(path), path.read_bytes()
 
 
@@ -98,55 +113,112 @@ def _check_tensor(tensor: Any, name: str) -> None:
     what = f"{name}: tensor {tensor.name!r}"
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise FormatError(f"{what} is stored in another file; such files are not read.")
-    if tensor.data_type not in _known_types():
+    if tensor.data_type not in set(onnx.TensorProto.DataType.values()) - {0}:
         raise FormatError(f"{what} has the unknown type {tensor.data_type}.")
     if any(n < 0 for n in tensor.dims):
         raise FormatError(f"{what} has a negative size: {list(tensor.dims)}.")
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    if tensor.data_type == STRING:
-        found = len(tensor.string_data)
-    elif tensor.HasField("raw_data"):
-        bits = _bits(tensor.data_type)
-        found = len(tensor.raw_data) * 8 / bits  # a part of an element is damage as well
-        if bits < 8:  # several elements share a byte, the last of which may be half empty
-            found = count if -(-count * bits // 8) == len(tensor.raw_data) else found
-    else:
-        found = _listed(tensor)
-    if found != count:
-        raise FormatError(f"{what} claims {list(tensor.dims)}, but holds {found:g} elements.")
+    count = math.prod(tensor.dims)
+    stored = _count_stored(tensor, count)
+    if stored != count:
+        raise FormatError(f"{what} claims {list(tensor.dims)}, but holds {stored:g} elements.")
 
 
-def _known_types() -> set[int]:
-    return set(load_onnx().TensorProto.DataType.values()) - {0}
-
-
-def _bits(data_type: int) -> int:
+def _count_stored(tensor: Any, count: int) -> float:
+    """Return how many elements a tensor holds that claims `count`."""
     onnx = load_onnx()
-    name = onnx.TensorProto.DataType.Name(data_type)
-    if name in ("INT4", "UINT4", "FLOAT4E2M1"):
-        return 4
-    if name in ("INT2", "UINT2"):
-        return 2
-    return onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize * 8
-
-
-def _listed(tensor: Any) -> int:
-    """Return how many elements the typed lists of a tensor hold."""
-    name = load_onnx().TensorProto.DataType.Name(tensor.data_type)
+    name = onnx.TensorProto.DataType.Name(tensor.data_type)
+    if tensor.data_type == STRING:
+        return len(tensor.string_data)
+    if tensor.HasField("raw_data"):
+        length = len(tensor.raw_data)
+        if name not in PACKED_BITS:  # a part of an element is damage as well
+            return length / onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        # Several elements share a byte, the last of which may be half empty.
+        bits = PACKED_BITS[name]
+        return count if -(-count * bits // 8) == length else length * 8 / bits
     lists = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
     total = sum(len(one) for one in (*lists, tensor.uint64_data))
     if name.startswith("COMPLEX"):
         return total // 2
-    if name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2"):
-        count = 1
-        for size in tensor.dims:
-            count *= size
-        return min(count, total * 4)
-    return total
+    return min(count, total * 4) if name in PACKED_BITS else total
 
 
 def tensor_to_numpy(tensor: Any) -> np.ndarray:
     """Return the array of a checked tensor."""
     return load_onnx().numpy_helper.to_array(tensor)
+
+
+# -- isolation ------------------------------------------------------------------------------
+
+
+def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
+    """Return the bytes that `work` makes in a child process from a file of `size` bytes.
+
+    An exception in it becomes a `FormatError` with its text; so do a crash and a timeout.
+    """
+    if not hasattr(os, "fork"):
+        return _unpack(_run(work), name)
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no threads
+        child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _serve(work, writer)
+    os.close(writer)
+    try:
+        answer = _read_all(reader, TIMEOUT + size / BYTES_PER_SECOND)
+    finally:
+        os.close(reader)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return _unpack(answer, name)
+
+
+def _serve(work: Callable[[], bytes], writer: int) -> None:
+    """Send the answer and end the child at once, whatever happens."""
+    try:
+        _limit_memory()
+        rest = memoryview(_run(work))
+        while rest:
+            rest = rest[os.write(writer, rest) :]
+    finally:
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (used + MAX_MEMORY, used + MAX_MEMORY))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _run(work: Callable[[], bytes]) -> bytes:
+    try:
+        return ANSWER + work()
+    except BaseException as error:  # protobuf, checker and memory errors have classes of their own
+        text = str(error).strip().split("\n")[0]
+        return FAILURE + f"{text or type(error).__name__}".encode("utf-8", "replace")
+
+
+def _read_all(reader: int, seconds: float) -> bytes:
+    parts, deadline = [], time.monotonic() + seconds
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([reader], [], [], left)[0]:
+            return FAILURE + f"it takes more than {seconds:.0f} seconds".encode()
+        part = os.read(reader, 1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+
+
+def _unpack(answer: bytes, name: str) -> bytes:
+    if answer[:1] == ANSWER:
+        return answer[1:]
+    text = answer[1:].decode("utf-8", "replace") or "it crashes the ONNX library"
+    raise FormatError(f"{name} is not a valid ONNX model: {text}")

@@ -17,16 +17,13 @@ from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
-from .elements import infer_elements
-from .expansion import expand_functions
-from .folding import fold
+from .expansion import DOMAINS, expand_functions
+from .folding import fold, infer_elements
 from .reading import infer_shapes, tensor_to_numpy
-from .table import importers
-from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value
+from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value, importers
 
 __all__ = ["Importer"]
 
-DOMAINS = ("", "ai.onnx")
 # What numbers that make no sense raise in the rows.
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
@@ -53,13 +50,10 @@ class Importer:
         self.stand_ins: dict[str, Value] = {}
         self._taken: set[str] = set()
         self._constants = dict(constants or {})
-        self._infer()
-
-    def _infer(self) -> None:
-        """Let ONNX infer shapes and types; what it does not know stays unknown."""
-        self._note_all(infer_shapes(self.model).graph)
+        self._note_all(infer_shapes(model).graph)
 
     def _note_all(self, graph: Any) -> None:
+        """Note the shapes and types that ONNX infers; what it does not know stays unknown."""
         for info in (*graph.value_info, *graph.input, *graph.output):
             self._note(info)
         for node in graph.node:
@@ -76,13 +70,12 @@ class Importer:
             with contextlib.suppress(KeyError):
                 self.dtypes[info.name] = to_numpy(kind.elem_type)
         if kind.HasField("shape"):
-            self.shapes[info.name] = tuple(
-                d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim
-            )
-            self.dims[info.name] = tuple(
+            dims = [
                 d.dim_value if d.HasField("dim_value") else d.dim_param or None
                 for d in kind.shape.dim
-            )
+            ]
+            self.dims[info.name] = tuple(dims)
+            self.shapes[info.name] = tuple(d if isinstance(d, int) else None for d in dims)
 
     def run(self) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
         """Return the symbol, its arguments and its auxiliary states."""
@@ -96,13 +89,13 @@ class Importer:
             self._node(node)
         heads: list[Symbol] = []
         for info in graph.output:
-            found = self._lookup(info.name)
-            parts = found.items if isinstance(found, SequenceValue) else [found]
+            result = self._lookup(info.name)
+            parts = result.items if isinstance(result, SequenceValue) else [result]
             heads += [p.symbol for p in parts]
         if not heads:
             raise UnsupportedImport("ONNX import: the model returns an empty sequence only.")
-        made = heads[0] if len(heads) == 1 else symbol.Group(heads)
-        return (made, *self._parameters(made))
+        output = heads[0] if len(heads) == 1 else symbol.Group(heads)
+        return (output, *self._parameters(output))
 
     def run_body(self, graph: Any, values: Mapping[str, Any]) -> list[Any]:
         """Build the nodes of a loop's or branch's body and return its outputs."""
@@ -122,15 +115,15 @@ class Importer:
         return self.values[name]
 
     def _define_input(self, info: Any) -> None:
-        given = self._constants.get(info.name)
-        if isinstance(given, list | tuple):
-            items = [Value(f"{info.name}_{i}", constant=np.asarray(a)) for i, a in enumerate(given)]
-            self.values[info.name] = SequenceValue(info.name, [self.completed(v) for v in items])
+        fixed = self._constants.get(info.name)
+        if isinstance(fixed, list | tuple):
+            items = [Value(f"{info.name}_{i}", constant=np.asarray(a)) for i, a in enumerate(fixed)]
+            self.values[info.name] = SequenceValue(info.name, [self.complete(v) for v in items])
         elif info.name in self._constants:
-            if given is None:
+            if fixed is None:
                 self.values[info.name] = None
             else:
-                self._define(info.name, constant=np.asarray(given))
+                self._define(info.name, constant=np.asarray(fixed))
         elif not info.type.HasField("tensor_type"):
             raise NeedsConstant(
                 f"ONNX import: input {info.name!r} is not a tensor: its value is needed at import.",
@@ -138,9 +131,9 @@ class Importer:
             )
         else:
             self.inputs.append(info.name)
-            self._define(info.name, made=self._input(info.name))
+            self._define(info.name, output=self._input(info.name))
 
-    def completed(self, value: Value) -> Value:
+    def complete(self, value: Value) -> Value:
         """Return a new value with what its symbol or constant says about it."""
         self._define(value.name, value.symbol_or_none, value.constant)
         return self.values[value.name]
@@ -153,42 +146,39 @@ class Importer:
         return symbol.Variable(name, dtype=dtype.name)
 
     def _define(
-        self, name: str, made: Symbol | None = None, constant: np.ndarray | None = None
+        self, name: str, output: Symbol | None = None, constant: np.ndarray | None = None
     ) -> None:
         if constant is not None:
             shape, dtype = constant.shape, constant.dtype
         else:
             shape, dtype = self.shapes.get(name), self.dtypes.get(name)
-            if made is not None and (shape is None or None in shape or dtype is None):
-                shape, dtype = self._inferred(made, shape, dtype)
-        self.values[name] = Value(name, made, constant, shape, dtype, self)
+            if output is not None and (shape is None or None in shape or dtype is None):
+                shape, dtype = self._infer(output, shape, dtype)
+        self.values[name] = Value(name, output, constant, shape, dtype, self)
 
-    def depends_on(self, made: Symbol) -> list[str]:
+    def depends_on(self, output: Symbol) -> list[str]:
         """Return the inputs of the model that a symbol is computed from."""
-        used = set(made.list_inputs())
+        used = set(output.list_inputs())
         return [name for name in self.inputs if name in used]
 
-    def _inferred(self, made: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
+    def _infer(self, output: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
         """Ask our own inference where ONNX's knows nothing."""
-        used = set(made.list_inputs())
-        known = {n: self.shapes.get(n) for n in self.inputs if n in used}
-        known.update({n: a.shape for n, a in self.params.items() if n in used})
-        known.update({n: v.shape for n, v in self.stand_ins.items() if n in used})
-        if any(s is None for s in known.values()):
-            return shape, dtype
-        known = {
-            n: tuple(-1 if d is None else d for d in s) for n, s in known.items() if s is not None
+        used = set(output.list_inputs())
+        sources: dict[str, tuple[Any, Any]] = {
+            n: (self.shapes.get(n), self.dtypes.get(n)) for n in self.inputs if n in used
         }
-        types = {n: self.dtypes[n] for n in self.inputs if n in used}
-        types.update({n: a.dtype for n, a in self.params.items() if n in used})
-        types.update({n: v.dtype for n, v in self.stand_ins.items() if n in used})
-        types = {n: t.name for n, t in types.items() if t is not None}
+        for values in (self.params, self.stand_ins):
+            sources.update({n: (v.shape, v.dtype) for n, v in values.items() if n in used})
+        if any(s is None for s, _ in sources.values()):
+            return shape, dtype
+        shapes = {n: tuple(-1 if d is None else d for d in s) for n, (s, _) in sources.items()}
+        types = {n: t.name for n, (_, t) in sources.items() if t is not None}
         with contextlib.suppress(MXNetError, TypeError):
             with np_shape(True):
-                found = made.infer_shape_partial(**known)[1]
-            if found and found[0] is not None:
-                shape = _refined(shape, found[0])
-            dtype = dtype or _numpy_dtype(made.infer_type(**types)[1][0])
+                inferred = output.infer_shape_partial(**shapes)[1]
+            if inferred and inferred[0] is not None:
+                shape = _refine(shape, inferred[0])
+            dtype = dtype or _numpy_dtype(output.infer_type(**types)[1][0])
         return shape, dtype
 
     def _node(self, proto: Any) -> None:
@@ -197,9 +187,9 @@ class Importer:
             raise node.unsupported(f"is of the domain {proto.domain!r}, which is not known.")
         inputs = [self._lookup(n) if n else None for n in proto.input]
         if not any(isinstance(v, SequenceValue) for v in inputs):
-            known = fold(proto, inputs, self.opset)
-            if known is not None:
-                for name, array in zip((n for n in proto.output if n), known, strict=True):
+            folded = fold(proto, inputs, self.opset)
+            if folded is not None:
+                for name, array in zip((n for n in proto.output if n), folded, strict=True):
                     self._define(name, constant=array)
                 return
         elements = infer_elements(node, inputs)
@@ -210,12 +200,12 @@ class Importer:
         if build is None:
             raise node.unsupported("has no row: this ONNX operator cannot be imported.")
         try:
-            made = build(node, *inputs)
+            output = build(node, *inputs)
         except MXNetError:
             raise
         except FAILURES as error:
             raise node.unsupported(f"could not be built: {error!r}") from error
-        results = list(made) if isinstance(made, list | tuple) else [made]
+        results = list(output) if isinstance(output, list | tuple) else [output]
         if len(results) < len([n for n in proto.output if n]):
             raise node.unsupported(f"has outputs that are not built: {list(proto.output)}.")
         for name, result in zip(proto.output, results, strict=False):
@@ -241,7 +231,7 @@ class Importer:
         elif isinstance(result, Value):
             self._define(name, result.symbol_or_none, result.constant)
         else:
-            self._define(name, made=result)
+            self._define(name, output=result)
 
     def parameter(self, name: str, array: np.ndarray) -> Symbol:
         """Make a constant a parameter and return its variable."""
@@ -253,17 +243,13 @@ class Importer:
         if array.ndim == 0 and not is_np_shape():
             array = array.reshape(1)  # MXNet's files cannot hold numbers without axes
         self.params[unique] = array
-        made = symbol.Variable(unique, shape=array.shape or None)
-        made._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
-        return made
+        output = symbol.Variable(unique, shape=array.shape or None)
+        output._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
+        return output
 
-    def constant(self, array: Any, hint: str) -> Symbol:
-        """Return a new constant as a symbol."""
-        return self.parameter(hint, np.asarray(array))
-
-    def _parameters(self, made: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        used = set(made.list_inputs())
-        auxiliary = set(made.list_auxiliary_states())
+    def _parameters(self, output: Symbol) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        used = set(output.list_inputs())
+        auxiliary = set(output.list_auxiliary_states())
         arg_params, aux_params = {}, {}
         for name, array in self.params.items():
             if name in used:
@@ -272,9 +258,9 @@ class Importer:
         return arg_params, aux_params
 
 
-def _refined(shape: Any, found: Any) -> Any:
+def _refine(shape: Any, inferred: Any) -> Any:
     """Return a shape with the sizes that our own inference adds."""
-    ours = tuple(None if n == -1 else n for n in found)
+    ours = tuple(None if n == -1 else n for n in inferred)
     if shape is None or len(shape) != len(ours):
         return ours if shape is None else shape
     return tuple(b if a is None else a for a, b in zip(shape, ours, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from ..model_source import load_parameters, load_symbol
+from ..export import load_parameters, load_symbol
 
 __all__ = ["load_module"]
 

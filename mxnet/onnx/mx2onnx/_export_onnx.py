@@ -9,9 +9,8 @@ import numpy as np
 
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from ..export import DEFAULT_OPSET, build_model
+from ..export import DEFAULT_OPSET, build_model, load_parameters
 from ..library import load_onnx
-from ..model_source import load_parameters
 
 __all__ = ["MXNetGraph"]
 
@@ -68,8 +67,8 @@ class MXNetGraph:
         return {name: array.asnumpy() for name, array in load_parameters(weights_dict).items()}
 
 
-def _dtype(given: Any) -> Any:
+def _dtype(dtype: Any) -> Any:
     """Return a dtype that may be given as ONNX's number of it."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return load_onnx().helper.tensor_dtype_to_np_dtype(given)
-    return given
+    if isinstance(dtype, int) and not isinstance(dtype, bool):
+        return load_onnx().helper.tensor_dtype_to_np_dtype(dtype)
+    return dtype

@@ -1,1 +1,1 @@
-"""ONNX rows, one file for each family of operators."""
+"""The rows of export: one file for each domain of operators."""

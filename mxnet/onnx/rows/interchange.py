@@ -1,14 +1,11 @@
-"""Rows of the operators that came from ONNX: each is the one it stands for."""
+"""Rows of the operators that came from ONNX: each is one node."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import torch
 
-from ..builder import INT64, Builder, Call, is_float, onnx_dtype
-from ..table import row
+from ..builder import INT64, Builder, Call, is_float, onnx_dtype, row
 
 
 def _same(name: str, op_type: str, since: int = 12, **renamed: str) -> None:
@@ -35,8 +32,6 @@ _same("_onnx_gather", "Gather", axis="axis")
 _same("_onnx_gather_elements", "GatherElements", axis="axis")
 _same("_onnx_gather_nd", "GatherND", batch_dims="batch_dims")
 _same("_onnx_nonzero", "NonZero")
-_same("_onnx_compress", "Compress", axis="axis")
-_same("_onnx_unique", "Unique", axis="axis", is_sorted="sorted")
 _same("_onnx_matmul_integer", "MatMulInteger")
 _same("_onnx_dynamic_quantize", "DynamicQuantizeLinear")
 _same("_onnx_tensor_scatter", "TensorScatter", 24, axis="axis", mode="mode")
@@ -67,11 +62,11 @@ def _one(g: Builder, x: str) -> str:
 @row("_onnx_reshape")
 def reshape(g: Builder, call: Call, x: str, shape: str) -> str:
     """Reshape to computed sizes."""
-    wanted = g.cast(shape, call.dtypes[1], INT64)
+    target = g.cast(shape, call.dtypes[1], INT64)
     if not call.attrs["allowzero"]:
-        return g.Reshape(x, wanted)
+        return g.Reshape(x, target)
     if g.opset >= 14:
-        return g.Reshape(x, wanted, allowzero=1)
+        return g.Reshape(x, target, allowzero=1)
     sizes = call.constant(1)
     # There a size of 0 copies the one in its place.
     fits = sizes is not None and all(
@@ -79,23 +74,16 @@ def reshape(g: Builder, call: Call, x: str, shape: str) -> str:
     )
     if not fits:
         raise call.unsupported("with allowzero needs opset_version=14 or newer.")
-    return g.Reshape(x, wanted)
+    return g.Reshape(x, target)
 
 
 @row("_onnx_range")
 def arange(g: Builder, call: Call, *ends: str) -> str:
     """Numbers at equal distances."""
-    made = call.out_dtypes[0]
-    kind = torch.float32 if made is torch.float16 else made  # ONNX has no such range
+    dtype = call.out_dtypes[0]
+    kind = torch.float32 if dtype is torch.float16 else dtype  # ONNX has no such range
     ends = tuple(g.cast(e, d, kind) for e, d in zip(ends, call.dtypes, strict=True))
-    return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, made)
-
-
-@row("_onnx_constant_of_shape")
-def constant_of_shape(g: Builder, call: Call, shape: str) -> str:
-    """One number everywhere."""
-    number = g.scalar(call.attrs["value"], call.out_dtypes[0])
-    return g.Expand(number, g.cast(shape, call.dtype, INT64))
+    return g.cast(g.Range(*(_one(g, e) for e in ends)), kind, dtype)
 
 
 @row("_onnx_pad")
@@ -119,27 +107,6 @@ def mod(g: Builder, call: Call, a: str, b: str) -> str:
     return g.Sub(a, g.Mul(g.Floor(g.Div(a, b)), b))
 
 
-@row("_onnx_trilu", since=14)
-def trilu(g: Builder, call: Call, x: str) -> str:
-    """The upper or lower triangles."""
-    k = g.array(np.array(call.attrs["k"], np.int64))
-    return g.Trilu(x, k, upper=int(call.attrs["upper"]))
-
-
-@row("_onnx_col2im", since=18)
-def col2im(g: Builder, call: Call, x: str) -> str:
-    """Add columns of patches back into images."""
-    a, rank = call.attrs, len(call.attrs["image"])
-    return g.Col2Im(
-        x,
-        g.ints(*a["image"]),
-        g.ints(*a["kernel"]),
-        strides=list(a["stride"] or (1,) * rank),
-        dilations=list(a["dilate"] or (1,) * rank),
-        pads=list(a["pads"] or (0,) * 2 * rank),
-    )
-
-
 @row("_onnx_reduce_pool", since=19)
 def reduce_pool(g: Builder, call: Call, x: str) -> str:
     """Mean or p-norm over windows."""
@@ -157,47 +124,12 @@ def reduce_pool(g: Builder, call: Call, x: str) -> str:
     return g.AveragePool(x, count_include_pad=int(a["count_include_pad"]), **options)
 
 
-@row("_onnx_max_unpool")
-def max_unpool(g: Builder, call: Call, x: str, indices: str) -> str:
-    """Put elements at their places in an array of zeros."""
-    shape = call.attrs["shape"]
-    zeros = g.Expand(g.scalar(0, call.dtype), g.ints(math.prod(shape)))
-    at = g.reshape(g.cast(indices, call.dtypes[1], INT64), [-1])
-    flat = g.ScatterElements(zeros, at, g.reshape(x, [-1]), axis=0)
-    return g.reshape(flat, shape)
-
-
-@row("_onnx_affine_grid", since=20)
-def affine_grid(g: Builder, call: Call, theta: str) -> str:
-    """Sampling places of affine maps."""
-    corners = int(call.attrs["align_corners"])
-    return g.AffineGrid(theta, g.ints(*call.attrs["size"]), align_corners=corners)
-
-
 @row("_onnx_stft", since=17)
 def stft(g: Builder, call: Call, x: str, window: str = "") -> str:
     """Fourier transforms of frames."""
     a = call.attrs
     step, length = (g.array(np.array(a[k], np.int64)) for k in ("frame_step", "frame_length"))
     return g.STFT(x, step, window, length, onesided=int(a["onesided"]))
-
-
-@row("_onnx_rotary_embedding", since=23)
-def rotary_embedding(
-    g: Builder, call: Call, x: str, cos: str, sin: str, positions: str = ""
-) -> str:
-    """Rotate pairs of features by the position."""
-    a = call.attrs
-    inputs = [positions] if positions else []
-    return g.RotaryEmbedding(
-        x,
-        cos,
-        sin,
-        *inputs,
-        num_heads=a["num_heads"],
-        rotary_embedding_dim=a["rotary_dim"],
-        interleaved=int(a["interleaved"]),
-    )
 
 
 def _scatter(name: str, op_type: str, has_axis: bool) -> None:
@@ -277,16 +209,16 @@ RNN_INPUTS = ("bias", "lengths", "state", "cell", "peepholes")
 @row("_onnx_rnn")
 def rnn(g: Builder, call: Call, x: str, w: str, r: str, *rest: str) -> list[str]:
     """A recurrent layer with all options."""
-    a, given = call.attrs, call.attrs["given"].split(",")
+    a, names_given = call.attrs, call.attrs["given"].split(",")
     names = iter(rest)
-    found = {kind: next(names) for kind in RNN_INPUTS if kind in given}
-    inputs = [found.get(kind, "") for kind in RNN_INPUTS]
-    if found.get("lengths"):
-        at = 3 + [k for k in RNN_INPUTS if k in given].index("lengths")
+    optional = {kind: next(names) for kind in RNN_INPUTS if kind in names_given}
+    inputs = [optional.get(kind, "") for kind in RNN_INPUTS]
+    if optional.get("lengths"):
+        at = 3 + [k for k in RNN_INPUTS if k in names_given].index("lengths")
         inputs[1] = g.cast(inputs[1], call.dtypes[at], torch.int32)
-    kept = inputs[: 3 if a["kind"] != "lstm" else 5]
-    while kept and not kept[-1]:
-        kept.pop()
+    used = inputs[: 3 if a["kind"] != "lstm" else 5]
+    while used and not used[-1]:
+        used.pop()
     options = {"hidden_size": call.shapes[2][-1], "direction": a["direction"]}
     options["activations"] = [_function_name(f) for f in a["activations"].split(",")]
     if a["alphas"]:
@@ -299,7 +231,7 @@ def rnn(g: Builder, call: Call, x: str, w: str, r: str, *rest: str) -> list[str]
         options["linear_before_reset"] = int(a["linear_before_reset"])
     if a["kind"] == "lstm":
         options["input_forget"] = int(a["input_forget"])
-    return g.add(a["kind"].upper(), x, w, r, *kept, outputs=len(call.out_shapes), **options)
+    return g.add(a["kind"].upper(), x, w, r, *used, outputs=len(call.out_shapes), **options)
 
 
 FUNCTION_NAMES = {
@@ -318,10 +250,10 @@ def _function_name(name: str) -> str:
 @row("_onnx_attention", since=23)
 def attention(g: Builder, call: Call, q: str, k: str, v: str, *rest: str) -> list[str]:
     """Scaled dot-product attention."""
-    a, given = call.attrs, call.attrs["given"].split(",")
+    a, names_given = call.attrs, call.attrs["given"].split(",")
     names = iter(rest)
     kinds = ("mask", "past_key", "past_value", "lengths")
-    inputs = [next(names) if kind in given else "" for kind in kinds]
+    inputs = [next(names) if kind in names_given else "" for kind in kinds]
     while inputs and not inputs[-1]:
         inputs.pop()
     options = {"is_causal": int(a["is_causal"]), "softcap": a["softcap"], "scale": a["scale"]}
@@ -332,5 +264,5 @@ def attention(g: Builder, call: Call, q: str, k: str, v: str, *rest: str) -> lis
     if a["left_window"] >= 0 or a["right_window"] >= 0:
         raise call.unsupported("with windows needs an opset that cannot be written yet.")
     options["qk_matmul_output_mode"] = a["scores_mode"]
-    made = g.add("Attention", q, k, v, *inputs, outputs=len(call.out_shapes), **options)
-    return [made] if isinstance(made, str) else made
+    outputs = g.add("Attention", q, k, v, *inputs, outputs=len(call.out_shapes), **options)
+    return [outputs] if isinstance(outputs, str) else outputs

@@ -2,28 +2,6 @@
 
 from __future__ import annotations
 
-from . import (
-    arithmetic,
-    attention,
-    integer_products,
-    pooling,
-    recurrent,
-    runtime_shapes,
-    sampling,
-    scattering,
-    selecting,
-    signal,
-)
+from . import arithmetic, indexing, layers, sampling, shapes
 
-__all__ = [
-    "arithmetic",
-    "attention",
-    "integer_products",
-    "pooling",
-    "recurrent",
-    "runtime_shapes",
-    "sampling",
-    "scattering",
-    "selecting",
-    "signal",
-]
+__all__ = ["arithmetic", "indexing", "layers", "sampling", "shapes"]

@@ -1,7 +1,8 @@
-"""Sampling of images and volumes at given places."""
+"""Sampling of images and volumes at given positions, and pooling with dilations and indices."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -14,17 +15,19 @@ from ..shapes import UNKNOWN
 from ..shapes import Shape as KnownShape
 
 
-def _sources(new: int, old: int, scale: float, transform: str, device: torch.device) -> Tensor:
-    """Return for each new place the place in the old axis."""
-    place = torch.arange(new, dtype=torch.float64, device=device)
+def source_positions(
+    new: int, old: int, scale: float, transform: str, device: torch.device | None = None
+) -> Tensor:
+    """Return for each new position the position in the old axis."""
+    position = torch.arange(new, dtype=torch.float64, device=device)
     if transform == "asymmetric":
-        return place / scale
+        return position / scale
     if transform == "align_corners":
         length = old * scale  # not rounded where scales are given
-        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
+        return position * ((old - 1) / (length - 1)) if length > 1 else position * 0
     if transform == "pytorch_half_pixel" and new == 1:
-        return place * 0
-    return (place + 0.5) / scale - 0.5
+        return position * 0
+    return (position + 0.5) / scale - 0.5
 
 
 ROUNDINGS = {
@@ -35,7 +38,7 @@ ROUNDINGS = {
 }
 
 
-def _shares(distance: Tensor, mode: str, a: float) -> Tensor:
+def kernel_weights(distance: Tensor, mode: str, a: float) -> Tensor:
     """Return the weight of a pixel at a distance."""
     x = distance.abs()
     if mode == "linear":
@@ -79,29 +82,29 @@ def resize(
     array([[1., 1., 2., 2.]], dtype=float32)
     """
     is_scale = target.is_floating_point()
-    for axis, wanted in enumerate(target.tolist()):
+    for axis, goal in enumerate(target.tolist()):
         old = data.shape[axis]
-        new = int(old * wanted) if is_scale else int(wanted)
+        new = int(old * goal) if is_scale else int(goal)
         if new == old:
             continue
-        scale = wanted if is_scale else new / old
-        place = _sources(new, old, scale, transform, data.device)
+        scale = goal if is_scale else new / old
+        position = source_positions(new, old, scale, transform, data.device)
         if mode == "nearest":
-            at = ROUNDINGS[rounding](place).clamp(0, old - 1).long()
+            at = ROUNDINGS[rounding](position).clamp(0, old - 1).long()
             data = data.index_select(axis, at)
         else:
-            data = _weighted(data, axis, place, mode, cubic_coeff_a)
+            data = _weighted(data, axis, position, mode, cubic_coeff_a)
     return data.clone()
 
 
-def _weighted(data: Tensor, axis: int, place: Tensor, mode: str, a: float) -> Tensor:
+def _weighted(data: Tensor, axis: int, position: Tensor, mode: str, a: float) -> Tensor:
     reach = 1 if mode == "linear" else 2
-    base = place.floor()
+    base = position.floor()
     shape = [-1 if i == axis else 1 for i in range(data.ndim)]
     total = torch.zeros((), dtype=data.dtype, device=data.device)
     for offset in range(1 - reach, reach + 1):
         at = base + offset
-        share = _shares(place - at, mode, a).to(data.dtype).reshape(shape)
+        share = kernel_weights(position - at, mode, a).to(data.dtype).reshape(shape)
         pixels = data.index_select(axis, at.clamp(0, data.shape[axis] - 1).long())
         total = total + pixels * share
     return total
@@ -142,24 +145,6 @@ def grid_sample(
     return functional.grid_sample(data, grid, mode, padding_mode, align_corners)
 
 
-@op("_onnx_affine_grid")
-def affine_grid(theta: Tensor, *, size: Shape, align_corners: bool = False) -> Tensor:
-    """Return the places ``(batch, ..., 2 or 3)`` of affine maps, for `grid_sample`.
-
-    Parameters
-    ----------
-    theta
-        Matrices of the maps.
-    align_corners
-        Whether -1 and 1 are the centers of the outer pixels instead of their edges.
-
-    >>> identity = mx.nd.array([[[1, 0, 0], [0, 1, 0]]])
-    >>> mx.nd._internal._onnx_affine_grid(identity, size=(1, 1, 1, 2)).asnumpy()[0, 0, :, 0]
-    array([-0.5,  0.5], dtype=float32)
-    """
-    return functional.affine_grid(theta, list(size), align_corners)
-
-
 @op("_onnx_roi_align_max", types="T T I -> T")
 def roi_align_max(
     data: Tensor,
@@ -194,7 +179,7 @@ def roi_align_max(
     (1, 1, 2, 2)
     """
     shift = 0.5 if aligned else 0.0
-    made = []
+    regions = []
     for box, image in zip(rois * spatial_scale - shift, images.tolist(), strict=True):
         x1, y1, x2, y2 = box.unbind()
         extent = (y2 - y1, x2 - x1)
@@ -204,8 +189,8 @@ def roi_align_max(
             _bin_places(start, e / n, n, sample_ratio)
             for start, e, n in zip((y1, x1), extent, pooled_size, strict=True)
         ]
-        made.append(_largest(data[image], *lines))
-    return torch.stack(made) if made else data.new_zeros((0, data.shape[1], *pooled_size))
+        regions.append(_largest(data[image], *lines))
+    return torch.stack(regions) if regions else data.new_zeros((0, data.shape[1], *pooled_size))
 
 
 @roi_align_max.infer_outputs
@@ -231,15 +216,15 @@ def _largest(image: Tensor, ys: Tensor, xs: Tensor) -> Tensor:
     (y_low, y_high, y_far, y_on), (x_low, x_high, x_far, x_on) = (
         _corners(line, n) for line, n in ((ys, height), (xs, width))
     )
-    found = None
+    largest = None
     for rows, share_y in ((y_low, 1 - y_far), (y_high, y_far)):
         for columns, share_x in ((x_low, 1 - x_far), (x_high, x_far)):
             values = image[:, rows][..., columns]  # (channels, bins, samples, bins, samples)
             shares = share_y[..., None, None] * share_x * y_on[..., None, None] * x_on
             part = values * shares
-            found = part if found is None else torch.maximum(found, part)
-    assert found is not None
-    return found.amax((2, 4))
+            largest = part if largest is None else torch.maximum(largest, part)
+    assert largest is not None
+    return largest.amax((2, 4))
 
 
 def _corners(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -247,3 +232,111 @@ def _corners(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     at = line.clamp(0, size - 1)
     low = at.floor().long()
     return low, (low + 1).clamp(max=size - 1), at - low, is_on
+
+
+def _windows(data: Tensor, kernel: Shape, stride: Shape, dilate: Shape, pads: Shape, fill: float):
+    """Return ``(batch, channels, *places, *kernel)`` of padded data."""
+    rank = len(kernel)
+    around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
+    windows = functional.pad(data, around, value=fill) if any(around) else data
+    for axis, (size, step, gap) in enumerate(zip(kernel, stride, dilate, strict=True), 2):
+        reach = (size - 1) * gap + 1
+        windows = windows.unfold(axis, reach, step)[..., ::gap]
+    return windows
+
+
+def _lowest(data: Tensor) -> float:
+    return -math.inf if data.is_floating_point() else torch.iinfo(data.dtype).min
+
+
+@op("_onnx_max_pool", types="T -> T int64", outputs=2)
+def max_pool(
+    data: Tensor,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    dilate: Shape,
+    pads: Shape,
+    storage_order: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Maximum over windows and its place in the flattened data.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    storage_order
+        Whether places count along columns (1) instead of rows (0).
+
+    >>> out, places = mx.nd._internal._onnx_max_pool(
+    ...     mx.nd.array([[[1, 5, 2]]]), kernel=(2,), stride=(1,), dilate=(1,), pads=(0, 0))
+    >>> out.asnumpy().ravel(), places.asnumpy().ravel()
+    (array([5., 5.], dtype=float32), array([1, 1]))
+    """
+    rank, sizes = len(kernel), data.shape[2:]
+    windows = _windows(data, kernel, stride, dilate, pads, _lowest(data)).flatten(2 + rank)
+    best, at = windows.max(-1)
+    indices = torch.zeros_like(at)
+    steps, scale = [], 1
+    for size in sizes if storage_order else reversed(sizes):
+        steps.append(scale)
+        scale *= size
+    steps = steps if storage_order else steps[::-1]
+    for i in reversed(range(rank)):
+        inside, at = at % kernel[i], at // kernel[i]
+        shape = [-1 if axis == 2 + i else 1 for axis in range(2 + rank)]
+        starts = torch.arange(best.shape[2 + i], device=data.device).reshape(shape)
+        indices += (starts * stride[i] - pads[i] + inside * dilate[i]) * steps[i]
+    planes = torch.arange(data.shape[0] * data.shape[1], device=data.device)
+    front = planes.reshape(*data.shape[:2], *[1] * rank) * math.prod(sizes)
+    return best, indices + front
+
+
+@op("_onnx_reduce_pool")
+def reduce_pool(
+    data: Tensor,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    dilate: Shape,
+    pads: Shape,
+    extra: Shape = (),
+    kind: Literal["avg", "lp"] = "avg",
+    p: int = 2,
+    count_include_pad: bool = False,
+) -> Tensor:
+    """Mean or p-norm over windows; `extra` is what rounding up adds to the pads and never counts.
+
+    Parameters
+    ----------
+    pads
+        Widths before all axes, then after them.
+    extra
+        Padding at the end that never counts.
+    kind
+        Kind of layer.
+    p
+        Order of the norm.
+    count_include_pad
+        Whether a mean counts padding.
+
+    >>> mx.nd._internal._onnx_reduce_pool(
+    ...     mx.nd.array([[[1, 5, 3]]]), kernel=(2,), stride=(1,), dilate=(2,), pads=(0, 0)
+    ... ).asnumpy().ravel()
+    array([2.], dtype=float32)
+    """
+    rank = len(kernel)
+    more = extra or (0,) * rank
+    whole = (*pads[:rank], *(a + e for a, e in zip(pads[rank:], more, strict=True)))
+    shape = (kernel, stride, dilate)
+    axes = tuple(range(-rank, 0))
+    if kind == "lp":
+        return _windows(data.abs() ** p, *shape, whole, 0).sum(axes) ** (1 / p)
+    ones = torch.ones_like(data[:1, :1])
+    if count_include_pad:
+        around = [n for i in reversed(range(rank)) for n in (pads[i], pads[rank + i])]
+        ones = functional.pad(ones, around, value=1)
+        counts = _windows(ones, *shape, (*[0] * rank, *more), 0).sum(axes)
+    else:
+        counts = _windows(ones, *shape, whole, 0).sum(axes)
+    return _windows(data, *shape, whole, 0).sum(axes) / counts

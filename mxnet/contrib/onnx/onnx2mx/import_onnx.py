@@ -6,8 +6,8 @@ from typing import Any
 
 from ....context import Context
 from ....ndarray import NDArray
-from ....onnx.importer.api import get_model_metadata, import_model, import_to_gluon
-from ....onnx.importer.table import importers
+from ....onnx.importer import get_model_metadata, import_model, import_to_gluon
+from ....onnx.importer.value import importers
 from ....onnx.library import load_onnx
 from ....symbol import Symbol
 

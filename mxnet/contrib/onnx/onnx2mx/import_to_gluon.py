@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....onnx.importer.api import import_to_gluon
+from ....onnx.importer import import_to_gluon
 from .import_onnx import GraphProto
 
 __all__ = ["GraphProto", "import_to_gluon"]

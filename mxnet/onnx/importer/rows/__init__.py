@@ -1,1 +1,1 @@
-"""Import rows, one file for each family of ONNX operators."""
+"""The rows of import: one file for each domain of ONNX operators."""

@@ -3,107 +3,96 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from torch.nn import functional
 
-from ..functions import F
-from ..table import imports
-from ..value import OnnxNode, Value
-from .axes import axis_within
-from .convolution import padded
-from .creation import MAX_ELEMENTS
+from ....ops.interchange.sampling import ROUNDINGS, kernel_weights, source_positions
+from ..value import MAX_ELEMENTS, F, OnnxNode, Value, imports, internal
+from .layers import pad_spatial
+
+TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
-def _source(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
-    """Return for each new place the place in the old axis, by the coordinate mode."""
-    mode = node.get(
-        "coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric"
-    )
-    place = np.arange(new, dtype=np.float64)
-    if mode == "half_pixel":
-        return (place + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return (place + 0.5) / scale - 0.5 if new > 1 else place * 0
-    if mode == "align_corners":
-        length = old * scale  # not rounded where scales are given
-        return place * ((old - 1) / (length - 1)) if length > 1 else place * 0
-    if mode == "asymmetric":
-        return place / scale
+def _transform(node: OnnxNode) -> str:
+    default = "half_pixel" if node.opset > 10 else "asymmetric"
+    return node.get("coordinate_transformation_mode", default)
+
+
+def _rounding(node: OnnxNode) -> str:
+    return node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor")
+
+
+def _positions(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[float, float]) -> Any:
+    """Return for each new position the position in the old axis, by the coordinate mode."""
+    mode = _transform(node)
+    if mode in TRANSFORMS:
+        return source_positions(new, old, scale, mode).numpy()
+    position = np.arange(new, dtype=np.float64)
     if mode == "half_pixel_symmetric":
         adjust = new / (scale * old)
-        return old / 2 * (1 - adjust) + (place + 0.5) / scale - 0.5
+        return old / 2 * (1 - adjust) + (position + 0.5) / scale - 0.5
     if mode == "tf_crop_and_resize":
         start, end = roi
         if new == 1:
             return np.full(1, 0.5 * (start + end) * (old - 1))
-        return start * (old - 1) + place * (end - start) * (old - 1) / (new - 1)
+        return start * (old - 1) + position * (end - start) * (old - 1) / (new - 1)
     raise node.unsupported(f"with coordinate_transformation_mode={mode!r} has no row.")
 
 
-def _round(node: OnnxNode, place: np.ndarray) -> np.ndarray:
-    how = node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor")
-    if how == "floor":
-        return np.floor(place)
-    if how == "ceil":
-        return np.ceil(place)
-    if how == "round_prefer_ceil":
-        return np.floor(place + 0.5)
-    return np.ceil(place - 0.5)
-
-
-def _weights(node: OnnxNode, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> np.ndarray:
     """Return the weight of every old element in every new one."""
     mode = node.get("mode", "nearest")
-    rows = np.arange(len(place))
-    made = np.zeros((len(place), old))
+    rows = np.arange(len(positions))
+    weights = np.zeros((len(positions), old))
     if mode == "nearest":
-        made[rows, _round(node, place).clip(0, old - 1).astype(int)] = 1
-        return made
-    if node.get("antialias", 0) and scale < 1:
-        return _smoothed(node, mode, place, old, scale)
+        nearest = ROUNDINGS[_rounding(node)](torch.from_numpy(positions)).numpy()
+        weights[rows, nearest.clip(0, old - 1).astype(int)] = 1
+        return weights
+    if node.flag("antialias") and scale < 1:
+        return _smooth_weights(node, mode, positions, old, scale)
     reach = 1 if mode == "linear" else 2
-    base = np.floor(place).astype(int)
-    excluded = bool(node.get("exclude_outside", 0))
+    base = np.floor(positions).astype(int)
+    excluded = node.flag("exclude_outside")
     for offset in range(-reach + 1, reach + 1):
         at = base + offset
-        share = _kernel(node, mode, place - at)
+        share = _kernel(node, mode, positions - at)
         if excluded:
             share = np.where((at < 0) | (at >= old), 0, share)
-        np.add.at(made, (rows, at.clip(0, old - 1)), share)
+        np.add.at(weights, (rows, at.clip(0, old - 1)), share)
     if excluded:
-        made /= made.sum(1, keepdims=True)
-    return made
+        weights /= weights.sum(1, keepdims=True)
+    return weights
 
 
-def _smoothed(node: OnnxNode, mode: str, place: np.ndarray, old: int, scale: float) -> np.ndarray:
+def _smooth_weights(
+    node: OnnxNode, mode: str, positions: np.ndarray, old: int, scale: float
+) -> np.ndarray:
     """Return shares of a kernel that is as wide as the pixels that one new pixel covers."""
     sources = np.arange(-old, 2 * old)
-    shares = _kernel(node, mode, (place[:, None] - sources) * scale)
+    shares = _kernel(node, mode, (positions[:, None] - sources) * scale)
     if node.get("exclude_outside", 0):
         shares = np.where((sources < 0) | (sources >= old), 0, shares)
     shares /= shares.sum(1, keepdims=True)
-    made = np.zeros((len(place), old))
+    weights = np.zeros((len(positions), old))
     for source, column in zip(sources.clip(0, old - 1), shares.T, strict=True):
-        made[:, source] += column
-    return made
+        weights[:, source] += column
+    return weights
 
 
-def _kernel(node: OnnxNode, mode: str, x: np.ndarray) -> np.ndarray:
-    x = np.abs(x)
-    if mode == "linear":
-        return np.maximum(1 - x, 0)
+def _kernel(node: OnnxNode, mode: str, distance: np.ndarray) -> np.ndarray:
     a = node.get("cubic_coeff_a", -0.75)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = a * (((x - 5) * x + 8) * x - 4)
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return kernel_weights(torch.from_numpy(distance), mode, a).numpy()
 
 
 @imports("Resize", "Upsample")
 def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     """Resize axes by any of ONNX's modes: each axis is a product with a matrix."""
     axes = node.ints("axes") or list(range(x.rank))
-    axes = [axis_within(a, x.rank) for a in axes]
+    axes = [x.axis(a) for a in axes]
     if _is_dynamic(node, x, axes, rest):
         return _resize_at_run_time(node, x, rest)
     roi, scales, sizes = _resize_inputs(node, rest)
@@ -114,41 +103,42 @@ def resize(node: OnnxNode, x: Value, *rest: Value | None) -> Any:
     else:
         touched = list(range(len(axes)))
         factors = None
-    known = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
-    new, factors = _targets(node, old, factors, sizes, known)
-    if any(n is not None and n * old[i] > MAX_ELEMENTS for i, n in enumerate(new) if i in known):
+    sources = {i: x.sizes[axes[i]] for i in touched if factors is not None or x.shape[axes[i]]}
+    new, factors = _targets(node, old, factors, sizes, sources)
+    if any(n is not None and n * old[i] > MAX_ELEMENTS for i, n in enumerate(new) if i in sources):
         raise node.unsupported(f"makes {new} of {old}: too large.")
     if _is_repetition(node, x, axes, factors):
         return F.UpSampling(x.symbol, scale=int(factors[-1]), sample_type="nearest", name=node.name)
-    made = x.symbol
+    output = x.symbol
     for i, axis in enumerate(axes):
-        if i not in known or (new[i] == known[i] and not _crops(node)):
+        if i not in sources or (new[i] == sources[i] and not _crops(node)):
             continue
         ends = (float(roi[i]), float(roi[i + len(axes)])) if roi is not None else (0.0, 1.0)
-        place = _source(node, new[i], known[i], factors[i], ends)
-        matrix = _weights(node, place, known[i], factors[i])
-        made = _along(node, made, matrix, axis, x)
+        positions = _positions(node, new[i], sources[i], factors[i], ends)
+        matrix = _weights(node, positions, sources[i], factors[i])
+        output = _multiply_axis(node, output, matrix, axis, x)
         if _crops(node):
-            made = _outside(node, made, place, known[i], axis, x.rank)
-    return F.identity(made, name=node.name)
+            output = _fill_outside(node, output, positions, sources[i], axis, x.rank)
+    return F.identity(output, name=node.name)
 
 
-def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: tuple) -> bool:
+def _is_dynamic(node: OnnxNode, x: Value, axes: list[int], rest: Sequence[Any]) -> bool:
     """Whether sizes of images are known only when the model runs, and the operator can do it."""
     if not _can_run_time(node):
         return False
     targets = [v for v in rest[0 if len(rest) == 1 else 1 :] if v is not None and v.shape != (0,)]
     if any(v.constant is None for v in targets):
         return True
-    is_image = x.shape is not None and len(axes) == x.rank
-    return is_image and None in x.shape[2:] and not _repeats(node, targets)
+    if x.shape is None or len(axes) != x.rank:
+        return False
+    return None in x.shape[2:] and not _repeats(node, targets)
 
 
 def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
     """Whether constant scales only repeat pixels, which needs no sizes."""
     if len(targets) != 1 or targets[0].dtype.kind != "f":
         return False
-    factors = [float(s) for s in targets[0].constant]
+    factors = [float(s) for s in np.asarray(targets[0].constant)]
     return len(factors) == 4 and _is_plain_nearest(node, factors)
 
 
@@ -163,20 +153,15 @@ def _can_run_time(node: OnnxNode) -> bool:
     )
 
 
-TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-
-
-def _resize_at_run_time(node: OnnxNode, x: Value, rest: tuple) -> Any:
+def _resize_at_run_time(node: OnnxNode, x: Value, rest: Sequence[Any]) -> Any:
     """Resize the spatial axes of a batch of images to sizes that are computed."""
-    default = "half_pixel" if node.opset > 10 else "asymmetric"
-    transform = node.get("coordinate_transformation_mode", default)
-    given = rest[-1] if len(rest) > 1 else rest[0]
-    return F._internal._onnx_resize(
+    target = rest[-1] if len(rest) > 1 else rest[0]
+    return internal._onnx_resize(
         x.symbol,
-        given.symbol,
+        target.symbol,
         mode=node.get("mode", "nearest"),
-        transform=transform,
-        rounding=node.get("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor"),
+        transform=_transform(node),
+        rounding=_rounding(node),
         cubic_coeff_a=node.get("cubic_coeff_a", -0.75),
         name=node.name,
     )
@@ -186,25 +171,26 @@ def _crops(node: OnnxNode) -> bool:
     return node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-def _resize_inputs(node: OnnxNode, rest: tuple) -> tuple:
+def _resize_inputs(node: OnnxNode, rest: Sequence[Any]) -> tuple:
     if node.op_type == "Upsample" or node.opset <= 10:
-        given = node.get("scales") if not rest else node.constant(rest[0], "scales")
-        return None, given, None
-    roi, scales, sizes = [*rest, None, None, None][:3]
-    found = [
+        factors = node.get("scales") if not rest else node.constant(rest[0], "scales")
+        return None, factors, None
+    roi, *targets = [*rest, None, None, None][:3]
+    arrays = [
         None if v is None else node.constant(v, k)
-        for v, k in ((scales, "scales"), (sizes, "sizes"))
+        for v, k in zip(targets, ("scales", "sizes"), strict=True)
     ]
-    found = [None if f is None or not f.size else f for f in found]
-    use_roi = node.constant(roi, "roi") if _crops(node) and roi is not None else None
-    return use_roi, *found
+    scales, sizes = (None if a is None or not a.size else a for a in arrays)
+    return node.constant(roi, "roi") if _crops(node) and roi is not None else None, scales, sizes
 
 
 def _targets(
-    node: OnnxNode, old: list, factors: list[float] | None, sizes: Any, known: dict[int, int]
+    node: OnnxNode, old: list, factors: list[float] | None, sizes: Any, sources: dict[int, int]
 ) -> tuple[list, list[float]]:
     if factors is not None:
-        new = [math.floor(known[i] * f) if i in known else old[i] for i, f in enumerate(factors)]
+        new = [
+            math.floor(sources[i] * f) if i in sources else old[i] for i, f in enumerate(factors)
+        ]
         return new, factors
     new = [int(n) for n in sizes]
     ratios = [n / o if o else 1.0 for n, o in zip(new, old, strict=True)]
@@ -231,28 +217,28 @@ def _is_plain_nearest(node: OnnxNode, factors: list[float]) -> bool:
     return is_image and is_square and is_nearest and (is_plain or node.opset <= 10)
 
 
-def _along(node: OnnxNode, made: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
+def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
     """Multiply one axis with a matrix."""
     rank = x.rank
     dtype = x.dtype.name if x.is_float else "float32"
-    symbol = made if x.is_float else F.cast(made, dtype="float32")
-    weights = node.importer.constant(matrix.T.astype(dtype), f"{node.name}_axis{axis}")
+    symbol = data if x.is_float else F.cast(data, dtype="float32")
+    weights = node.parameter(matrix.T.astype(dtype), f"axis{axis}")
     order = [i for i in range(rank) if i != axis] + [axis]
     product = F.dot(F.transpose(symbol, axes=order), weights)
     back = F.transpose(product, axes=[int(i) for i in np.argsort(order)])
     return back if x.is_float else F.cast(back, dtype=x.dtype.name)
 
 
-def _outside(node: OnnxNode, made: Any, place: Any, old: int, axis: int, rank: int) -> Any:
+def _fill_outside(node: OnnxNode, data: Any, positions: Any, old: int, axis: int, rank: int) -> Any:
     """Put the extrapolation value where a place lies outside the axis."""
-    inside = ((place >= 0) & (place <= old - 1)).astype(np.float32)
+    inside = ((positions >= 0) & (positions <= old - 1)).astype(np.float32)
     if inside.all():
-        return made
+        return data
     shape = [1] * rank
     shape[axis] = len(inside)
-    mask = node.importer.constant(inside.reshape(shape), f"{node.name}_inside{axis}")
+    mask = node.parameter(inside.reshape(shape), f"inside{axis}")
     fill = node.get("extrapolation_value", 0.0)
-    return F.broadcast_add(F.broadcast_mul(made, mask), (1 - mask) * fill)
+    return F.broadcast_add(F.broadcast_mul(data, mask), (1 - mask) * fill)
 
 
 @imports("RoiAlign")
@@ -261,7 +247,7 @@ def roi_align(node: OnnxNode, x: Value, rois: Value, images: Value) -> Any:
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     aligned = node.get("coordinate_transformation_mode", default) == "half_pixel"
     if node.get("mode", "avg") == "max":
-        return F._internal._onnx_roi_align_max(
+        return internal._onnx_roi_align_max(
             x.symbol,
             rois.symbol,
             images.symbol,
@@ -288,26 +274,27 @@ def grid_sample(node: OnnxNode, x: Value, grid: Value) -> Any:
     """Sample images or volumes at places of a grid."""
     mode = node.get("mode", "linear")
     kinds = {"linear": "bilinear", "cubic": "bicubic"}
-    return F._internal._onnx_grid_sample(
+    return internal._onnx_grid_sample(
         x.symbol,
         grid.symbol,
         mode=kinds.get(mode, mode),
         padding_mode=node.get("padding_mode", "zeros"),
-        align_corners=bool(node.get("align_corners", 0)),
+        align_corners=node.flag("align_corners"),
         name=node.name,
     )
 
 
 @imports("AffineGrid")
 def affine_grid(node: OnnxNode, theta: Value, size: Value) -> Any:
-    """Sampling places of affine maps."""
-    sizes = tuple(int(n) for n in node.constant(size, "size"))
-    return F._internal._onnx_affine_grid(
-        theta.symbol,
-        size=sizes,
-        align_corners=bool(node.get("align_corners", 0)),
-        name=node.name,
-    )
+    """Sampling positions of affine maps: those of the identity, as ``(x, y, 1)``, mapped."""
+    batch, _, *sizes = node.required_ints("size", size)
+    rank = len(sizes)
+    identity = torch.eye(rank, rank + 1, dtype=torch.float64)[None]
+    grid = functional.affine_grid(identity, [1, 1, *sizes], node.flag("align_corners"))
+    points = functional.pad(grid.reshape(1, -1, rank), (0, 1), value=1.0).expand(batch, -1, -1)
+    base = node.parameter(points.numpy().astype(theta.dtype), "grid")
+    mapped = F.batch_dot(base, theta.symbol, transpose_b=True)
+    return F.reshape(mapped, shape=(batch, *sizes, rank), name=node.name)
 
 
 @imports("NonMaxSuppression")
@@ -321,17 +308,15 @@ def non_max_suppression(
 ) -> Any:
     """Keep boxes that no better one covers."""
     defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
-    given = [
-        F.reshape(v.symbol, shape=(1,))
-        if v is not None
-        else node.importer.constant(default, f"{node.name}_default")
+    bounds = [
+        F.reshape(v.symbol, shape=(1,)) if v is not None else node.parameter(default, "default")
         for v, default in zip((limit, overlap, least), defaults, strict=True)
     ]
-    return F._internal._onnx_non_max_suppression(
+    return internal._onnx_non_max_suppression(
         boxes.symbol,
         scores.symbol,
-        *given,
-        center_point_box=bool(node.get("center_point_box", 0)),
+        *bounds,
+        center_point_box=node.flag("center_point_box"),
         name=node.name,
     )
 
@@ -351,7 +336,7 @@ def deform_conv(
     pads = node.get("pads") or [0] * 2 * rank
     before, after = pads[:rank], pads[rank:]
     is_even = before == after
-    data = x.symbol if is_even else padded(x.symbol, before, after)
+    data = x.symbol if is_even else pad_spatial(x.symbol, before, after)
     if mask is not None:
         shares = mask.symbol
     else:
@@ -375,36 +360,23 @@ def deform_conv(
 
 @imports("Col2Im")
 def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
-    """Add columns of patches back into images."""
-    return F._internal._onnx_col2im(
+    """Add columns of patches back into images; uneven pads are cut off afterward."""
+    sizes, kernel = node.required_ints("image_shape", image), node.ints("block_shape", block)
+    rank = len(sizes)
+    pads = node.get("pads") or [0] * 2 * rank
+    before, after = pads[:rank], pads[rank:]
+    is_even = before == after
+    whole = [n + b + a for n, b, a in zip(sizes, before, after, strict=True)]
+    output = F.col2im(
         x.symbol,
-        image=tuple(int(n) for n in node.constant(image, "image_shape")),
-        kernel=tuple(int(n) for n in node.constant(block, "block_shape")),
+        output_size=tuple(sizes if is_even else whole),
+        kernel=tuple(kernel or ()),
         stride=tuple(node.get("strides") or ()),
         dilate=tuple(node.get("dilations") or ()),
-        pads=tuple(node.get("pads") or ()),
+        pad=tuple(before) if is_even else (),
         name=node.name,
     )
-
-
-@imports("CenterCropPad")
-def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
-    """Cut or pad to sizes, equally on both sides."""
-    wanted = [int(n) for n in node.constant(shape, "shape")]
-    axes = node.ints("axes") or list(range(x.rank))
-    made = x.symbol
-    for axis, size in zip((axis_within(a, x.rank) for a in axes), wanted, strict=True):
-        have = x.sizes[axis]
-        if size < have:
-            start = (have - size) // 2
-            made = F.slice_axis(made, axis=axis, begin=start, end=start + size)
-        elif size > have:
-            before = (size - have) // 2
-            zero = F.slice_axis(made, axis=axis, begin=0, end=1) * 0
-            parts = [
-                F.repeat(zero, repeats=n, axis=axis) for n in (before, size - have - before) if n
-            ]
-            made = F.concat(
-                *parts[: 1 if before else 0], made, *parts[1 if before else 0 :], dim=axis
-            )
-    return F.identity(made, name=node.name)
+    if not is_even:
+        for axis, (start, size) in enumerate(zip(before, sizes, strict=True), 2):
+            output = F.slice_axis(output, axis=axis, begin=start, end=start + size)
+    return output

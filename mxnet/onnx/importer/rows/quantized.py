@@ -1,4 +1,4 @@
-"""Import rows of quantization: QDQ pairs, products of 8-bit numbers, dynamic quantization."""
+"""Import rows of quantization (QDQ pairs, products of 8-bit numbers) and of signals."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..functions import F
-from ..table import imports
-from ..value import OnnxNode, Value
-from .convolution import window
+from ..value import F, OnnxNode, Value, direct, imports, internal
+from .layers import window
 
-internal: Any = F._internal
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
-def _meeting(node: OnnxNode, value: Value, x: Value) -> Any:
+def _match_axes(node: OnnxNode, value: Value, x: Value) -> Any:
     """Return a scale or zero point with the axes to meet the data."""
     block = node.get("block_size", 0)
     if value.shape is None or len(value.shape) == 0 or x.rank == 0:
@@ -36,10 +33,21 @@ def _meeting(node: OnnxNode, value: Value, x: Value) -> Any:
 def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
     """``(x - zero) scale``."""
     dtype = scale.dtype.name
-    made = F.cast(x.symbol, dtype=dtype)
+    output = F.cast(x.symbol, dtype=dtype)
     if zero is not None:
-        made = F.broadcast_sub(made, F.cast(_meeting(node, zero, x), dtype=dtype))
-    return F.broadcast_mul(made, _meeting(node, scale, x), name=node.name)
+        output = F.broadcast_sub(output, F.cast(_match_axes(node, zero, x), dtype=dtype))
+    return F.broadcast_mul(output, _match_axes(node, scale, x), name=node.name)
+
+
+def _saturate(node: OnnxNode, x: Any, dtype: str) -> Any:
+    """Return rounded numbers in an 8-bit type, limited to it."""
+    low, high = LIMITS[dtype]
+    return F.cast(F.clip(x, a_min=low, a_max=high), dtype=dtype, name=node.name)
+
+
+def _check_type(node: OnnxNode, dtype: str) -> None:
+    if dtype not in LIMITS:
+        raise node.unsupported(f"to {dtype} has no row.")
 
 
 @imports("QuantizeLinear")
@@ -47,26 +55,20 @@ def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) 
     """``round(x / scale) + zero``, limited to the type."""
     dtype = node.output_dtype()
     name = dtype.name if dtype is not None else "uint8"
-    if name not in LIMITS:
-        raise node.unsupported(f"to {name} has no row.")
-    ratio = F.broadcast_div(x.symbol, F.cast(_meeting(node, scale, x), dtype=x.dtype.name))
-    made = internal._npi_around(ratio)
+    _check_type(node, name)
+    ratio = F.broadcast_div(x.symbol, F.cast(_match_axes(node, scale, x), dtype=x.dtype.name))
+    output = internal._npi_around(ratio)
     if zero is not None:
-        made = F.broadcast_add(made, F.cast(_meeting(node, zero, x), dtype=x.dtype.name))
-    low, high = LIMITS[name]
-    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+        output = F.broadcast_add(output, F.cast(_match_axes(node, zero, x), dtype=x.dtype.name))
+    return _saturate(node, output, name)
 
 
-@imports("DynamicQuantizeLinear")
-def dynamic_quantize(node: OnnxNode, x: Value) -> Any:
-    """8-bit numbers by the range of the data."""
-    made = internal._onnx_dynamic_quantize(x.symbol, name=node.name)
-    return [made[i] for i in range(3)]
+direct("DynamicQuantizeLinear", internal._onnx_dynamic_quantize, outputs=3)
 
 
 def _zero_point(node: OnnxNode, value: Value | None, dtype: Any) -> Any:
     if value is None:
-        return node.importer.constant(np.zeros(1, dtype), f"{node.name}_zero")
+        return node.parameter(np.zeros(1, dtype), "zero")
     return F.reshape(value.symbol, shape=(1,)) if value.shape == () else value.symbol
 
 
@@ -85,31 +87,25 @@ def conv_integer(
 ) -> Any:
     """Convolution of 8-bit numbers."""
     zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
-    where = window(node, x, list(w.sizes[2:]))
-    return internal._onnx_conv_integer(
-        x.symbol, w.symbol, *zeros, **_conv_attrs(node, where), name=node.name
-    )
+    attrs = _conv_attrs(node, x, w)
+    return internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **attrs, name=node.name)
 
 
-def _conv_attrs(node: OnnxNode, where: dict) -> dict[str, Any]:
-    return {
-        "stride": tuple(where["stride"]),
-        "dilate": tuple(where["dilate"]),
-        "pads": (*where["before"], *where["after"]),
-        "num_group": node.get("group", 1),
-    }
+def _conv_attrs(node: OnnxNode, x: Value, w: Value) -> dict[str, Any]:
+    where = window(node, x, w.sizes[2:])
+    attrs = {**where.attrs(where.after), "num_group": node.get("group", 1)}
+    del attrs["kernel"]
+    return attrs
 
 
-def _requantized(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
+def _requantize(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
     """Return 8-bit numbers from 32-bit sums."""
     name = zero.dtype.name
-    if name not in LIMITS:
-        raise node.unsupported(f"to {name} has no row.")
+    _check_type(node, name)
     scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)
     shift = F.reshape(F.cast(zero.symbol, dtype="float32"), shape=(1,) * max(rank, 1))
-    made = F.broadcast_add(internal._npi_around(scaled), shift)
-    low, high = LIMITS[name]
-    return F.cast(F.clip(made, a_min=low, a_max=high), dtype=name, name=node.name)
+    output = F.broadcast_add(internal._npi_around(scaled), shift)
+    return _saturate(node, output, name)
 
 
 def _as_float(value: Value, shape: tuple[int, ...]) -> Any:
@@ -128,7 +124,7 @@ def qlinear_matmul(node: OnnxNode, *values: Value) -> Any:
     columns = (*one[:-1], -1) if b_scale.shape and b_scale.shape[0] != 1 else one
     factor = F.broadcast_mul(_as_float(a_scale, rows), _as_float(b_scale, columns))
     factor = F.broadcast_div(factor, _as_float(scale, one))
-    return _requantized(node, total, factor, zero, rank)
+    return _requantize(node, total, factor, zero, rank)
 
 
 @imports("QLinearConv")
@@ -136,12 +132,56 @@ def qlinear_conv(node: OnnxNode, *values: Value) -> Any:
     """Convolution of quantized arrays, quantized again."""
     x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, *rest = values
     zeros = _zero_point(node, x_zero, x.dtype), _zero_point(node, w_zero, w.dtype)
-    where = window(node, x, list(w.sizes[2:]))
-    total = internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **_conv_attrs(node, where))
+    total = internal._onnx_conv_integer(x.symbol, w.symbol, *zeros, **_conv_attrs(node, x, w))
     one = (1,) * x.rank
     channels = (1, -1, *one[2:])
     if rest and rest[0] is not None:
         total = F.broadcast_add(total, F.reshape(rest[0].symbol, shape=channels))
     factor = F.broadcast_mul(_as_float(x_scale, one), _as_float(w_scale, channels))
     factor = F.broadcast_div(factor, _as_float(scale, one))
-    return _requantized(node, total, factor, zero, x.rank)
+    return _requantize(node, total, factor, zero, x.rank)
+
+
+# -- signals --------------------------------------------------------------------------------
+
+
+@imports("DFT")
+def dft(node: OnnxNode, x: Value, length: Value | None = None, axis: Value | None = None) -> Any:
+    """Discrete Fourier transform."""
+    if node.opset >= 20:
+        at = -2 if axis is None else int(node.item(axis, "axis"))
+    else:
+        at = node.get("axis", 1)
+    count = None if length is None else int(node.item(length, "dft_length"))
+    return internal._onnx_dft(
+        x.symbol,
+        axis=at,
+        length=count,
+        inverse=node.flag("inverse"),
+        onesided=node.flag("onesided"),
+        name=node.name,
+    )
+
+
+@imports("STFT")
+def stft(
+    node: OnnxNode,
+    x: Value,
+    step: Value,
+    window: Value | None = None,
+    length: Value | None = None,
+) -> Any:
+    """Fourier transforms of frames."""
+    if length is not None:
+        count = int(node.item(length, "frame_length"))
+    else:
+        count = window.sizes[0] if window is not None else x.sizes[1]
+    inputs = [x.symbol] + ([window.symbol] if window is not None else [])
+    return internal._onnx_stft(
+        *inputs,
+        frame_step=int(node.item(step, "frame_step")),
+        frame_length=count,
+        onesided=node.flag("onesided", 1),
+        has_window=window is not None,
+        name=node.name,
+    )

@@ -1,4 +1,4 @@
-"""Reading and writing elements by index, as torch and ONNX define it."""
+"""Reading, writing and selecting elements, as torch and ONNX define it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Tensor
 
 from ...error import ShapeError
 from ..declare import op
-from ..shapes import Shape
+from ..shapes import UNKNOWN, Shape
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 TORCH_NAMES = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
-def _wrapped(indices: Tensor, size: int) -> Tensor:
+def _wrap(indices: Tensor, size: int) -> Tensor:
     """Return indices of which negative ones count from the end of an axis."""
-    places = indices.long()
-    return torch.where(places < 0, places + size, places)
+    positions = indices.long()
+    return torch.where(positions < 0, positions + size, positions)
 
 
 @op("_onnx_gather", types="T I -> T")
@@ -30,9 +30,9 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     array([3., 1.], dtype=float32)
     """
     axis %= data.ndim
-    places = _wrapped(indices, data.shape[axis])
-    made = data.index_select(axis, places.reshape(-1))
-    return made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
+    positions = _wrap(indices, data.shape[axis])
+    output = data.index_select(axis, positions.reshape(-1))
+    return output.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
 
 
 @gather.infer_outputs
@@ -54,7 +54,7 @@ def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     array([[1., 1.],
            [4., 3.]], dtype=float32)
     """
-    return data.gather(axis, _wrapped(indices, data.shape[axis]))
+    return data.gather(axis, _wrap(indices, data.shape[axis]))
 
 
 @gather_elements.infer_outputs
@@ -81,16 +81,16 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
         torch.arange(n, device=data.device).reshape((-1,) + (1,) * (len(front) - 1 - i))
         for i, n in enumerate(front[:batch_dims])
     ]
-    places = [p.long() for p in indices.unbind(-1)]
-    return data[(*lines, *places)]
+    positions = [p.long() for p in indices.unbind(-1)]
+    return data[(*lines, *positions)]
 
 
-def _combined(old: Tensor, places: tuple[Tensor, ...], updates: Tensor, how: str) -> Tensor:
+def _combine(old: Tensor, coordinates: tuple[Tensor, ...], updates: Tensor, how: str) -> Tensor:
     """Combine updates one after the other where several meet an element."""
     flat = old.reshape(-1).clone()
-    at = torch.zeros_like(places[0])
-    for place, size in zip(places, old.shape, strict=True):
-        at = at * size + place
+    at = torch.zeros_like(coordinates[0])
+    for line, size in zip(coordinates, old.shape, strict=True):
+        at = at * size + line
     at, values = at.reshape(-1), updates.reshape(-1)
     if how == "none":
         return flat.scatter(0, at, values).reshape(old.shape)
@@ -115,16 +115,10 @@ def scatter_elements(
     >>> mx.nd._internal._onnx_scatter_elements(x, places, values, reduction="add").asnumpy()
     array([0., 5., 0.], dtype=float32)
     """
-    places = _wrapped(indices, data.shape[axis])
+    positions = _wrap(indices, data.shape[axis])
     if reduction == "none":
-        return data.scatter(axis, places, updates)
-    return data.scatter_reduce(axis, places, updates, TORCH_NAMES[reduction])
-
-
-@scatter_elements.infer_outputs
-def scatter_elements_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
-    """Keep the shape of the data."""
-    return data
+        return data.scatter(axis, positions, updates)
+    return data.scatter_reduce(axis, positions, updates, TORCH_NAMES[reduction])
 
 
 @op("_onnx_scatter_nd", types="T I T -> T")
@@ -150,19 +144,13 @@ def scatter_nd(
         raise ShapeError(f"_onnx_scatter_nd: {depth} coordinates for {data.ndim} axes.")
     rest = data.shape[depth:]
     coordinates = []
-    for i, place in enumerate(indices.unbind(-1)):
-        wide = _wrapped(place, data.shape[i]).reshape(place.shape + (1,) * len(rest))
+    for i, index in enumerate(indices.unbind(-1)):
+        wide = _wrap(index, data.shape[i]).reshape(index.shape + (1,) * len(rest))
         coordinates.append(wide.expand(updates.shape))
     for i, size in enumerate(rest):
         line = torch.arange(size, device=data.device).reshape((-1,) + (1,) * (len(rest) - 1 - i))
         coordinates.append(line.expand(updates.shape))
-    return _combined(data, tuple(coordinates), updates, reduction)
-
-
-@scatter_nd.infer_outputs
-def scatter_nd_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
-    """Keep the shape of the data."""
-    return data
+    return _combine(data, tuple(coordinates), updates, reduction)
 
 
 @op("_onnx_tensor_scatter", types="T T I -> T")
@@ -194,14 +182,112 @@ def tensor_scatter(
     """
     at = axis % cache.ndim
     length, size = update.shape[at], cache.shape[at]
-    places = starts.long()[:, None] + torch.arange(length, device=cache.device)
-    places = places % size if mode == "circular" else places
+    indices = starts.long()[:, None] + torch.arange(length, device=cache.device)
+    indices = indices % size if mode == "circular" else indices
     shape = [1] * cache.ndim
-    shape[0], shape[at] = places.shape[0], length
-    return cache.scatter(at, places.reshape(shape).expand_as(update), update)
+    shape[0], shape[at] = indices.shape[0], length
+    return cache.scatter(at, indices.reshape(shape).expand_as(update), update)
 
 
-@tensor_scatter.infer_outputs
-def tensor_scatter_shape(cache: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
-    """Keep the shape of the cache."""
-    return cache
+def _same_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
+    return data
+
+
+for _op in (scatter_elements, scatter_nd, tensor_scatter):
+    _op.infer_outputs(_same_shape)
+
+
+def _corners(boxes: Tensor, is_center: bool) -> Tensor:
+    if is_center:
+        middle, half = boxes[..., :2], boxes[..., 2:] / 2
+        return torch.cat([middle - half, middle + half], -1)
+    first, second = boxes[..., :2], boxes[..., 2:]
+    return torch.cat([torch.minimum(first, second), torch.maximum(first, second)], -1)
+
+
+def _survivors(boxes: Tensor, scores: Tensor, limit: int, overlap: float, least: float):
+    """Return the places of boxes that no better one covers, by score."""
+    order = scores.argsort(descending=True, stable=True)
+    order = order[scores[order] > least]
+    survivors: list[int] = []
+    areas = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
+    while order.numel() and len(survivors) < limit:
+        best, order = int(order[0]), order[1:]
+        survivors.append(best)
+        low = torch.maximum(boxes[order, :2], boxes[best, :2])
+        high = torch.minimum(boxes[order, 2:], boxes[best, 2:])
+        common = (high - low).clamp(min=0).prod(-1)
+        union = areas[order] + areas[best] - common
+        order = order[~((union > 0) & (common / union > overlap))]
+    return survivors
+
+
+@op(
+    "_onnx_non_max_suppression",
+    types="T T I T T -> int64",
+    value_dependent=True,
+)
+def non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    limit: Tensor,
+    overlap: Tensor,
+    least: Tensor,
+    *,
+    center_point_box: bool = False,
+) -> Tensor:
+    """Return ``(image, class, box)`` of the boxes that no better one covers.
+
+    Parameters
+    ----------
+    boxes
+        Boxes ``(batch, n, 4)``.
+    scores
+        Scores ``(batch, classes, n)``.
+    limit
+        Most boxes of a class to keep.
+    overlap
+        Largest overlap with a better box.
+    least
+        Smallest score.
+    center_point_box
+        Whether boxes are centers and sizes instead of corners.
+
+    >>> box, score = mx.nd.array([[[0, 0, 1, 1]]]), mx.nd.array([[[0.9]]])
+    >>> most, half = mx.nd.array([3], dtype="int64"), mx.nd.array([0.5])
+    >>> mx.nd._internal._onnx_non_max_suppression(box, score, most, half, half).asnumpy()
+    array([[0, 0, 0]])
+    """
+    corners = _corners(boxes, center_point_box)
+    bounds = int(limit.item()), float(overlap.item()), float(least.item())
+    rows = [
+        (image, kind, box)
+        for image in range(scores.shape[0])
+        for kind in range(scores.shape[1])
+        for box in _survivors(corners[image], scores[image, kind], *bounds)
+    ]
+    output = torch.tensor(rows, dtype=torch.int64, device=boxes.device)
+    return output.reshape(-1, 3)
+
+
+@non_max_suppression.infer_outputs
+def non_max_suppression_shape(*_: Shape | None, **__: object) -> Shape:
+    """Only that rows have three numbers is known before it runs."""
+    return (UNKNOWN, 3)
+
+
+@op("_onnx_nonzero", types="T -> int64", value_dependent=True)
+def nonzero(data: Tensor) -> Tensor:
+    """Return the coordinates of elements that are not 0: ``(axes, elements)``.
+
+    >>> mx.nd._internal._onnx_nonzero(mx.nd.array([[0, 2]])).asnumpy()
+    array([[0],
+           [1]])
+    """
+    return data.nonzero().T.contiguous()
+
+
+@nonzero.infer_outputs
+def nonzero_shape(data: Shape | None) -> Shape | None:
+    """How many are not 0 is known only when it runs."""
+    return None if data is None else (len(data), UNKNOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -9,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...error import ShapeError
-from ..attributes import DType
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
 
@@ -21,11 +21,8 @@ def _unknown(rank: int) -> Shape:
     return (UNKNOWN,) * rank
 
 
-def _checked(name: str, sizes: list[int]) -> list[int]:
-    total = 1
-    for size in sizes:
-        total *= size
-    if total > MAX_ELEMENTS or any(size < 0 for size in sizes):
+def _check_sizes(name: str, sizes: list[int]) -> list[int]:
+    if math.prod(sizes) > MAX_ELEMENTS or any(size < 0 for size in sizes):
         raise ShapeError(f"{name}: cannot make an array of shape {sizes}.")
     return sizes
 
@@ -66,7 +63,7 @@ def expand(data: Tensor, shape: Tensor) -> Tensor:
     (2, 3)
     """
     target = torch.broadcast_shapes(data.shape, shape.tolist())
-    return data.expand(_checked("_onnx_expand", list(target))).clone()
+    return data.expand(_check_sizes("_onnx_expand", list(target))).clone()
 
 
 @expand.infer_outputs
@@ -102,15 +99,9 @@ def slice_ranges(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps
             data = data.narrow(axis, first, max(last - first, 0))
             data = data[(slice(None),) * (axis % data.ndim) + (slice(None, None, by),)]
         else:
-            places = torch.arange(first, last, by, device=data.device)
-            data = data.index_select(axis, places)
+            indices = torch.arange(first, last, by, device=data.device)
+            data = data.index_select(axis, indices)
     return data.clone()
-
-
-@slice_ranges.infer_outputs
-def slice_shape(data: Shape | None, *_: Shape | None) -> Shape | None:
-    """Only the rank is known before it runs."""
-    return None if data is None else _unknown(len(data))
 
 
 @op("_onnx_range", value_dependent=True)
@@ -130,7 +121,7 @@ def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """
     first, last, step = (x.item() for x in (start, limit, delta))
     count = 0 if step == 0 else -(-(last - first) // step)
-    _checked("_onnx_range", [max(int(count), 0)])
+    _check_sizes("_onnx_range", [max(int(count), 0)])
     if step == 0 or count <= 0:
         return start.new_zeros((0,))
     return torch.arange(first, last, step, dtype=start.dtype, device=start.device)
@@ -138,32 +129,8 @@ def arange(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 
 @arange.infer_outputs
 def arange_shape(*_: Shape | None) -> Shape:
-    """Return that there is one axis."""
+    """The size of the one axis is known only when it runs."""
     return (UNKNOWN,)
-
-
-@op("_onnx_constant_of_shape", types="I -> @dtype", value_dependent=True)
-def constant_of_shape(shape: Tensor, *, value: float = 0.0, dtype: DType = torch.float32) -> Tensor:
-    """Return one number everywhere in an array whose shape is an array.
-
-    Parameters
-    ----------
-    value
-        Number to fill with.
-
-    >>> shape = mx.nd.array([2, 1], dtype="int64")
-    >>> mx.nd._internal._onnx_constant_of_shape(shape, value=3).asnumpy()
-    array([[3.],
-           [3.]], dtype=float32)
-    """
-    sizes = _checked("_onnx_constant_of_shape", shape.tolist())
-    return torch.full(sizes, value, dtype=dtype, device=shape.device)
-
-
-@constant_of_shape.infer_outputs
-def constant_shape(shape: Shape | None, **_: object) -> Shape | None:
-    """Only the rank is known before it runs."""
-    return None if not shape or shape[0] < 0 else _unknown(shape[0])
 
 
 @op("_onnx_pad", types="T I T -> T", value_dependent=True)
@@ -191,7 +158,9 @@ def pad(
     """
     widths = pads.tolist()
     before, after = widths[: data.ndim], widths[data.ndim :]
-    _checked("_onnx_pad", [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)])
+    _check_sizes(
+        "_onnx_pad", [n + b + a for n, b, a in zip(data.shape, before, after, strict=True)]
+    )
     if mode == "constant":
         pairs = [n for pair in zip(before[::-1], after[::-1], strict=True) for n in pair]
         return functional.pad(data, pairs, value=value.item())
@@ -201,20 +170,14 @@ def pad(
 
 
 def _sources(size: int, before: int, after: int, mode: str, device: torch.device) -> Tensor:
-    places = torch.arange(-before, size + after, device=device)
+    indices = torch.arange(-before, size + after, device=device)
     if mode == "edge":
-        return places.clamp(0, size - 1)
+        return indices.clamp(0, size - 1)
     if mode == "wrap":
-        return places % size
+        return indices % size
     period = max(2 * (size - 1), 1)
-    folded = places % period
+    folded = indices % period
     return torch.where(folded >= size, period - folded, folded)
-
-
-@pad.infer_outputs
-def pad_shape(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
-    """Only the rank is known before it runs."""
-    return None if data is None else _unknown(len(data))
 
 
 @op("_onnx_tile", types="T I -> T", value_dependent=True)
@@ -231,14 +194,16 @@ def tile(data: Tensor, repeats: Tensor) -> Tensor:
     array([1., 2., 1., 2.], dtype=float32)
     """
     counts = repeats.tolist()
-    _checked("_onnx_tile", [n * c for n, c in zip(data.shape, counts, strict=True)])
+    _check_sizes("_onnx_tile", [n * c for n, c in zip(data.shape, counts, strict=True)])
     return data.repeat(counts)
 
 
-@tile.infer_outputs
-def tile_shape(data: Shape | None, repeats: Shape | None) -> Shape | None:
-    """Only the rank is known before it runs."""
+def _same_rank(data: Shape | None, *_: Shape | None, **__: object) -> Shape | None:
     return None if data is None else _unknown(len(data))
+
+
+for _op in (slice_ranges, pad, tile):
+    _op.infer_outputs(_same_rank)
 
 
 @op("_onnx_topk", types="T I -> T int64", outputs=2, value_dependent=True)
@@ -254,9 +219,9 @@ def topk(data: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True) -> tu
     >>> mx.nd._internal._onnx_topk(mx.nd.array([1, 3, 2]), k)[1].asnumpy()
     array([1, 2])
     """
-    values, places = torch.sort(data, dim=axis, descending=largest, stable=True)
+    values, indices = torch.sort(data, dim=axis, descending=largest, stable=True)
     count = min(int(k.item()), data.shape[axis])
-    return values.narrow(axis, 0, count).clone(), places.narrow(axis, 0, count).clone()
+    return values.narrow(axis, 0, count).clone(), indices.narrow(axis, 0, count).clone()
 
 
 @topk.infer_outputs
