@@ -158,6 +158,8 @@ def _name_layer(node: Node, inputs: list[Entry], numbers: Counter[str]) -> Node:
     family = "_".join(node.name.split("_")[:3])
     name = f"{node.name}_{numbers[family]}"
     numbers[family] += 1
+    pairs = zip(inputs, node.inputs, strict=True)
+    inputs = [old if old.node.op is None else new for new, old in pairs]  # with their versions
     for i, (variable, entry) in enumerate(zip(node.subgraphs[0].variables, inputs, strict=True)):
         variable.name = f"{entry.node.output_names()[entry.index]}{i}"
         variable.version = entry.node.version
