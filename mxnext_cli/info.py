@@ -25,8 +25,16 @@ from .models import SYMBOL_SUFFIX, Model, params_by_epoch, read_parameters, read
 from .output import format_bytes, format_count, print_facts, print_json, print_table
 from .rec import Facts, record_facts
 
-SHOWN = 12  # arrays and operators, without --all
+MAX_ROWS = 12  # arrays and operators, without --all
 HIDDEN = frozenset({"file", "all_arrays", "nodes", "problems"})
+OLDEST_VERSION = "0.8 or older"
+# The first number of an array record says which releases write it so.
+RECORD_VERSIONS = {
+    params_reader.V1: "MXNet 0.9 to 0.11",
+    params_reader.V2: "MXNet 0.12 or later",
+    params_reader.V3: "MXNet 1.5 or later, with NumPy shapes",
+}
+MAX_SAFETENSORS_HEADER = 100 << 20
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +76,7 @@ def _print(facts: Facts, everything: bool) -> None:
 
 
 def _print_rows(headings: tuple[str, ...], rows: list[tuple], everything: bool) -> None:
-    shown = rows if everything else rows[:SHOWN]
+    shown = rows if everything else rows[:MAX_ROWS]
     print_table(headings, shown)
     if len(shown) < len(rows):
         print(f"... {len(rows) - len(shown)} more (--all)")
@@ -91,19 +99,9 @@ def _text(key: str, value: Any) -> str | None:
         return f"{value} ({format_count(value)})"
     if isinstance(value, dict):
         if key in ("operators", "contents", "dtypes"):
-            return ", ".join(f"{n} {name}" for name, n in list(value.items())[:SHOWN])
+            return ", ".join(f"{n} {name}" for name, n in list(value.items())[:MAX_ROWS])
         return _pairs(value)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-OLDEST_VERSION = "0.8 or older"
-# The first number of an array record says which releases write it so.
-RECORD_VERSIONS = {
-    params_reader.V1: "MXNet 0.9 to 0.11",
-    params_reader.V2: "MXNet 0.12 or later",
-    params_reader.V3: "MXNet 1.5 or later, with NumPy shapes",
-}
-MAX_SAFETENSORS_HEADER = 100 << 20
 
 
 def read_facts(path: Path) -> Facts:

@@ -1,4 +1,4 @@
-"""Models on disk as commands name them: a prefix, a symbol file, a parameter file or ONNX."""
+"""Models as commands name them, a prefix or a file, and `Predictor`, which runs them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ LABEL_ROLE = "label"
 
 Shape = tuple[int, ...]
 Shapes = dict[str, Shape]
+Arrays = dict[str, np.ndarray]
+PREPARING_RUNS = 2  # a program is fixed after its second run
+MAX_SHAPES = 1024  # of inputs, whose zeros are remembered
 
 
 @dataclass
@@ -253,12 +256,6 @@ def parse_shapes(texts: Sequence[str], inputs: Sequence[str]) -> Shapes:
             raise UsageError(f"--shape {text}: sizes are 1 or more")
         shapes[name] = shape
     return shapes
-
-
-Arrays = dict[str, np.ndarray]
-
-PREPARING_RUNS = 2  # a program is fixed after its second run
-MAX_SHAPES = 1024  # of inputs, whose zeros are remembered
 
 
 class Predictor:

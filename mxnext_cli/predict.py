@@ -1,4 +1,7 @@
-"""`mx predict`: a model on images or arrays, with the names of classes."""
+"""`mx predict`: a model on images or arrays, with the names of classes.
+
+Below it: how files become inputs of a model, which `mx convert` and `mx serve` use too.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,10 @@ from . import CommandError, UsageError
 from .models import Predictor, Shape, load_model, parse_shapes
 from .output import print_json, print_table
 
-FEW = 16  # values of an output that are printed as they are
+MAX_PRINTED_VALUES = 16  # values of an output that are printed as they are
 WRITTEN = (".npy", ".npz", ".csv")
+IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"})
+ARRAYS = frozenset({".npy", ".npz", ".csv", ".txt"})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,7 +89,7 @@ def describe(values: np.ndarray, labels: list[str] | None, top: int) -> dict[str
             }
             for i in best
         ]
-    elif values.size <= FEW:
+    elif values.size <= MAX_PRINTED_VALUES:
         facts["values"] = values.tolist()
     else:
         facts |= {n: float(getattr(values, n)()) for n in ("min", "max", "mean")}
@@ -121,10 +126,6 @@ def write_outputs(path: Path, outputs: dict[str, np.ndarray]) -> None:
             np.save(file, first)
         else:
             np.savetxt(file, np.atleast_2d(first), delimiter=",", fmt="%.9g")
-
-
-IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"})
-ARRAYS = frozenset({".npy", ".npz", ".csv", ".txt"})
 
 
 class Preparation(NamedTuple):

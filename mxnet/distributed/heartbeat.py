@@ -20,9 +20,9 @@ from typing import Any
 
 from ..error import MXNetError
 
-GRACE = 5.0  # seconds in which a rank may end by itself after a failure
+GRACE_SECONDS = 5.0  # in which a rank may end by itself after a failure
 OWN_WORK = "its own work"  # what a rank does that is in no collective
-LINGER = 30.0  # seconds for which the host of the rendezvous waits for the others at the end
+LINGER_SECONDS = 30.0  # for which the host of the rendezvous waits at the end
 
 
 class WorkerFailed(MXNetError):
@@ -102,7 +102,7 @@ class HeartbeatMonitor:
             has_failure = self.store.check(["failure"])
             lost = json.loads(self.store.get("failure"))["rank"] if has_failure else None
             others = [f"left/{r}" for r in range(self.size) if r != lost]
-            limit = 2 * GRACE if has_failure else LINGER
+            limit = 2 * GRACE_SECONDS if has_failure else LINGER_SECONDS
             if self.store.check(others) or time.monotonic() - start > limit:
                 return
             time.sleep(0.05)
@@ -208,7 +208,7 @@ class HeartbeatMonitor:
 
     def _exit_after_grace(self) -> None:
         """End the process if the main thread does not hear of the failure in time."""
-        end = time.monotonic() + GRACE
+        end = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < end and not self.has_failed:
             if self._stop.wait(0.1):
                 return

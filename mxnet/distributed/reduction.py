@@ -37,7 +37,7 @@ class Bucket:
 
     Parameters
     ----------
-    places : list of int
+    indices : list of int
         Which of the round's tensors.
     keys, tensors : list
         All keys and tensors of the round.

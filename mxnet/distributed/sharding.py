@@ -17,8 +17,8 @@ from torch import Tensor
 from .group import Group
 from .reduction import BITS, Bucket, PendingBucket, Reducer
 
-SPLIT = 4096  # arrays of fewer elements have one owner
-IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its size of memory
+MIN_SPLIT_ELEMENTS = 4096  # arrays of fewer elements have one owner
+MAX_IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its size of memory
 
 
 class Partition:
@@ -52,7 +52,7 @@ class Partition:
         """Assign arrays, given by their shapes, so that all ranks own about the same."""
         for key, shape in sorted(shapes.items(), key=lambda item: -math.prod(item[1])):
             rows, row = shape[0], math.prod(shape[1:])
-            if self.splits and rows >= self.size and rows * row >= SPLIT:
+            if self.splits and rows >= self.size and rows * row >= MIN_SPLIT_ELEMENTS:
                 bounds = _even_bounds(rows, self.size)
             else:
                 owner = self._loads.index(min(self._loads))
@@ -163,7 +163,7 @@ class ShardedReducer(Reducer):
         rows = received.view(size, own)
         pending = PendingShards(shapes, rows, self, bucket, buffer, tail[-BITS:], work)
         self._in_flight.append(pending)
-        if len(self._in_flight) > IN_FLIGHT:  # all ranks launch buckets in the same order
+        if len(self._in_flight) > MAX_IN_FLIGHT:  # all ranks launch buckets in the same order
             self._in_flight.popleft().complete()
         return pending
 

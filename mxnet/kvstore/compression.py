@@ -24,6 +24,8 @@ from ..error import MXNetError, did_you_mean
 from .base import Key
 
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+MAX_AGREED = 4096  # lists of keys
+CHECKSUM_BYTES = 4  # in front of signs, by which workers see that all mean the same keys
 
 
 class TwoBit:
@@ -82,10 +84,6 @@ def make_compression(params: Mapping[str, Any]) -> TwoBit:
         raise MXNetError(f"threshold must be a number, got {params['threshold']!r}") from None
 
 
-MAX_AGREED = 4096  # lists of keys
-CHECKSUM = 4  # bytes in front of signs, by which workers see that all mean the same keys
-
-
 def pack(digits: Tensor, base: int, count: int) -> Tensor:
     """Return integers below `base` as bytes that hold `count` of them.
 
@@ -128,7 +126,7 @@ def sum_packed(
     """Compress values, sum them over all workers, and return the sums."""
     parts = [compression((k, 0), v) for k, v in zip(keys, values, strict=True)]
     signs = torch.cat([p.reshape(-1).sign().to(torch.int8) for p in parts]).cpu()
-    checksum = zlib.crc32(repr(list(keys)).encode()).to_bytes(CHECKSUM, "little")
+    checksum = zlib.crc32(repr(list(keys)).encode()).to_bytes(CHECKSUM_BYTES, "little")
     if checksum not in compression.agreed:  # sizes must be equal before anything travels
         group.agree(f"keys {', '.join(map(str, keys))}", "a compressed push")
         store(compression.agreed, checksum, None, MAX_AGREED)  # the same on all workers
@@ -147,7 +145,7 @@ def sum_signs(group: Group, signs: Tensor, checksum: bytes, keys: Sequence[Key])
     if group.size <= 2:
         messages = group.gather(torch.cat([head, _pack_signs(signs)]), what)
         _check(group, messages, keys)
-        return _unpack_signs(messages[:, CHECKSUM:], len(signs)).sum(0)
+        return _unpack_signs(messages[:, CHECKSUM_BYTES:], len(signs)).sum(0)
     length = -(-len(signs) // group.size)
     padded = signs.new_zeros(length * group.size)
     padded[: len(signs)] = signs
@@ -155,7 +153,7 @@ def sum_signs(group: Group, signs: Tensor, checksum: bytes, keys: Sequence[Key])
     messages = [torch.cat([head, encode(_pack_signs(share))]) for share in shares]
     received = group.exchange_ragged(messages, what)
     _check(group, received, keys)
-    rows = _unpack_signs([decode(message[CHECKSUM:]) for message in received], length)
+    rows = _unpack_signs([decode(message[CHECKSUM_BYTES:]) for message in received], length)
     # Each worker knows its own signs, so it is sent the sums of the others' alone.
     others = rows.sum(0, dtype=torch.int16) - rows
     coded = [encode(_pack_sums(row, group.size - 1)) for row in others]
@@ -199,8 +197,8 @@ def _per_byte(base: int) -> int:
 
 def _check(group: Group, messages: Sequence[Tensor] | Tensor, keys: Sequence[Key]) -> None:
     """Raise unless all workers have sent the same checksum, and so the same keys."""
-    own = messages[group.rank][:CHECKSUM]
-    if not all(own.equal(message[:CHECKSUM]) for message in messages):
+    own = messages[group.rank][:CHECKSUM_BYTES]
+    if not all(own.equal(message[:CHECKSUM_BYTES]) for message in messages):
         texts = group.gather_text(", ".join(map(str, keys)), "a comparison of keys")
         raise Disagreement(f"Workers push different keys: {ranks_of(texts)}.")
 

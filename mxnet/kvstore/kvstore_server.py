@@ -17,7 +17,7 @@ from .base import KVStoreBase
 
 __all__ = ["KVStoreServer"]
 
-POLL = 0.2  # seconds
+POLL_SECONDS = 0.2
 
 
 class KVStoreServer:
@@ -62,7 +62,7 @@ def _run_scheduler(job: Any) -> int:
     status = await_workers(store, job.size)
     end = time.monotonic() + 10
     while time.monotonic() < end and store.add("served", 0) < job.servers:
-        time.sleep(POLL)
+        time.sleep(POLL_SECONDS)
     return status
 
 
@@ -103,4 +103,4 @@ def await_workers(store: Any, size: int, each_time: Any = None) -> int:
             return 1
         if each_time is not None:
             each_time()
-        time.sleep(POLL)
+        time.sleep(POLL_SECONDS)

@@ -30,7 +30,7 @@ from .. import optimizer as opt
 from ..distributed.group import Group
 from ..distributed.heartbeat import OWN_WORK, WorkerFailed, describe_failure
 from ..distributed.rendezvous import Job, open_store
-from ..distributed.sharding import IN_FLIGHT, Gathering, Partition, ShardedReducer
+from ..distributed.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
@@ -42,6 +42,10 @@ from ..optimizer.updater import takes_all
 from .base import Key
 
 __all__ = ["ShardedUpdater", "make_updater"]
+POLL_SECONDS = 0.1
+PATIENCE_SECONDS = 2.0  # in a collective after which a worker that has ended is missed
+REQUEST = "a request for optimizer states"  # what a worker does that saves
+CHUNK_BYTES = 4 * 2**20  # of one entry of the key-value service
 
 
 def make_updater(
@@ -148,7 +152,7 @@ class ShardedUpdater(opt.Updater):
         arrays = [plain(self._stored[key]) for key in keys]
         bounds = [self.partition[key] for key in keys]
         self._gatherings.append(Gathering(self.reducer, arrays, bounds))
-        if len(self._gatherings) > IN_FLIGHT:
+        if len(self._gatherings) > MAX_IN_FLIGHT:
             self._gatherings.popleft().finish("updated weights")
 
     def finish(self) -> None:
@@ -269,11 +273,6 @@ def _join_rows(parts: Sequence[Any]) -> Any:
     return wrap_plain(NDArray, torch.cat([plain(part) for part in parts]))
 
 
-POLL = 0.1  # seconds
-PATIENCE = 2.0  # seconds in a collective after which a worker that has ended is missed
-REQUEST = "a request for optimizer states"  # what a worker does that saves
-CHUNK = 4 * 2**20  # bytes of one entry of the key-value service
-
 _exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same on all workers
 
 
@@ -322,7 +321,7 @@ class ShardExchange:
             self._check_failure(REQUEST)
             if time.monotonic() > end:
                 raise MXNetError(f"No worker answered the request for optimizer states {answer}.")
-            time.sleep(POLL / 2)
+            time.sleep(POLL_SECONDS / 2)
         names = [f"{answer}/{i}" for i in range(int(store.get(answer)))]
         data = b"".join(store.get(name) for name in names)
         for name in names:
@@ -344,7 +343,7 @@ class ShardExchange:
     def _serve(self) -> None:
         is_counted, name = False, f"{self._name}/released"
         with contextlib.suppress(RuntimeError):  # the service is gone: so is the job
-            while not self._stop.wait(POLL):
+            while not self._stop.wait(POLL_SECONDS):
                 self._answer()
                 if self._is_released and not is_counted:
                     is_counted = self._store.add(name, 1) > 0
@@ -357,7 +356,7 @@ class ShardExchange:
             name = f"{self._name}/{number}"
             if int(self._store.get(name)) != self._group.rank:
                 data = self._updater.own_states()
-                chunks = [data[i : i + CHUNK] for i in range(0, len(data), CHUNK)]
+                chunks = [data[i : i + CHUNK_BYTES] for i in range(0, len(data), CHUNK_BYTES)]
                 for i, chunk in enumerate(chunks):
                     self._store.set(f"{name}/{self._group.rank}/{i}", chunk)
                 self._store.set(f"{name}/{self._group.rank}", str(len(chunks)))
@@ -376,7 +375,7 @@ def _finish(group: Group) -> None:
             group.store.add("states/ended", 1)
             while group.store.add("states/ended", 0) < group.size and group.monitor.failure is None:
                 _check_needed(group)
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
     for reference in _exchanges:
         exchange = reference()
         if exchange is not None:
@@ -388,6 +387,6 @@ def _check_needed(group: Group) -> None:
     for rank in range(group.size):
         beat = group.monitor.beat_of(rank)
         is_waiting = beat["doing"] != REQUEST and not beat["doing"].startswith(OWN_WORK)
-        if rank != group.rank and is_waiting and beat["for"] > PATIENCE:
+        if rank != group.rank and is_waiting and beat["for"] > PATIENCE_SECONDS:
             why = "ended its program while others still needed it"
             group.monitor.report_failure(group.rank, group.monitor.host, os.getpid(), why)

@@ -26,6 +26,9 @@ from typing import IO, TextIO, cast
 
 from ..error import MXNetError
 
+POLL_SECONDS = 0.1
+PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -132,9 +135,6 @@ def _describe_status(status: int) -> str:
     return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
-POLL = 0.1
-
-
 class Process:
     """A started process.
 
@@ -202,7 +202,7 @@ def wait_for_all(processes: Sequence[Process]) -> Process | None:
             for process in processes:
                 process.wait(2)
             return None
-        time.sleep(POLL)
+        time.sleep(POLL_SECONDS)
 
 
 def exit_status(status: int) -> int:
@@ -212,9 +212,6 @@ def exit_status(status: int) -> int:
     (3, 137)
     """
     return status if status >= 0 else 128 - status
-
-
-PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
 
 def read_hosts(path: str | None) -> list[str]:

@@ -35,7 +35,7 @@ from ..formats.records.record_index import ListedImage, read_list
 from ..tracking import progress
 
 SHUFFLE_SEED = 100  # MXNet's own: the same folder gives the same list
-WAITING = 64  # packed records for each thread that wait to be written
+MAX_WAITING = 64  # packed records for each thread that wait to be written
 
 
 # -- lists ----------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def _pack_in_order(
         waiting: collections.deque[tuple[ListedImage, Future]] = collections.deque()
         rest = iter(images)
         while True:
-            while len(waiting) < threads * WAITING and (image := next(rest, None)) is not None:
+            while len(waiting) < threads * MAX_WAITING and (image := next(rest, None)) is not None:
                 waiting.append((image, pool.submit(packing.pack, image)))
             if not waiting:
                 return

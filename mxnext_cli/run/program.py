@@ -1,4 +1,7 @@
-"""A program that `mx run` runs: which files are its own, and what was put back for it."""
+"""A program that `mx run` runs: its files, the names that it uses, and what was put back for it.
+
+Names are read from the syntax tree, with import aliases resolved: ``np.x`` is ``numpy.x``.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,19 @@ from typing import NamedTuple
 
 from . import removed
 
-__all__ = ["Use", "find_uses", "import_aliases"]
-
-
 PACKAGE = Path(__file__).resolve().parents[1]
+PYTHON_2 = {
+    r"^\s*print\s+[^\s(=.,\[]": "print(...)",
+    r"^\s*print\s*$": "print()",
+    r"^\s*print\s*>>": "print(..., file=...)",
+    r"^\s*except\s+[\w.() ,]+,\s*\w+\s*:": "except Error as name:",
+    r"^\s*raise\s+\w+\s*,": "raise Error(message)",
+    r"^\s*exec\s+['\"\w]": "exec(...)",
+    r"<>": "!=",
+    r"`[^`]+`": "repr(...)",
+    r"\b0[0-7]{2,}\b(?!\.)": "0o...",
+    r"\bur['\"]": "r'...'",
+}
 
 
 class Finding(NamedTuple):
@@ -149,20 +161,6 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
             yield Use(name, node.end_lineno or node.lineno, ast.unparse(node))
             continue
         waiting.extend(ast.iter_child_nodes(node))
-
-
-PYTHON_2 = {
-    r"^\s*print\s+[^\s(=.,\[]": "print(...)",
-    r"^\s*print\s*$": "print()",
-    r"^\s*print\s*>>": "print(..., file=...)",
-    r"^\s*except\s+[\w.() ,]+,\s*\w+\s*:": "except Error as name:",
-    r"^\s*raise\s+\w+\s*,": "raise Error(message)",
-    r"^\s*exec\s+['\"\w]": "exec(...)",
-    r"<>": "!=",
-    r"`[^`]+`": "repr(...)",
-    r"\b0[0-7]{2,}\b(?!\.)": "0o...",
-    r"\bur['\"]": "r'...'",
-}
 
 
 def all_findings(program: Program) -> list[Finding]:

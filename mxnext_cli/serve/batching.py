@@ -1,4 +1,7 @@
-"""Requests joined into batches, which worker threads run on one prepared model."""
+"""Requests joined into batches, which worker threads run on one prepared model, and metrics.
+
+Counters, gauges and histograms are written in Prometheus' text format.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 Predict = Callable[[Arrays], list[np.ndarray]]
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class QueueFull(Exception):
@@ -196,10 +201,6 @@ class Batcher:
         self._metrics.batches.observe(rows)
         self._metrics.rows.add(rows)
         return outputs
-
-
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Counter:

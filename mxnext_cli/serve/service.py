@@ -1,4 +1,4 @@
-"""The HTTP side: routes, limits, and what each failure answers."""
+"""The HTTP side: routes, limits, what each failure answers, and bodies to and from arrays."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from ..predict import Preparation
 from .batching import Batcher, Gauge, Metrics, Predict, QueueFull, Stopping, WorkerDied
 
 CLIENT_CLOSED = 499  # nobody reads it; it is counted
+Arrays = dict[str, np.ndarray]
+NPY, NPZ, JSON = "application/x-npy", "application/x-npz", "application/json"
 
 
 @dataclass
@@ -185,11 +187,6 @@ async def _collect(request: Request, limit: int) -> bytes:
 
 def _too_large(limit: int) -> Refused:
     return Refused(413, f"the body is larger than {limit} bytes", connection="close")
-
-
-Arrays = dict[str, np.ndarray]
-
-NPY, NPZ, JSON = "application/x-npy", "application/x-npz", "application/json"
 
 
 class BadBody(Exception):
