@@ -401,5 +401,5 @@ def _find_function(F: Any, name: str) -> Any:
     return next((getattr(space, name) for space in spaces if hasattr(space, name)), None)
 
 
-def _not_a_function(given: Any) -> str:
-    return f"Unrecognized function in lambda: {given} of type {type(given)}"
+def _not_a_function(value: Any) -> str:
+    return f"Unrecognized function in lambda: {value} of type {type(value)}"

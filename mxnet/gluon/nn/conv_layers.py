@@ -43,7 +43,7 @@ POOL_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
-    """Return a size for each of `ndim` axes; a number stands for all of them.
+    """Return a size for each of `ndim` axes; a number counts for all of them.
 
     >>> spread(3, 2), spread((1, 2), 2)
     ((3, 3), (1, 2))
@@ -56,16 +56,16 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
 
 def check_conv_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no convolution of `ndim` axes knows."""
-    known = CONV_LAYOUTS[ndim]
-    names = " and ".join(f"'{name}'" for name in known)
-    assert layout in known, f"Only supports {names} layout for now"
+    layouts = CONV_LAYOUTS[ndim]
+    names = " and ".join(f"'{name}'" for name in layouts)
+    assert layout in layouts, f"Only supports {names} layout for now"
 
 
 def check_pool_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no pooling of `ndim` axes knows."""
-    known = POOL_LAYOUTS[ndim]
-    names = " and ".join(known)
-    assert layout in known, f"Only {names} layouts are valid for {ndim}D Pooling"
+    layouts = POOL_LAYOUTS[ndim]
+    names = " and ".join(layouts)
+    assert layout in layouts, f"Only {names} layouts are valid for {ndim}D Pooling"
 
 
 class _Conv(HybridBlock):

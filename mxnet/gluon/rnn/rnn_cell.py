@@ -299,6 +299,6 @@ class GRUCell(_GatedCell):
         ones = F.ones_like(update, name=step + "ones_like0")
         share = F.elemwise_sub(ones, update, name=step + "minus0")
         written = F.elemwise_mul(share, candidate, name=step + "mul1")
-        kept = F.elemwise_mul(update, previous, name=step + "mul20")
-        output = F.elemwise_add(written, kept, name=step + "out")
+        old = F.elemwise_mul(update, previous, name=step + "mul20")
+        output = F.elemwise_add(written, old, name=step + "out")
         return output, [output]

@@ -307,7 +307,7 @@ class PixelShuffle3D(HybridBlock):
 
 
 def _factors(factor: Any, count: int) -> tuple[int, ...]:
-    """Return one factor an axis; a number stands for all of them."""
+    """Return one factor an axis; a number counts for all of them."""
     try:
         return (int(factor),) * count
     except TypeError:

@@ -274,8 +274,8 @@ def _masked_loop(
         *states, step = states
         output, new_states = cell(x, states)
         counts = F.broadcast_lesser(step, valid_length)
-        kept = [F.where(counts, new, old) for new, old in zip(new_states, states, strict=True)]
-        return output, [*kept, step + 1]
+        masked = [F.where(counts, new, old) for new, old in zip(new_states, states, strict=True)]
+        return output, [*masked, step + 1]
 
     start = F.zeros_like(valid_length)
     outputs, states = F.contrib.foreach(body, inputs, [*begin_state, start])
