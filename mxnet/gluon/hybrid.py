@@ -21,6 +21,7 @@ from ..formats.atomic import one_commit, replacing
 from ..formats.location import local_path
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
+from ..ops.documentation import inherits_parameters
 from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array
@@ -43,18 +44,12 @@ def check_backend(backend: str | None) -> None:
         )
 
 
+@inherits_parameters
 class HybridBlock(Block):
     """A block that runs eagerly or, after `hybridize()`, as a graph, with the same numbers.
 
     Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
     parameters that are attributes of the block come as keywords.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> class Scale(mx.gluon.HybridBlock):
     ...     def __init__(self, **kwargs):

@@ -747,13 +747,9 @@ class _GlobalPooling(_Pooling):
         super().__init__((1,) * ndim, None, 0, True, True, pool_type, layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool1D(_GlobalPooling):
     """Take the largest value of each channel along one axis.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[5.]]], dtype=float32)
@@ -763,13 +759,9 @@ class GlobalMaxPool1D(_GlobalPooling):
         super().__init__(1, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool2D(_GlobalPooling):
     """Take the largest value of each channel of an image.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -779,13 +771,9 @@ class GlobalMaxPool2D(_GlobalPooling):
         super().__init__(2, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool3D(_GlobalPooling):
     """Take the largest value of each channel of a volume.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)
@@ -795,13 +783,9 @@ class GlobalMaxPool3D(_GlobalPooling):
         super().__init__(3, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool1D(_GlobalPooling):
     """Take the mean of each channel along one axis.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[3.]]], dtype=float32)
@@ -811,13 +795,9 @@ class GlobalAvgPool1D(_GlobalPooling):
         super().__init__(1, "avg", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool2D(_GlobalPooling):
     """Take the mean of each channel of an image.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -827,13 +807,9 @@ class GlobalAvgPool2D(_GlobalPooling):
         super().__init__(2, "avg", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool3D(_GlobalPooling):
     """Take the mean of each channel of a volume.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)

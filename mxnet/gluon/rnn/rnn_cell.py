@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 
+@inherits_parameters
 class _GatedCell(HybridRecurrentCell):
     """A cell with weights from input to hidden and from hidden to hidden, `gates` times.
 
@@ -61,10 +62,6 @@ class _GatedCell(HybridRecurrentCell):
         Initializer of the bias of the hidden state.
     input_size
         Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
     """
 
     gates = 1
