@@ -273,7 +273,7 @@ class DataParallelExecutorManager:
         return self.execgrp.aux_arrays
 
     def install_monitor(self, monitor: Any) -> None:
-        """Let a monitor watch all executors."""
+        """Install a monitor on all executors."""
         if self.sym_gen is not None:
             raise NotImplementedError("Monitoring is not implemented for bucketing")
         for executor in self.execgrp.train_execs:
@@ -288,13 +288,13 @@ class DataParallelExecutorManager:
 
     def copy_to(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> None:
         """Write the means over the devices into the arrays given, by name."""
-        for names, arrays, wanted in (
+        for names, arrays, targets in (
             (self.param_names, self.param_arrays, arg_params),
             (self.aux_names, self.aux_arrays, aux_params),
         ):
             for name, copies in zip(names, arrays, strict=True):
                 mean = sum(copy.copyto(cpu()) for copy in copies) / len(copies)
-                copy_into(wanted[name], mean, name)
+                copy_into(targets[name], mean, name)
 
     def load_data_batch(self, data_batch: Any) -> None:
         """Copy a batch to the devices, to the executors of its bucket if there are several."""

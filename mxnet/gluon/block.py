@@ -154,8 +154,8 @@ class Block:
         elif isinstance(value, Parameter):
             if "_reg_params" not in self.__dict__:
                 raise uninitialized(self)
-            known = self._reg_params.get(name)
-            if known is not None and known is not value:
+            registered = self._reg_params.get(name)
+            if registered is not None and registered is not value:
                 raise ParameterError(
                     f"Overriding Parameter attribute {name} is not allowed. If you want to share "
                     "parameters between blocks, please set 'params' at Block construction instead."
@@ -239,24 +239,24 @@ class Block:
             ``".*weight|.*bias"``.
         """
         self._check_containers()
-        found = ParameterDict(self._params.prefix)
+        params = ParameterDict(self._params.prefix)
         if select is None:
-            found.update(self.params)
+            params.update(self.params)
         else:
             pattern = re.compile(select)
-            found.update({n: p for n, p in self.params.items() if pattern.match(n)})
+            params.update({n: p for n, p in self.params.items() if pattern.match(n)})
         for child in self._children.values():
-            found.update(child.collect_params(select))
-        return found
+            params.update(child.collect_params(select))
+        return params
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Return all parameters by their place in the tree of blocks: ``features.0.weight``."""
         if prefix:
             prefix += "."
-        found = {prefix + key: param for key, param in self._reg_params.items()}
+        params = {prefix + key: param for key, param in self._reg_params.items()}
         for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            params.update(child._collect_params_with_prefix(prefix + name))
+        return params
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Block:
             param.cast(dtype)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Let all `HybridBlock` children run as graphs; a plain block has no graph itself.
+        """Run all `HybridBlock` children as graphs; a plain block has no graph itself.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ def unknown_option(kind: type[Block], name: str) -> TypeError:
 
 
 class SetByInit:
-    """Stands for an attribute of blocks until `Block.__init__` sets it on the instance."""
+    """Represents an attribute of blocks until `Block.__init__` sets it on the instance."""
 
     def __get__(self, block: Block | None, owner: type[Block]) -> Any:
         if block is None:
@@ -94,15 +94,15 @@ def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
     """Return the path to the child of a block that owns a node of its graph or a parameter."""
     path: list[str] = []
     while name is not None:
-        found = [
+        owners = [
             (len(prefix), key, child)
             for key, child in block._children.items()
             for prefix in _prefixes(child)
             if name.startswith(prefix)
         ]
-        if not found:
+        if not owners:
             break
-        _, key, block = max(found, key=lambda item: item[0])
+        _, key, block = max(owners, key=lambda item: item[0])
         path.append(key)
     return path, block
 

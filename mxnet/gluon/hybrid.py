@@ -21,6 +21,7 @@ from ..formats.atomic import one_commit, replacing
 from ..formats.location import local_path
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
+from ..ops.documentation import inherits_parameters
 from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array
@@ -32,29 +33,23 @@ __all__ = ["HybridBlock"]
 
 
 def check_backend(backend: str | None) -> None:
-    """Warn of the name of a backend that is not here; MXNet too goes on without it."""
-    known = (*BUILT_IN_BACKENDS, *backend_names())
-    if backend is not None and backend not in known:
-        near = did_you_mean(backend, known)
+    """Warn of the name of a backend that is not here; MXNet too continues without it."""
+    names = (*BUILT_IN_BACKENDS, *backend_names())
+    if backend is not None and backend not in names:
+        near = did_you_mean(backend, names)
         warnings.warn(
             f"Error optimizing for backend '{backend}' cannot be found. {near} Known are "
-            f"{', '.join(known)}. The built-in executor, which fuses by itself, is used now.",
+            f"{', '.join(names)}. The built-in executor, which fuses by itself, is used now.",
             stacklevel=3,
         )
 
 
+@inherits_parameters
 class HybridBlock(Block):
     """A block that runs eagerly or, after `hybridize()`, as a graph, with the same numbers.
 
     Define ``hybrid_forward(self, F, x, *args, **params)``: F is `mx.nd` or `mx.sym`, and the
     parameters that are attributes of the block come as keywords.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> class Scale(mx.gluon.HybridBlock):
     ...     def __init__(self, **kwargs):
@@ -311,10 +306,10 @@ class HybridBlock(Block):
 
     def _make_cached_op(self, *args: Any) -> None:
         inputs, out = self._get_graph(*args)
-        places = {v.name: i for i, v in enumerate(inputs)}
+        positions = {v.name: i for i, v in enumerate(inputs)}
         params = dict(self.collect_params().items())
         used = dict.fromkeys(out.list_inputs())  # in order, and quick to look into
-        for name, i in places.items():
+        for name, i in positions.items():
             if name not in used:
                 warnings.warn(
                     f"The {i}-th input to HybridBlock is not used by any computation. "
@@ -329,21 +324,21 @@ class HybridBlock(Block):
                 )
         sources: list[tuple[int, Parameter | None]] = []
         for name in used:
-            if name not in places and name not in params:
+            if name not in positions and name not in params:
                 raise ValueError(
                     f"Unknown input to HybridBlock '{self.name}': {name} is neither an input nor "
                     f"a parameter. {did_you_mean(name, params)}".rstrip()
                 )
-            sources.append((places.get(name, -1), params.get(name)))
+            sources.append((positions.get(name, -1), params.get(name)))
         flags = list(self._flags)
         if self._backend in backend_names():
-            data = tuple(i for i, (place, _) in enumerate(sources) if place >= 0)
+            data = tuple(i for i, (position, _) in enumerate(sources) if position >= 0)
             flags += [("backend", self._backend), ("data_indices", data)]
-        made = CachedOp(out, flags)
+        cached_op = CachedOp(out, flags)
         if self._callback is not None:
-            made._register_op_hook(self._callback, self._monitor_all)
+            cached_op._register_op_hook(self._callback, self._monitor_all)
         self._held, self._cached_op_args = (), sources
-        self._cached_op = made  # last: other threads take it to mean that all is there
+        self._cached_op = cached_op  # last: other threads take it to mean that all is there
 
     # -- inference ----------------------------------------------------------------------------
 
@@ -352,21 +347,21 @@ class HybridBlock(Block):
         inputs, out = self._get_graph(*args)
         flat = [item for item in flatten(args, "input")[0] if item is not None]
         used = set(out.list_inputs())
-        known = {
+        facts = {
             v.name: getattr(item, attribute)
             for v, item in zip(inputs, flat, strict=False)
             if v.name in used
         }
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            arguments, _, auxiliary = getattr(out, function)(**known)
+            arguments, _, auxiliary = getattr(out, function)(**facts)
         if arguments is None:
             raise ValueError("".join(str(w.message) for w in caught))
-        found = dict(zip(out.list_arguments(), arguments, strict=True))
-        found.update(zip(out.list_auxiliary_states(), auxiliary, strict=True))
+        inferred = dict(zip(out.list_arguments(), arguments, strict=True))
+        inferred.update(zip(out.list_auxiliary_states(), auxiliary, strict=True))
         for name, param in self.collect_params().items():
-            if name in found:
-                setattr(param, attribute, found[name])
+            if name in inferred:
+                setattr(param, attribute, inferred[name])
 
     def infer_shape(self, *args: Any) -> None:
         """Infer the shapes of all parameters from inputs.
@@ -516,10 +511,10 @@ class HybridBlock(Block):
 
     def _arrays_or_symbols(self, *args: Any) -> list[Any]:
         """Return the arrays in nested arguments, or the symbols; there must be one kind of them."""
-        found = [item for item in leaves(args) if isinstance(item, Symbol | NDArray)]
-        kinds = {isinstance(item, Symbol) for item in found}
+        items = [item for item in leaves(args) if isinstance(item, Symbol | NDArray)]
+        kinds = {isinstance(item, Symbol) for item in items}
         if len(kinds) == 1:
-            return found
+            return items
         types = [type(arg).__name__ for arg in args]
         if not kinds:
             raise ValueError(
@@ -601,8 +596,8 @@ class HybridBlock(Block):
             self._active = True
             inputs = [symbol.load_json(text) for text in described["inputs"]]
             graph = symbol.load_json(described["symbol"])
-            known = {*self.collect_params(), *(v.name for v in inputs)}
-            if known.issuperset(graph.list_inputs()):  # else this block, named otherwise, traces
+            sources = {*self.collect_params(), *(v.name for v in inputs)}
+            if sources.issuperset(graph.list_inputs()):  # else this block, named otherwise, traces
                 self._cached_graph = inputs, graph
                 self._in_format, self._out_format = described["in_format"], described["out_format"]
 
@@ -615,20 +610,20 @@ class HybridBlock(Block):
         self.__dict__.update(state)
 
 
-def _recompute_limit(given: bool | str | int) -> bool | int:
+def _recompute_limit(limit: bool | str | int) -> bool | int:
     """Return what to recompute in training: nothing, by the planner's choice, or to a limit."""
-    if given == "sublinear":
+    if limit == "sublinear":
         return True
-    if isinstance(given, bool | int) and given >= 0:
-        return given
+    if isinstance(limit, bool | int) and limit >= 0:
+        return limit
     raise ValueError(
-        f'hybridize: recompute={given!r} is neither True, False, "sublinear" nor a number of bytes.'
+        f'hybridize: recompute={limit!r} is neither True, False, "sublinear" nor a number of bytes.'
     )
 
 
 def _input_variable(name: str) -> Symbol:
-    made = symbol.var(name)
-    return made.as_np_ndarray() if is_np_array() else made
+    variable = symbol.var(name)
+    return variable.as_np_ndarray() if is_np_array() else variable
 
 
 # -- nested lists of arrays or symbols ---------------------------------------------------------

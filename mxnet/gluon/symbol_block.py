@@ -29,7 +29,7 @@ class SymbolBlock(HybridBlock):
     outputs
         Symbol, or list of symbols, that the block computes.
     inputs : Symbol or list of them
-        Variables that stand for the inputs of the block.
+        Variables that represent the inputs of the block.
     params : ParameterDict or dict of Parameters
         Values of the other variables: a `ParameterDict`, or a dict of arrays.
 
@@ -56,13 +56,13 @@ class SymbolBlock(HybridBlock):
         if isinstance(outputs, list | tuple) and len(outputs) == 1:
             outputs = outputs[0]
         variables, self._in_format = flatten(_as_group(inputs), "input")
-        found, self._out_format = flatten(outputs, "output")
+        symbols, self._out_format = flatten(outputs, "output")
         for variable in variables:
             if len(variable) != 1 or variable._heads[0].node.op is not None:
                 raise ParameterError(
                     f"Input symbols must be variable, but {variable} is an output of operators"
                 )
-        out = symbol.Group(found, type(found[0]))
+        out = symbol.Group(symbols, type(symbols[0]))
         names = {v.name for v in variables}
         _refuse_sparse(out, names)
         self._declare(out, names)
@@ -71,7 +71,7 @@ class SymbolBlock(HybridBlock):
         self._reg_params = {name[skip:]: param for name, param in self._params.items()}
 
     def _declare(self, out: Symbol, inputs: set[str]) -> None:
-        """Make a parameter of every variable that is no input."""
+        """Declare a parameter for each variable that is not an input."""
         arguments, _, auxiliary = out.infer_type_partial()
         rows = [
             *zip(out.list_arguments(), arguments, ["write"] * len(arguments), strict=True),
@@ -79,15 +79,15 @@ class SymbolBlock(HybridBlock):
         ]
         for name, dtype, grad_req in rows:
             if name not in inputs:
-                wanted = mx_real_t if dtype is None else dtype
-                floating = dtypes.to_torch(wanted).is_floating_point
+                param_dtype = mx_real_t if dtype is None else dtype
+                floating = dtypes.to_torch(param_dtype).is_floating_point
                 shared = self._params._known(name)
                 if shared is None:
                     self._params.get(
                         name,
                         allow_deferred_init=True,
                         grad_req=grad_req if floating else "null",
-                        dtype=wanted,
+                        dtype=param_dtype,
                     )
 
     @staticmethod
@@ -121,9 +121,9 @@ class SymbolBlock(HybridBlock):
         variables = [symbol.var(name) for name in names]
         if is_np_array():
             graph, variables = graph.as_np_ndarray(), [v.as_np_ndarray() for v in variables]
-        made = SymbolBlock(graph, variables)
+        block = SymbolBlock(graph, variables)
         if param_file is not None:
-            made.collect_params().load(
+            block.collect_params().load(
                 param_file,
                 ctx,
                 allow_missing,
@@ -131,7 +131,7 @@ class SymbolBlock(HybridBlock):
                 cast_dtype=True,
                 dtype_source="saved",
             )
-        return made
+        return block
 
     def __repr__(self) -> str:
         inputs, out = self._cached_graph
@@ -148,25 +148,25 @@ class SymbolBlock(HybridBlock):
         args
             The inputs.
         """
-        given = [item for item in leaves((x, *args)) if item is not None]
-        if all(isinstance(item, NDArray) for item in given):
+        items = [item for item in leaves((x, *args)) if item is not None]
+        if all(isinstance(item, NDArray) for item in items):
             # States may come in a list of their own, as the layer took them that was traced.
-            if len(given) > 1 + len(args) and self._in_format == [0] * len(given):
-                return self._call_cached_op(*given)
+            if len(items) > 1 + len(args) and self._in_format == [0] * len(items):
+                return self._call_cached_op(*items)
             return self._call_cached_op(x, *args)
-        if not all(isinstance(item, Symbol) for item in given):
+        if not all(isinstance(item, Symbol) for item in items):
             raise MXNetError(
                 "SymbolBlock takes NDArrays or Symbols, not both: "
-                f"{[type(item).__name__ for item in given]}."
+                f"{[type(item).__name__ for item in items]}."
             )
         inputs, out = self._cached_graph
-        if len(given) != len(inputs):
+        if len(items) != len(inputs):
             raise ParameterError(
                 f"The graph has {len(inputs)} inputs ({', '.join(v.name for v in inputs)}), "
-                f"but {len(given)} were given."
+                f"but {len(items)} were given."
             )
-        made = out(**{v.name: item for v, item in zip(inputs, given, strict=True)})
-        return regroup(list(made), self._out_format)[0]
+        composed = out(**{v.name: item for v, item in zip(inputs, items, strict=True)})
+        return regroup(list(composed), self._out_format)[0]
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse: the graph is the forward.
@@ -197,12 +197,12 @@ class SymbolBlock(HybridBlock):
         """
         self._clear_cached_op()
         half = dtypes.to_name(dtypes.to_torch(dtype)) in ("float16", "bfloat16")
-        kept = set()
+        full_precision = set()
         for node in self._cached_graph[1]._graph.nodes if half else ():
             if node.op is not None and node.op.facts.full_precision_inputs:
-                kept.update(entry.node.name for entry in node.inputs[1:])
+                full_precision.update(entry.node.name for entry in node.inputs[1:])
         for name, param in self.params.items():
-            param.cast("float32" if name in kept else dtype)
+            param.cast("float32" if name in full_precision else dtype)
 
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move all parameters to other contexts.

@@ -84,14 +84,14 @@ class Trainer:
         """Return the contexts of the parameters, which must be the same for all."""
         contexts: list[Context] | None = None
         for param in self._params:
-            found = param.list_ctx()
-            if contexts is not None and contexts != found:
+            own = param.list_ctx()
+            if contexts is not None and contexts != own:
                 raise ParameterError(
                     "All Parameters must be initialized on the same set of contexts, but Parameter "
-                    f"{param.name} is initialized on {found} while previous Parameters are "
+                    f"{param.name} is initialized on {own} while previous Parameters are "
                     f"initialized on {contexts}."
                 )
-            contexts = found
+            contexts = own
         return contexts or []
 
     def _init_optimizer(self, optimizer: str | opt.Optimizer, arguments: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ class Trainer:
 
     def _init_kvstore(self) -> None:
         kvstore = self._kvstore_params["kvstore"]
-        wanted = self._kvstore_params["update_on_kvstore"]
+        on_store = self._kvstore_params["update_on_kvstore"]
         self._contexts = self._check_contexts()
         if len(self._updaters) != len(self._contexts):
             self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
@@ -154,7 +154,7 @@ class Trainer:
             return
         self._distributed = kvs.is_distributed(store.type)
         self._check_custom_store(store)
-        update = _updates_by_default(store, self._params) if wanted is None else wanted
+        update = _updates_by_default(store, self._params) if on_store is None else on_store
         if update and not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
             raise ValueError(
                 f"Please set update_on_kvstore=False when training with {type(store)}, which "
@@ -361,7 +361,7 @@ class Trainer:
     def _watch_gradients(
         self, exchange: KeyedExchange, keys: list[int], weights: list[list[NDArray]]
     ) -> None:
-        """Let gradients leave during backward from the next step on, where that can help."""
+        """Send gradients during backward from the next step on, where that can help."""
         self._early = False
         if all(len(on_devices) == 1 for on_devices in weights):
             single = [on_devices[0] for on_devices in weights]
@@ -382,9 +382,9 @@ class Trainer:
                 if not ignore_stale_grad:
                     raise self._stale(indices[stale[0]], weights[stale[0]])
                 skipped = set(stale)
-                kept = [k for k in range(len(indices)) if k not in skipped]
+                fresh = [k for k in range(len(indices)) if k not in skipped]
                 indices, weights, grads, records = (
-                    [part[k] for k in kept] for part in (indices, weights, grads, records)
+                    [part[k] for k in fresh] for part in (indices, weights, grads, records)
                 )
             updater(indices, grads, weights)
             for record in records:
@@ -397,10 +397,10 @@ class Trainer:
         rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
         indices = [i for i, _, _ in rows]
         # reset_ctx() may have left the parameters on fewer contexts than the trainer began with.
-        places = min([len(self._contexts), *(len(data) for _, data, _ in rows)])
+        devices = min([len(self._contexts), *(len(data) for _, data, _ in rows)])
         plan = [
             (indices, [data[k] for _, data, _ in rows], [grads[k] for _, _, grads in rows])
-            for k in range(places)
+            for k in range(devices)
         ]
         self._plan = (Generation.number, plan)
         return plan

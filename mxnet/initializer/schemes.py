@@ -22,22 +22,22 @@ def _place(arr: NDArray) -> Tensor | None:
     """Return the memory to draw into, None where a copy of drawn numbers is needed."""
     if arr.stype != "default" or arr._ctx is not None or interpreters.eager:
         return None
-    place = writable(arr)
-    return place if place.dtype is torch.float32 and place.is_contiguous() else None
+    tensor = writable(arr)
+    return tensor if tensor.dtype is torch.float32 and tensor.is_contiguous() else None
 
 
 def _fill_uniform(arr: NDArray, scale: float) -> None:
-    place = _place(arr)
-    if place is not None and scale >= 0:
-        place.uniform_(-scale, scale)  # the same numbers, without another array for them
+    tensor = _place(arr)
+    if tensor is not None and scale >= 0:
+        tensor.uniform_(-scale, scale)  # the same numbers, without another array for them
     else:
         arr[:] = nd.random.uniform(-scale, scale, arr.shape, ctx=arr.ctx)
 
 
 def _fill_normal(arr: NDArray, sigma: float) -> None:
-    place = _place(arr)
-    if place is not None and sigma >= 0:
-        place.normal_(0.0, sigma)
+    tensor = _place(arr)
+    if tensor is not None and sigma >= 0:
+        tensor.normal_(0.0, sigma)
     else:
         arr[:] = nd.random.normal(0.0, sigma, arr.shape, ctx=arr.ctx)
 

@@ -120,23 +120,23 @@ def params_name(prefix: str, epoch: int) -> str:
     return f"{prefix}-{epoch:04d}.params"
 
 
-def write_symbol(place: str, symbol: Symbol, remove_amp_cast: bool = True) -> bytes:
+def write_symbol(fname: str, symbol: Symbol, remove_amp_cast: bool = True) -> bytes:
     """Write a symbol's JSON, whole or not at all; return its bytes."""
     text = symbol.tojson(remove_amp_cast=remove_amp_cast).encode("utf-8")
-    with replacing(local_path(place)) as file:
+    with replacing(local_path(fname)) as file:
         file.write(text)
     return text
 
 
 def write_params(
-    place: str,
+    fname: str,
     arg_params: Mapping[str, NDArray],
     aux_params: Mapping[str, NDArray],
     symbol_text: bytes | None = None,
 ) -> None:
     """Write parameters, and a note to which symbol they belong."""
     info = None if symbol_text is None else {"symbol_crc32": zlib.crc32(symbol_text)}
-    save_with_info(place, named_params(arg_params, aux_params), info)
+    save_with_info(fname, named_params(arg_params, aux_params), info)
 
 
 def named_params(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> Params:
@@ -146,20 +146,20 @@ def named_params(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDA
     return named
 
 
-def read_params(place: str) -> tuple[Params, Params]:
+def read_params(fname: str) -> tuple[Params, Params]:
     """Read a parameter file; return arguments and auxiliary states."""
-    read = nd.load(place)
+    read = nd.load(fname)
     if isinstance(read, list):
         if not read:
-            logging.warning("Params file '%s' is empty", place)
+            logging.warning("Params file '%s' is empty", fname)
             return {}, {}
-        raise FormatError(f"{place!r} holds arrays without names; parameters have names.")
+        raise FormatError(f"{fname!r} holds arrays without names; parameters have names.")
     kinds: dict[str, Params] = {"arg": {}, "aux": {}}
     for name, value in read.items():
         kind, colon, rest = name.partition(":")
         if not colon or kind not in kinds:
             raise FormatError(
-                f"Invalid param file {place!r}: the name {name!r} does not begin with 'arg:' or "
+                f"Invalid param file {fname!r}: the name {name!r} does not begin with 'arg:' or "
                 "'aux:'. Read it with mx.nd.load."
             )
         kinds[kind][rest] = value

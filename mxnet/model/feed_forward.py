@@ -94,14 +94,14 @@ class FeedForward:
         """Drop parameters that the symbol lacks, or raise."""
         if self.symbol is None or self.arg_params is None:
             return
-        known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
-        extra = sorted({*self.arg_params, *(self.aux_params or {})} - known)
+        names = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
+        extra = sorted({*self.arg_params, *(self.aux_params or {})} - names)
         if extra and not self.allow_extra_params:
             raise ValueError(
                 f"The symbol has no {', '.join(extra)}; allow_extra_params=True ignores them."
             )
-        self.arg_params = {n: x for n, x in self.arg_params.items() if n in known}
-        self.aux_params = {n: x for n, x in (self.aux_params or {}).items() if n in known}
+        self.arg_params = {n: x for n, x in self.arg_params.items() if n in names}
+        self.aux_params = {n: x for n, x in (self.aux_params or {}).items() if n in names}
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -146,8 +146,8 @@ class FeedForward:
             arguments = self.symbol.list_arguments()
             labels = [name for name in labels if name in arguments]
             if self.arg_params is not None:  # what is neither data nor a parameter is a label
-                known = {*names, *self.arg_params, *labels}
-                labels += [name for name in arguments if name not in known]
+                other = {*names, *self.arg_params, *labels}
+                labels += [name for name in arguments if name not in other]
             return Module(self.symbol, names, labels, context=self.ctx, **kwargs)
         generate = self.sym_gen
         return BucketingModule(
@@ -312,15 +312,15 @@ class FeedForward:
         mod = self._predictor(data)
         outputs: list[list] = []
         seen: list[list] = []
-        given: list[list] = []
+        labels: list[list] = []
         for outs, _, batch in mod.iter_predict(data, num_batch, reset):
             size = outs[0].shape[0]
             outputs.append([out.asnumpy() for out in outs])
             seen.append([x[:size].asnumpy() for x in batch.data])
-            given.append([x[:size].asnumpy() for x in batch.label or ()])
+            labels.append([x[:size].asnumpy() for x in batch.label or ()])
         if not return_data:
             return _joined(outputs)
-        return _joined(outputs), _joined(seen), _joined(given)
+        return _joined(outputs), _joined(seen), _joined(labels)
 
     def score(
         self,

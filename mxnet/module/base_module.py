@@ -158,7 +158,7 @@ class BaseModule:
             raise AssertionError("this module has no states")
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch what is computed."""
+        """Install a monitor on the executors."""
         raise NotImplementedError
 
     # -- steps --------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class BaseModule:
         raise NotImplementedError
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward.
+        """Update a metric with the outputs of the last forward.
 
         Parameters
         ----------

@@ -354,12 +354,12 @@ class BucketingModule(BaseModule):
         return self._curr_module.get_input_grads(merge_multi_context=merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward."""
+        """Update a metric with the outputs of the last forward."""
         self._need_params()
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all buckets, also those that come later."""
+        """Install a monitor on all buckets, also on those that come later."""
         self._need_bind()
         self._monitor = mon
         for module in self._buckets.values():

@@ -383,7 +383,7 @@ class DataParallelExecutorGroup:
         return _merge_multi_context(self.input_grad_arrays, self.data_layouts)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs and labels of the last batch, device by device."""
+        """Update a metric with the outputs and labels of the last batch, device by device."""
         for device, (exe, part) in enumerate(zip(self.execs, self.slices, strict=True)):
             if pre_sliced:
                 mine = labels[device]
@@ -402,7 +402,7 @@ class DataParallelExecutorGroup:
             )
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all executors, also those for other shapes that come later."""
+        """Install a monitor on all executors, also on those for other shapes that come later."""
         self._monitors.append(mon)
         for execs in self._ready.values():
             for exe in execs:
@@ -411,7 +411,7 @@ class DataParallelExecutorGroup:
             self._show_to_monitors(execs)
 
     def _show_to_monitors(self, before: list[Executor]) -> None:
-        """Let monitors read the arrays of the executors in use, not of those for other shapes."""
+        """Show monitors the executors in use, not those for other shapes."""
         for monitor in self._monitors:
             shown = getattr(monitor, "exes", None)
             if shown is not None:

@@ -25,19 +25,19 @@ PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
 
 def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: bool) -> None:
     """Raise, or only warn, if the symbol lacks some of its inputs' names."""
-    known = symbol.list_arguments()
-    missing = [name for name in names if name not in known]
+    arguments = symbol.list_arguments()
+    missing = [name for name in names if name not in arguments]
     if not missing:
         return
-    candidates = [name for name in known if not name.endswith(PARAMETER_ENDINGS)]
+    candidates = [name for name in arguments if not name.endswith(PARAMETER_ENDINGS)]
     if what == "fixed_param_names":
-        candidates = [name for name in known if name not in candidates]
+        candidates = [name for name in arguments if name not in candidates]
     message = (
         f"You created Module with Module(..., {what}={list(names)}) but input with name "
         f"{', '.join(map(repr, missing))} is not found in symbol.list_arguments(). "
         "Did you mean one of:\n\t" + "\n\t".join(candidates)
     )
-    near = did_you_mean(missing[0], known)
+    near = did_you_mean(missing[0], arguments)
     if near:
         message += f"\n{near}"
     labels = [name for name in candidates if name.endswith("label")]
@@ -59,40 +59,40 @@ def parameter_hint(names: Sequence[str]) -> str:
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
     """Raise if the described arrays are not those that the module was bound with."""
-    given = [desc.name for desc in descs]
-    if sorted(given) != sorted(names):
+    described_names = [desc.name for desc in descs]
+    if sorted(described_names) != sorted(names):
         raise ValueError(mismatch_message(names, descs, what))
 
 
 def mismatch_message(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> str:
     """Return the sentence that lists what was given, what is expected, and the nearest name."""
-    given = [desc.name for desc in descs]
+    described_names = [desc.name for desc in descs]
     message = (
         f"Data provided by {what}_shapes don't match names specified by {what}_names "
         f"({list(descs)} vs. {list(names)})"
     )
-    for name in given:
+    for name in described_names:
         if name not in names and (near := did_you_mean(name, names)):
             return f"{message}. {name!r} is not among them. {near}"
-    if given and names:
+    if described_names and names:
         message += (
             f". Make the iterator with {what}_name={names[0]!r}, or the Module with "
-            f"{what}_names={given}."
+            f"{what}_names={described_names}."
         )
     return message
 
 
-def missing_message(missing: Sequence[str], given: Iterable[str]) -> str:
+def missing_message(missing: Sequence[str], present: Iterable[str]) -> str:
     """Return the sentence about parameters that have no value."""
-    given = sorted(given)
-    near = next((n for m in missing if (n := did_you_mean(m, given))), "")
+    present = sorted(present)
+    near = next((n for m in missing if (n := did_you_mean(m, present))), "")
     verb = "is" if len(missing) == 1 else "are"
     return " ".join(
         filter(
             None,
             (
                 f"{', '.join(missing)} {verb} not presented:",
-                f"the parameters given are {', '.join(given) or 'none'}.",
+                f"the parameters given are {', '.join(present) or 'none'}.",
                 near,
                 "Use allow_missing=True to initialize what is missing.",
             ),
@@ -120,8 +120,8 @@ def parse_descs(
     labels = [described(d) for d in label_shapes or ()]
     if sorted(d.name for d in labels) != sorted(label_names):
         message = mismatch_message(label_names, labels, "label")
-        known = {*label_names, *symbol.list_arguments()}
-        if any(d.name not in known for d in labels):
+        allowed = {*label_names, *symbol.list_arguments()}
+        if any(d.name not in allowed for d in labels):
             raise ValueError(message)
         warnings.warn(message, stacklevel=3)
     return data, labels or None
@@ -184,22 +184,22 @@ def host_arrays(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> Pa
 
 def give_values(
     arrays: Params,
-    given: Mapping[str, NDArray] | None,
+    params: Mapping[str, NDArray] | None,
     initializer: Initializer | None,
     attributes: Mapping[str, Mapping[str, str]],
     allow_missing: bool,
 ) -> None:
-    """Fill arrays with the values given for them, and the others by the initializer.
+    """Fill arrays with the values in `params`, and the others by the initializer.
 
-    Without `given` the initializer fills all; what it lacks is an error unless `allow_missing`.
+    Without `params` the initializer fills all; what they lack is an error unless `allow_missing`.
     """
-    values = arrays if given is None else given
+    values = arrays if params is None else params
     missing = [name for name in sorted(arrays) if name not in values]
     if missing and not allow_missing:
         raise RuntimeError(missing_message(missing, values))
     for name, array in sorted(arrays.items()):
-        if given is not None and name in given:
-            _copy(name, given[name], array)
+        if params is not None and name in params:
+            _copy(name, params[name], array)
         elif initializer is not None:
             _initialize(initializer, InitDesc(name, attributes.get(name)), array)
 
@@ -217,16 +217,16 @@ def copy_to_devices(
     group: DataParallelExecutorGroup, arg_params: Params, aux_params: Params
 ) -> None:
     """Copy parameters to new executors, which need all of them and in their own shapes."""
-    given = {**arg_params, **aux_params}
-    missing = [name for name in (*group.param_names, *group.aux_names) if name not in given]
+    params = {**arg_params, **aux_params}
+    missing = [name for name in (*group.param_names, *group.aux_names) if name not in params]
     if missing:
-        raise RuntimeError(missing_message(missing, given))
+        raise RuntimeError(missing_message(missing, params))
     for names, blocks in (
         (group.param_names, group.param_arrays),
         (group.aux_names, group.aux_arrays),
     ):
         for name, block in zip(names, blocks, strict=True):
-            _check_shape(name, given[name], block[0])
+            _check_shape(name, params[name], block[0])
     group.set_params(
         {name: arg_params[name] for name in group.param_names},
         {name: aux_params[name] for name in group.aux_names},
@@ -241,15 +241,15 @@ def warn_ignored(call: str) -> None:
     )
 
 
-def _check_shape(name: str, given: NDArray, needed: NDArray) -> None:
-    if given.shape != needed.shape:
+def _check_shape(name: str, array: NDArray, needed: NDArray) -> None:
+    if array.shape != needed.shape:
         raise ShapeError(
-            f"Shape inconsistent: parameter {name!r} is given as {given.shape}, but the network "
+            f"Shape inconsistent: parameter {name!r} is given as {array.shape}, but the network "
             f"needs {needed.shape}."
         )
 
 
-def _copy(name: str, given: NDArray, target: NDArray) -> None:
-    if given is not target:
-        _check_shape(name, given, target)
-        copy_into(target, given, name)
+def _copy(name: str, source: NDArray, target: NDArray) -> None:
+    if source is not target:
+        _check_shape(name, source, target)
+        copy_into(target, source, name)

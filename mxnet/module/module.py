@@ -206,8 +206,8 @@ class Module(BaseModule):
             raise AssertionError("call bind before initializing the parameters")
         self._make_host_params()
         attributes = self._symbol.attr_dict()
-        for arrays, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
-            inputs.give_values(arrays, given, initializer, attributes, allow_missing)
+        for arrays, params in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            inputs.give_values(arrays, params, initializer, attributes, allow_missing)
         self.params_initialized = True
         self._params_dirty = False
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
@@ -406,11 +406,11 @@ class Module(BaseModule):
         self._exec_group.set_states(states, value)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the last forward."""
+        """Update a metric with the outputs of the last forward."""
         self._exec_group.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch what is computed."""
+        """Install a monitor on the executors."""
         self._need_bind()
         self._exec_group.install_monitor(mon)
 

@@ -87,7 +87,7 @@ class PythonModule(BaseModule):
         """Do nothing: there are no parameters."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs, if labels come here."""
+        """Update a metric with the outputs, if labels come here."""
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -114,9 +114,11 @@ class PythonModule(BaseModule):
             ("data", self._data_names, data_shapes),
             ("label", self._label_names, label_shapes),
         ):
-            given = None if descs is None else [desc[0] for desc in descs]
-            if given is not None and given != (names or []):
-                raise AssertionError(f"{what}_shapes are of {given}, but the module has {names}")
+            described_names = None if descs is None else [desc[0] for desc in descs]
+            if described_names is not None and described_names != (names or []):
+                raise AssertionError(
+                    f"{what}_shapes are of {described_names}, but the module has {names}"
+                )
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
         self._output_shapes = self._compute_output_shapes()

@@ -243,14 +243,14 @@ class SequentialModule(BaseModule):
         return self._modules[0].get_input_grads(merge_multi_context=merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Let a metric take the outputs of the modules that take labels."""
+        """Update a metric with the outputs of the modules that take labels."""
         self._need_params()
         for module, meta in zip(self._modules, self._metas, strict=True):
             if meta.get(self.META_TAKE_LABELS):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Let a monitor watch all modules."""
+        """Install a monitor on all modules."""
         self._need_bind()
         for module in self._modules:
             module.install_monitor(mon)

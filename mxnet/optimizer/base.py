@@ -36,9 +36,9 @@ def warn_of_half(name: str) -> None:
     )
 
 
-def _unknown_argument(optimizer: type, given: str) -> str:
+def _unknown_argument(optimizer: type, argument: str) -> str:
     """Return the message about an argument that an optimizer does not have."""
-    known = dict.fromkeys(
+    options = dict.fromkeys(
         name
         for base in optimizer.__mro__
         if "__init__" in vars(base) and base is not object
@@ -46,12 +46,12 @@ def _unknown_argument(optimizer: type, given: str) -> str:
         if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
     )
     common = {"lr": "learning_rate", "weight_decay": "wd", "betas": "beta1", "eps": "epsilon"}
-    hint = did_you_mean(given, known)
-    if common.get(given) in known:
-        hint = f"Did you mean {common[given]!r}?"
+    hint = did_you_mean(argument, options)
+    if common.get(argument) in options:
+        hint = f"Did you mean {common[argument]!r}?"
     return (
-        f"{optimizer.__name__}() got an unexpected keyword argument {given!r}. {hint} "
-        f"It takes: {', '.join(known)}."
+        f"{optimizer.__name__}() got an unexpected keyword argument {argument!r}. {hint} "
+        f"It takes: {', '.join(options)}."
     )
 
 
@@ -167,11 +167,11 @@ class Optimizer:
         if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
             raise InvalidType(f"only subclasses of Optimizer can be registered, got {klass!r}")
         name = klass.__name__.lower()
-        known = Optimizer.opt_registry.get(name)
-        if known is not None and known is not klass:
+        registered = Optimizer.opt_registry.get(name)
+        if registered is not None and registered is not klass:
             warnings.warn(
                 f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding "
-                f"existing optimizer {known.__module__}.{known.__name__}",
+                f"existing optimizer {registered.__module__}.{registered.__name__}",
                 stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
@@ -193,8 +193,8 @@ class Optimizer:
             raise TypeError(f"an optimizer's name is a str, got {type(name).__name__}")
         klass = Optimizer.opt_registry.get(name.lower())
         if klass is None:
-            known = Optimizer.opt_registry
-            hint = did_you_mean(name.lower(), known) or f"Known: {', '.join(sorted(known))}."
+            registry = Optimizer.opt_registry
+            hint = did_you_mean(name.lower(), registry) or f"Known: {', '.join(sorted(registry))}."
             raise RegistryError(f"Cannot find optimizer {name}. {hint}")
         return klass(**kwargs)
 
@@ -361,7 +361,7 @@ class Optimizer:
                 return [value * factor for factor in own]
             except KeyError:
                 pass
-        found = []
+        products = []
         for index in indices:
             if index in parameters:
                 factor = getattr(parameters[index], which)
@@ -369,8 +369,8 @@ class Optimizer:
                 factor = multipliers[index]
             else:
                 factor = multipliers.get(names.get(index), 1.0)
-            found.append(value * factor)
-        return found
+            products.append(value * factor)
+        return products
 
     # -- counting -----------------------------------------------------------------------------
 

@@ -261,8 +261,8 @@ class LBSGD(ListOptimizer):
         if isinstance(total, NDArray):
             grad = grad + plain(total)
         done = count % self.batch_scale == 0
-        kept = 0 if done else wrap_plain(NDArray, grad.clone())
-        self.cumgrads[index] = {"cum_grad": kept, "num_cums": count}
+        rest = 0 if done else wrap_plain(NDArray, grad.clone())
+        self.cumgrads[index] = {"cum_grad": rest, "num_cums": count}
         return grad, count
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:

@@ -269,8 +269,8 @@ class ListOptimizer(Optimizer):
         rule, states = self.rule, batch.states
         if self.stateless_rule is not None and states == [None]:
             rule, states = self.stateless_rule, []
-        given = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
-        values = {n: given[n] if n in given else self._number(n) for n in rule.numbers}
+        numbers = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
+        values = {n: numbers[n] if n in numbers else self._number(n) for n in rule.numbers}
         rule(batch.weights, batch.grads, *states, **values)
 
     def _number(self, name: str) -> float:

@@ -193,9 +193,9 @@ class SGLD(ListOptimizer):
         """Take half a step, then add noise."""
         super()._step_batch(batch, lr=batch.lr / 2)
         for weight in batch.weights:
-            place = wrap_plain(NDArray, weight)
+            array = wrap_plain(NDArray, weight)
             noise = random.normal(
-                0, batch.lr**0.5, shape=tuple(weight.shape), dtype=place.dtype, ctx=place.context
+                0, batch.lr**0.5, shape=tuple(weight.shape), dtype=array.dtype, ctx=array.context
             )
             weight.add_(plain(noise))
 

@@ -185,21 +185,21 @@ class _Description:
             nonlocal size, depth
             if not isinstance(described, dict):
                 return described
-            place = described["ref"]
-            if type(place) is not int or not 0 <= place < len(built):
+            index = described["ref"]
+            if type(index) is not int or not 0 <= index < len(built):
                 self.fail("a reference leads nowhere")
-            size += sizes[place]
-            depth = max(depth, depths[place] + 1)
-            return built[place]
+            size += sizes[index]
+            depth = max(depth, depths[index] + 1)
+            return built[index]
 
         try:
             for described in self.nodes:
                 size, depth = 1, 0
                 ((kind, content),) = described.items()
-                made = self.node(kind, content, atom)
+                value = self.node(kind, content, atom)
                 if size > MAX_VALUES or depth > MAX_DEPTH:
                     self.fail(f"they hold more than {MAX_VALUES} values, or too deep ones")
-                built.append(made)
+                built.append(value)
                 sizes.append(size)
                 depths.append(depth)
             size, depth = 1, 0
@@ -214,8 +214,8 @@ class _Description:
             return make_array(self.record(content))
         if kind in ("numpy", "scalar"):
             code, shape, data = content
-            made = make_numpy(code, shape, bytes.fromhex(data))
-            return made if kind == "numpy" else made[()]
+            array = make_numpy(code, shape, bytes.fromhex(data))
+            return array if kind == "numpy" else array[()]
         if kind in ("bytes", "bytearray"):
             raw = bytes.fromhex(content)
             return raw if kind == "bytes" else bytearray(raw)
@@ -243,16 +243,16 @@ class _Description:
     def key(self, value: Any) -> Any:
         return value if is_key(value) else self.fail("a key is neither text nor a number")
 
-    def record(self, place: Any) -> Any:
-        if place is None or isinstance(place, str):
-            return None if place is None else bytes.fromhex(place)
-        at, length, checksum = place
+    def record(self, position: Any) -> Any:
+        if position is None or isinstance(position, str):
+            return None if position is None else bytes.fromhex(position)
+        at, length, checksum = position
         if not (at >= 0 and 0 <= length <= len(self.pickled) - at):
             self.fail("an array lies outside of the file")
-        found = self.pickled[at : at + length]
-        if zlib.crc32(found) != checksum:
+        record = self.pickled[at : at + length]
+        if zlib.crc32(record) != checksum:
             self.fail(f"the checksum of the array at byte {at} is wrong: the file is damaged")
-        return found
+        return record
 
     def fail(self, why: str) -> NoReturn:
         raise _damaged(why)

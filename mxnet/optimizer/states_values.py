@@ -42,14 +42,14 @@ REFERENCES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 class Named(NamedTuple):
-    """Stands for an object that a file does not hold: the names of its class, or its own."""
+    """Represents an object that a file does not hold: the names of its class, or its own."""
 
     module: str
     name: str
 
     @classmethod
     def of(cls, value: Any) -> Named:
-        """Return what stands for an object."""
+        """Return what represents an object."""
         named = value if hasattr(value, "__qualname__") else type(value)
         return cls(str(named.__module__), str(named.__qualname__))
 
@@ -72,12 +72,12 @@ def is_data(kind: type) -> bool:
 
 def program_class(module: str, name: str) -> type | None:
     """Return the class of this name whose objects may come from files, None if there is none."""
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, "__dict__", {}).get(part)  # getattr might run something
-    if not isinstance(found, type) or (found.__module__, found.__qualname__) != (module, name):
+        value = getattr(value, "__dict__", {}).get(part)  # getattr might run something
+    if not isinstance(value, type) or (value.__module__, value.__qualname__) != (module, name):
         return None
-    return found if is_data(found) and _is_of_program(module) else None
+    return value if is_data(value) and _is_of_program(module) else None
 
 
 def _is_of_program(module: str) -> bool:
@@ -103,7 +103,7 @@ def subclasses(base: type) -> Iterator[type]:
         yield from subclasses(kind)
 
 
-def resolve(read: Any, live: Any, place: str = "") -> Any:
+def resolve(read: Any, live: Any, path: str = "") -> Any:
     """Return what was read, with the program's objects where the file has their names.
 
     Parameters
@@ -112,39 +112,39 @@ def resolve(read: Any, live: Any, place: str = "") -> Any:
         A value from a file.
     live
         What the program has in its place.
-    place
+    path
         Where it is, for messages.
     """
     if isinstance(read, Named):
         if live is None or Named.of(live) != read:
-            raise FormatError(_advice(place.lstrip("."), read))
+            raise FormatError(_advice(path.lstrip("."), read))
         if not isinstance(live, REFERENCES):
             warnings.warn(
-                f"{place.lstrip('.')} keeps what the program gave it: files of optimizer states "
+                f"{path.lstrip('.')} keeps what the program gave it: files of optimizer states "
                 f"do not hold objects of {read.module}.{read.name}.",
                 stacklevel=2,
             )
         return live
     if isinstance(read, dict):
         others = live if isinstance(live, dict) else {}
-        read.update({k: resolve(v, others.get(k), f"{place}[{k!r}]") for k, v in read.items()})
+        read.update({k: resolve(v, others.get(k), f"{path}[{k!r}]") for k, v in read.items()})
     elif isinstance(read, list | tuple):
         same = isinstance(live, list | tuple) and len(live) == len(read)
         pairs = zip(read, live if same else [None] * len(read), strict=True)
-        made = [resolve(v, other, f"{place}[{i}]") for i, (v, other) in enumerate(pairs)]
+        resolved = [resolve(v, other, f"{path}[{i}]") for i, (v, other) in enumerate(pairs)]
         if isinstance(read, tuple):
-            return tuple(made)
-        read[:] = made
+            return tuple(resolved)
+        read[:] = resolved
     elif isinstance(read, Optimizer | LRScheduler) or is_data(type(read)):
         others = getattr(live, "__dict__", {})
         fields = vars(read)
-        fields.update({k: resolve(v, others.get(k), f"{place}.{k}") for k, v in fields.items()})
+        fields.update({k: resolve(v, others.get(k), f"{path}.{k}") for k, v in fields.items()})
     return read
 
 
-def _advice(place: str, missing: Named) -> str:
+def _advice(path: str, missing: Named) -> str:
     return (
-        f"Optimizer states: {place or 'a state'} was {missing.module}.{missing.name}, which files "
+        f"Optimizer states: {path or 'a state'} was {missing.module}.{missing.name}, which files "
         "do not hold: only numbers, text, arrays, containers, and objects of the program's own "
         "classes that have no code for being copied or deleted. Make the optimizer with the same "
         "lr_scheduler as when the states were saved, then load them. Nothing was run."
@@ -210,13 +210,13 @@ def make_object(module: str, name: str, fields: Any) -> Any:
     fields = {} if fields is None else fields
     _check_fields(kind, fields)
     fields = {**_default_fields(kind), **fields}
-    made = kind.__new__(kind)
+    instance = kind.__new__(kind)
     restore = getattr(kind, "__setstate__", None)
     if restore is None:
-        vars(made).update(fields)
+        vars(instance).update(fields)
     else:
-        restore(made, fields)
-    return made
+        restore(instance, fields)
+    return instance
 
 
 def _default_fields(kind: type) -> dict[str, Any]:
@@ -238,9 +238,9 @@ def make_array(record: Any) -> NDArray:
         dense = math.prod(stored.shape) * stored.values.element_size()
         if dense > max(DENSE_BYTES, 16 * len(record)):
             return from_stored(stored)
-    made = NDArray(None)
-    made.__setstate__({"handle": record})
-    return made
+    array = NDArray(None)
+    array.__setstate__({"handle": record})
+    return array
 
 
 def make_numpy(code: Any, shape: Any, data: Any) -> np.ndarray:
@@ -302,14 +302,14 @@ def _check_fields(kind: type, fields: Any) -> None:
 
 def _default_types(kind: type) -> dict[str, tuple]:
     """Return the types of fields whose arguments have numbers as defaults."""
-    found: dict[str, tuple] = {}
+    types: dict[str, tuple] = {}
     for base in kind.__mro__[:-1]:
         if "__init__" not in vars(base):
             continue
         for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
             if isinstance(parameter.default, Number):
-                found.setdefault(name, (Number, type(None)))
-    return found
+                types.setdefault(name, (Number, type(None)))
+    return types
 
 
 # -- pickled values --------------------------------------------------------------------------------
@@ -335,13 +335,13 @@ class _Builder:
             raise FormatError("Optimizer states hold a container inside itself, or too deep.")
         self.under_way.add(key)
         self.depth += 1
-        made, size = self._container(value)
+        built, size = self._container(value)
         self.depth -= 1
         self.under_way.discard(key)
         if size > MAX_VALUES:
             raise FormatError(f"Optimizer states hold more than {MAX_VALUES} values.")
-        self.built[key] = made, size
-        return made, size
+        self.built[key] = built, size
+        return built, size
 
     def _container(self, value: Any) -> tuple[Any, int]:
         if isinstance(value, Call):
@@ -352,8 +352,8 @@ class _Builder:
         if isinstance(value, set | frozenset):
             return value, 1 + len(value)
         parts = [self.build(v) for v in value]
-        made = [v for v, _ in parts]
-        return (tuple(made) if type(value) is tuple else made), 1 + sum(n for _, n in parts)
+        items = [v for v, _ in parts]
+        return (tuple(items) if type(value) is tuple else items), 1 + sum(n for _, n in parts)
 
     def _call(self, call: Call) -> tuple[Any, int]:
         if call.function == Name("collections", "OrderedDict") and not call.args:

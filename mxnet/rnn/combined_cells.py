@@ -43,7 +43,7 @@ class _CellsOfCells(BaseRNNCell):
         return dict(args)
 
     def _adopt(self, cell: BaseRNNCell, kind: str) -> None:
-        """Let a cell and this one know each other's parameters."""
+        """Share parameters between a cell and this one."""
         if self._override_cell_params:
             if not cell._own_params:
                 raise AssertionError(f"Either specify params for {kind} or child cells, not both.")
@@ -322,7 +322,7 @@ class ZoneoutCell(ModifierCell):
         self.prev_output: Symbol | None = None
 
     def reset(self) -> None:
-        """Forget the last output; the cell inside goes on counting its steps."""
+        """Forget the last output; the cell inside continues to count its steps."""
         super().reset()
         self.prev_output = None
 
@@ -480,14 +480,14 @@ class FusedRNNCell(BaseRNNCell):
             for group in ("i2h", "h2h"):
                 for gate in self._gate_names:
                     shapes[f"{cell}_{group}{gate}_bias"] = (hidden,)
-        found, start = {}, 0
+        parts, start = {}, 0
         for name, shape in shapes.items():
             size = hidden * (shape[1] if len(shape) > 1 else 1)
-            found[name] = array[start : start + size].reshape(shape)
+            parts[name] = array[start : start + size].reshape(shape)
             start += size
         if start != array.size:
             raise ValueError(f"{array.size} parameters do not make this RNN, which has {start}")
-        return found
+        return parts
 
     def _rows(self) -> int:
         return len(self._directions) * self._num_hidden * self._num_gates

@@ -33,11 +33,11 @@ def encode_sentences(
     vocab : dict of words to int, optional
         Without it one is made; with it, unknown words are an error.
     invalid_label, invalid_key
-        The number of padding, and the word that stands for it.
+        The number of padding, and the word that represents it.
     start_label : int
         The first number.
     unknown_token
-        A word that stands for all unknown ones; if `vocab` has it, it keeps its number.
+        A word that represents all unknown ones; if `vocab` has it, it keeps its number.
 
     >>> mx.rnn.encode_sentences([["a", "b"], ["b", "a"]])
     ([[0, 1], [1, 0]], {'\n': -1, 'a': 0, 'b': 1})
@@ -132,13 +132,13 @@ class BucketSentenceIter(DataIter):
         by_bucket: list[list[np.ndarray]] = [[] for _ in self.buckets]
         left_out = 0
         for sentence in sentences:
-            place = bisect.bisect_left(self.buckets, len(sentence))
-            if place == len(self.buckets):
+            bucket = bisect.bisect_left(self.buckets, len(sentence))
+            if bucket == len(self.buckets):
                 left_out += 1
                 continue
-            row = np.full((self.buckets[place],), self.invalid_label, dtype=self.dtype)
+            row = np.full((self.buckets[bucket],), self.invalid_label, dtype=self.dtype)
             row[: len(sentence)] = sentence
-            by_bucket[place].append(row)
+            by_bucket[bucket].append(row)
         discarded = f"discarded {left_out} sentences longer than the largest bucket."
         print(f"WARNING: {discarded}")  # noqa: T201 (as MXNet does, also for 0 sentences)
         return [
@@ -159,9 +159,9 @@ class BucketSentenceIter(DataIter):
             self.idx = [self.idx[i] for i in host_rng().permutation(len(self.idx))]
         self._reorder([host_order(len(rows)) for rows in self.data])
 
-    def _reorder(self, places: Sequence[np.ndarray]) -> None:
-        self.data = [rows[order] for rows, order in zip(self.data, places, strict=True)]
-        self._rows = [rows[order] for rows, order in zip(self._rows, places, strict=True)]
+    def _reorder(self, orders: Sequence[np.ndarray]) -> None:
+        self.data = [rows[order] for rows, order in zip(self.data, orders, strict=True)]
+        self._rows = [rows[order] for rows, order in zip(self._rows, orders, strict=True)]
         self.nddata, self.ndlabel = [], []
         for rows in self.data:
             labels = np.full_like(rows, self.invalid_label)
@@ -195,10 +195,10 @@ class BucketSentenceIter(DataIter):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to the beginning of an epoch with the order that `state_dict` saved."""
-        wanted = [np.asarray(rows) for rows in state["rows"]]
-        if [len(rows) for rows in wanted] != [len(rows) for rows in self._rows]:
+        orders = [np.asarray(rows) for rows in state["rows"]]
+        if [len(rows) for rows in orders] != [len(rows) for rows in self._rows]:
             raise ValueError("The order is of other sentences or buckets.")
         self.idx = [tuple(pair) for pair in state["idx"]]
         self.curr_idx = 0
-        pairs = zip(self._rows, wanted, strict=True)
+        pairs = zip(self._rows, orders, strict=True)
         self._reorder([np.argsort(now)[then] for now, then in pairs])

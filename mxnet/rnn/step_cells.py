@@ -142,8 +142,8 @@ def lstm_step(
     f = symbol.Activation(f, act_type="sigmoid", name=f"{name}f")
     c = activated(c, activation, name=f"{name}c")
     o = symbol.Activation(o, act_type="sigmoid", name=f"{name}o")
-    kept, new = f * cell, i * c
-    next_cell = symbol._internal._plus(kept, new, name=f"{name}state")
+    old, new = f * cell, i * c
+    next_cell = symbol._internal._plus(old, new, name=f"{name}state")
     output = symbol._internal._mul(o, activated(next_cell, activation), name=f"{name}out")
     return output, [output, next_cell]
 

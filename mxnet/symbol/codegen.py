@@ -55,7 +55,7 @@ def make_node_symbol(
     cls: type[Symbol],
     op: Op,
     hint: str,
-    given: dict[str, Entry],
+    entries: dict[str, Entry],
     attrs: dict[str, str],
     extra: dict[str, str] | None = None,
     name: str | None = None,
@@ -70,7 +70,7 @@ def make_node_symbol(
     if name is not None and not isinstance(name, str):
         raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
     full_name: str = NameManager._current.value.get(name, hint)
-    node = create_node(op, full_name, attrs, extra or {}, given, count)
+    node = create_node(op, full_name, attrs, extra or {}, entries, count)
     for interpreter in interpreters.eager:
         interpreter.build(node)
     outputs = node.signature.outputs
@@ -96,7 +96,7 @@ def call(
     cls: type[Symbol],
     op: Op,
     hint: str,
-    given: dict[str, Entry],
+    entries: dict[str, Entry],
     kwargs: dict[str, Any],
     count: int = 0,
 ) -> Symbol:
@@ -104,18 +104,18 @@ def call(
     name = kwargs.pop("name", None)
     attr = kwargs.pop("attr", None)
     kwargs.pop("out", None)
-    known, inputs = op.attributes, op.input_index
+    attributes, inputs = op.attributes, op.input_index
     attrs: dict[str, str] = {}
     extra: dict[str, str] = {}
     named: dict[str, Any] = {}
     for key, value in kwargs.items():
         if isinstance(value, Symbol):
-            if key in given:
+            if key in entries:
                 raise TypeError(f"{op.name} got multiple values for argument {key!r}")
-            given[key] = entry_of(value, key)
+            entries[key] = entry_of(value, key)
         elif value is _Null or (value is None and key in inputs):
             continue
-        elif key in known:
+        elif key in attributes:
             attrs[key] = to_string(value)
         elif key in inputs:
             raise _not_a_symbol(key, value)
@@ -128,13 +128,13 @@ def call(
     for key, value in named.items():  # of two spellings of one key the first counts
         _place(op, key, value, attrs, extra)
     if op.count is not None:
-        count = _count(op, op.count, attrs, max(count, len(given)))
-    return make_node_symbol(cls, op, hint, given, attrs, extra, name, count)
+        count = _count(op, op.count, attrs, max(count, len(entries)))
+    return make_node_symbol(cls, op, hint, entries, attrs, extra, name, count)
 
 
-def _count(op: Op, key: str, attrs: dict[str, str], given: int) -> int:
+def _count(op: Op, key: str, attrs: dict[str, str], inputs: int) -> int:
     """Return the number of inputs, as the attribute of this name or the inputs given say."""
-    number = attrs.setdefault(key, str(given))
+    number = attrs.setdefault(key, str(inputs))
     if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(
             f"value {number} for Parameter {key} should be greater equal to 1, in operator "
@@ -165,8 +165,8 @@ def _fixed(op: Op, hint: str, cls: type[Symbol]) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Symbol:
         if len(args) > n_inputs:
             _by_position(op, rest, args[n_inputs:], kwargs)
-        given = {k: entry_of(v, k) for k, v in zip(inputs, args, strict=False) if v is not None}
-        return call(result_class(cls, args, kwargs), op, hint, given, kwargs)
+        entries = {k: entry_of(v, k) for k, v in zip(inputs, args, strict=False) if v is not None}
+        return call(result_class(cls, args, kwargs), op, hint, entries, kwargs)
 
     return function
 
@@ -195,11 +195,11 @@ def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
     def function(*args: Any, **kwargs: Any) -> Symbol:
         if len(args) == 1 and isinstance(args[0], list | tuple):
             args = tuple(args[0])
-        made = result_class(cls, args, kwargs)
+        result = result_class(cls, args, kwargs)
         if op.count is None or op.names_inputs:
-            return _by_own_names(op, hint, made, args, kwargs)
-        given = {f"arg{i}": entry_of(a, f"arg{i}") for i, a in enumerate(args)}
-        return call(made, op, hint, given, kwargs, len(args))
+            return _by_own_names(op, hint, result, args, kwargs)
+        entries = {f"arg{i}": entry_of(a, f"arg{i}") for i, a in enumerate(args)}
+        return call(result, op, hint, entries, kwargs, len(args))
 
     return function
 
@@ -218,8 +218,8 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
     names = op.names_of_inputs(op.complete(op.parse(attrs)), count)
     if len(args) > len(names):
         raise TypeError(f"{op.name} takes {len(names)} inputs ({names}), got {len(args)}.")
-    given = {k: entry_of(v, k) for k, v in zip(names, args, strict=False) if v is not None}
-    return call(cls, op, hint, given, kwargs, count)
+    entries = {k: entry_of(v, k) for k, v in zip(names, args, strict=False) if v is not None}
+    return call(cls, op, hint, entries, kwargs, count)
 
 
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:

@@ -76,11 +76,11 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
             )
         heads = _heads([*out_list, *state_list])
     subgraph = extract_subgraph(heads, scope)
-    given = dict(zip(_nodes(slices + held), _entries(datas + states), strict=True))
+    sources = dict(zip(_nodes(slices + held), _entries(datas + states), strict=True))
     data_at = [_used(subgraph, n, "the data arrays have to be used") for n in _nodes(slices)]
     state_at = [_used(subgraph, n, "the state arrays have to be used") for n in _nodes(held)]
-    rest_at = [i for i, n in enumerate(subgraph.graph.variables) if n not in given]
-    inputs = [*given.values(), *(_source(subgraph, i) for i in rest_at)]
+    rest_at = [i for i, n in enumerate(subgraph.graph.variables) if n not in sources]
+    inputs = [*sources.values(), *(_source(subgraph, i) for i in rest_at)]
     attrs = {
         "num_outputs": len(heads),
         "num_out_data": len(out_list),
@@ -88,9 +88,9 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         "in_data_locs": data_at,
         "remain_locs": rest_at,
     }
-    made = _node("_foreach", [subgraph], inputs, attrs)
-    results = _nested_like(outs, iter(made[: len(out_list)]))
-    return results, _nested_like(init_states, iter(made[len(out_list) :]))
+    node = _node("_foreach", [subgraph], inputs, attrs)
+    results = _nested_like(outs, iter(node[: len(out_list)]))
+    return results, _nested_like(init_states, iter(node[len(out_list) :]))
 
 
 def while_loop(
@@ -149,9 +149,9 @@ def while_loop(
             )
         func_heads = _heads([*out_list, *var_list])
     subgraphs = [extract_subgraph(cond_heads, cond_scope), extract_subgraph(func_heads, func_scope)]
-    given = dict(zip(_nodes(seen + held), list(enumerate(_entries(variables))) * 2, strict=True))
+    sources = dict(zip(_nodes(seen + held), list(enumerate(_entries(variables))) * 2, strict=True))
     inputs: dict[Any, Entry] = {}
-    cond_at, func_at = (_join(subgraph, inputs, given, False) for subgraph in subgraphs)
+    cond_at, func_at = (_join(subgraph, inputs, sources, False) for subgraph in subgraphs)
     attrs = {
         "max_iterations": int(max_iterations),
         "cond_input_locs": cond_at,
@@ -164,9 +164,9 @@ def while_loop(
     }
     if not pad_outputs:
         attrs["pad_outputs"] = False
-    made = _node("_while_loop", subgraphs, list(inputs.values()), attrs)
-    results = _nested_like(outs, iter(made[: len(out_list)]))
-    return results, _nested_like(loop_vars, iter(made[len(out_list) :]))
+    node = _node("_while_loop", subgraphs, list(inputs.values()), attrs)
+    results = _nested_like(outs, iter(node[: len(out_list)]))
+    return results, _nested_like(loop_vars, iter(node[len(out_list) :]))
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
@@ -312,7 +312,7 @@ def _source(subgraph: Subgraph, position: int) -> Entry:
 def _join(
     subgraph: Subgraph,
     inputs: dict[Any, Entry],
-    given: dict[Node, tuple[int, Entry]],
+    sources: dict[Node, tuple[int, Entry]],
     share_variables: bool,
 ) -> list[int]:
     """Add a body's inputs to those of the operator; return where each one is.
@@ -321,17 +321,17 @@ def _join(
     else stands once for each body. What a loop variable starts from may be used in the body as
     it is, or start another one, so that it has several places.
     """
-    places = []
+    positions = []
     for position, node in enumerate(subgraph.graph.variables):
-        number, entry = given.get(node) or (None, _source(subgraph, position))
+        number, entry = sources.get(node) or (None, _source(subgraph, position))
         key: Any = ("input", len(inputs))
         if number is not None:
             key = ("loop variable", number)
         elif share_variables and entry.node.op is None:
             key = entry.node
-        places.append(list(inputs).index(key) if key in inputs else len(inputs))
+        positions.append(list(inputs).index(key) if key in inputs else len(inputs))
         inputs.setdefault(key, entry)
-    return places
+    return positions
 
 
 def _node(
@@ -339,7 +339,7 @@ def _node(
 ) -> list[Symbol]:
     texts = {k: str(v) for k, v in attrs.items()}
     texts["num_args"] = str(len(inputs) + len(subgraphs))
-    given = {f"arg{i}": e for i, e in enumerate(inputs)}
-    symbol = make_node_symbol(Symbol, registry.get(name), name, given, texts, count=len(inputs))
+    entries = {f"arg{i}": e for i, e in enumerate(inputs)}
+    symbol = make_node_symbol(Symbol, registry.get(name), name, entries, texts, count=len(inputs))
     symbol._heads[0].node.subgraphs = tuple(subgraph.graph for subgraph in subgraphs)
     return list(symbol)

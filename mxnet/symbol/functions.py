@@ -90,10 +90,10 @@ def var(
     if not isinstance(name, str):
         raise TypeError(f"Expect a string for variable `name`, got {name!r}.")
     scope = AttrScope._current.value._attr
-    given = {**scope, **(attr or {})}
-    if not all(isinstance(value, str) for value in given.values()):
-        raise ValueError(f"Attributes of variable {name!r} need to be strings, got {given}.")
-    extra = {stored_key(key): value for key, value in given.items()}
+    attributes = {**scope, **(attr or {})}
+    if not all(isinstance(value, str) for value in attributes.values()):
+        raise ValueError(f"Attributes of variable {name!r} need to be strings, got {attributes}.")
+    extra = {stored_key(key): value for key, value in attributes.items()}
     if shape is not None:
         extra["__shape__"] = to_string(shape)
     if lr_mult is not None:

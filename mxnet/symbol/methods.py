@@ -24,14 +24,14 @@ NUMBERS = (int, float, np.generic, Number)
 
 def apply_to_symbols(op: Op, hint: str, lhs: Symbol, rhs: Symbol) -> Symbol:
     """Return a strict elementwise operator on two symbols."""
-    given = {"lhs": entry_of(lhs, "lhs"), "rhs": entry_of(rhs, "rhs")}
-    return make_node_symbol(type(lhs), op, hint, given, {})
+    entries = {"lhs": entry_of(lhs, "lhs"), "rhs": entry_of(rhs, "rhs")}
+    return make_node_symbol(type(lhs), op, hint, entries, {})
 
 
 def apply_to_number(op: Op, hint: str, data: Symbol, number: Any) -> Symbol:
     """Return an operator on a symbol and a number."""
-    given = {"data": entry_of(data, "data")}
-    return make_node_symbol(type(data), op, hint, given, {"scalar": to_string(number)})
+    entries = {"data": entry_of(data, "data")}
+    return make_node_symbol(type(data), op, hint, entries, {"scalar": to_string(number)})
 
 
 def _unsupported(other: Any) -> TypeError:
@@ -78,8 +78,8 @@ def _negate(self: Symbol) -> Symbol:
 
 
 def _absolute(self: Symbol) -> Symbol:
-    given = {"data": entry_of(self, "data")}
-    return make_node_symbol(type(self), absolute, absolute.name, given, {})
+    entries = {"data": entry_of(self, "data")}
+    return make_node_symbol(type(self), absolute, absolute.name, entries, {})
 
 
 def add_operator_overloads(cls: type[Symbol]) -> None:

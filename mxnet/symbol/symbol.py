@@ -138,13 +138,13 @@ class Symbol(SymbolMethods):
 
     def _index_of(self, name: str) -> int:
         names = self.list_outputs()
-        found = [i for i, n in enumerate(names) if n == name]
-        if not found:
+        matches = [i for i, n in enumerate(names) if n == name]
+        if not matches:
             near = did_you_mean(name, names)
             raise ValueError(f'Cannot find output that matches name "{name}". {near}'.rstrip())
-        if len(found) > 1:
+        if len(matches) > 1:
             raise ValueError(f'There are multiple outputs with name "{name}": use the number.')
-        return found[0]
+        return matches[0]
 
     def get_internals(self) -> Symbol:
         """Return a group of all outputs inside the graph, in topological order.
@@ -242,9 +242,9 @@ class Symbol(SymbolMethods):
         >>> net(x=mx.sym.Variable("data")).list_arguments()
         ['data']
         """
-        made = self.__copy__()
-        made._compose(*args, **kwargs)
-        return made
+        composed = self.__copy__()
+        composed._compose(*args, **kwargs)
+        return composed
 
     def _compose(self, *args: Symbol, **kwargs: Any) -> None:
         name = kwargs.pop("name", None)
@@ -266,10 +266,10 @@ class Symbol(SymbolMethods):
         fixed = len(self._heads) == 1 and self._heads[0].node.op is None  # a variable by itself
         for key, value in kwargs.items():
             if key not in candidates or fixed:
-                known = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(candidates))
+                listed = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(candidates))
                 raise MXNetError(
                     f"Symbol.ComposeKeyword argument name {key} not found.\n"
-                    f"Candidate arguments:\n{known}"
+                    f"Candidate arguments:\n{listed}"
                 )
             if len(value) != 1:
                 raise MXNetError(
@@ -309,10 +309,10 @@ class Symbol(SymbolMethods):
         >>> mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3).infer_shape(x=(4, 5))
         ([(4, 5), (3, 5), (3,)], [(4, 3)], [])
         """
-        found = _infer_from_shapes(self._graph, args, kwargs)
-        if found.complete:
-            return _shape_lists(found)
-        unknown = _unknown_arguments(found, _shown_shape)
+        inferred = _infer_from_shapes(self._graph, args, kwargs)
+        if inferred.complete:
+            return _shape_lists(inferred)
+        unknown = _unknown_arguments(inferred, _shown_shape)
         warnings.warn(
             "Cannot decide shape for the following arguments (0s in shape means unknown "
             f"dimensions). Consider providing them as input:\n\t{unknown}",
@@ -338,10 +338,10 @@ class Symbol(SymbolMethods):
         args
             Shapes, types or arrays of the arguments, in order; others go by name.
         """
-        found = _infer_from_types(self._graph, args, kwargs)
-        if found.complete:
-            return _type_lists(found)
-        unknown = _unknown_arguments(found, lambda _: "None")
+        inferred = _infer_from_types(self._graph, args, kwargs)
+        if inferred.complete:
+            return _type_lists(inferred)
+        unknown = _unknown_arguments(inferred, lambda _: "None")
         warnings.warn(
             "Cannot decide type for the following arguments. Consider providing them as input:"
             f"\n\t{unknown}",
@@ -642,24 +642,24 @@ def _empty(cls: type[Symbol]) -> Symbol:
 def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
     """Infer shapes from those given by position (in argument order) or by name."""
     exact = is_np_shape()
-    given = {}
+    known_shapes = {}
     for name, shape in _by_name(graph, args, kwargs, "shapes").items():
         if not isinstance(shape, tuple):
             raise TypeError(f"Arguments need to be shapes (tuple), but '{name}' is {type(shape)}.")
         sizes = tuple(int(n) for n in shape)
-        given[name] = tuple(max(n, -1) for n in sizes) if exact else unknown_for_zero(sizes)
+        known_shapes[name] = tuple(max(n, -1) for n in sizes) if exact else unknown_for_zero(sizes)
     _check_names(graph, kwargs, "InferShape")
-    return infer_shapes(graph, given, zero_is_unknown=not exact)
+    return infer_shapes(graph, known_shapes, zero_is_unknown=not exact)
 
 
 def _infer_from_types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
     """Infer data types from those given by position or by name."""
-    given = {
+    known_types = {
         name: dtypes.to_torch(dtype)
         for name, dtype in _by_name(graph, args, kwargs, "types").items()
     }
     _check_names(graph, kwargs, "InferType")
-    return infer_types(graph, given)
+    return infer_types(graph, known_types)
 
 
 def _by_name(graph: Graph, args: tuple, kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -677,9 +677,9 @@ def _by_name(graph: Graph, args: tuple, kwargs: Mapping[str, Any], what: str) ->
 
 
 def _check_names(graph: Graph, kwargs: Mapping[str, Any], what: str) -> None:
-    known = {n.name for n in graph.variables}
+    variables = {n.name for n in graph.variables}
     for name in kwargs:
-        if name not in known:
+        if name not in variables:
             names = "\n".join(f"\t[{i}]{n.name}" for i, n in enumerate(graph.variables))
             raise MXNetError(
                 f"{what}Keyword argument name {name} not found.\nCandidate arguments:\n{names}"
@@ -693,18 +693,18 @@ def _shown_shape(shape: tuple | None) -> tuple | None:
     return () if shape is None else tuple(max(n, 0) for n in shape)
 
 
-def _shape_lists(found: Inferred) -> tuple[list, list, list]:
+def _shape_lists(inferred: Inferred) -> tuple[list, list, list]:
     """Return shapes of arguments, outputs and auxiliary states."""
-    parts = found.arguments, found.heads, found.auxiliary
-    if found.complete:  # nothing is unknown, which users read as 0
+    parts = inferred.arguments, inferred.heads, inferred.auxiliary
+    if inferred.complete:  # nothing is unknown, which users read as 0
         return parts
     arguments, heads, auxiliary = ([_shown_shape(s) for s in part] for part in parts)
     return arguments, heads, auxiliary
 
 
-def _type_lists(found: Inferred) -> tuple[list, list, list]:
+def _type_lists(inferred: Inferred) -> tuple[list, list, list]:
     """Return NumPy types of arguments, outputs and auxiliary states."""
-    parts = found.arguments, found.heads, found.auxiliary
+    parts = inferred.arguments, inferred.heads, inferred.auxiliary
     arguments, heads, auxiliary = ([_numpy_type(t) for t in part] for part in parts)
     return arguments, heads, auxiliary
 
@@ -713,11 +713,11 @@ def _numpy_type(dtype: Any) -> type[np.generic] | None:
     return None if dtype is None else dtypes.to_numpy(dtype)
 
 
-def _unknown_arguments(found: Inferred, show: Callable[[Any], Any]) -> str:
+def _unknown_arguments(inferred: Inferred, show: Callable[[Any], Any]) -> str:
     """Return the lines that name what a user could still specify."""
     lines = [
         f"{node.name}: {show(value)}"
-        for node, value in zip(found.graph.arguments, found.arguments, strict=True)
+        for node, value in zip(inferred.graph.arguments, inferred.arguments, strict=True)
         if value is None or (isinstance(value, tuple) and -1 in value)
     ]
     return "\n\t".join(lines)

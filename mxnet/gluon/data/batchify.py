@@ -74,7 +74,7 @@ def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
 
 @contextmanager
 def allocating(allocate: Allocate) -> Iterator[None]:
-    """Let large batches be made in memory of the caller's, which returns None if it has none."""
+    """Make large batches in memory of the caller's, which returns None if it has none."""
     token = _allocation.set(allocate)
     try:
         yield
@@ -115,9 +115,9 @@ def _array(tensor: torch.Tensor) -> NDArray:
 
 
 def _different(shapes: Any) -> ShapeError:
-    found = ", ".join(map(str, sorted(set(shapes))[:5]))
+    shown = ", ".join(map(str, sorted(set(shapes))[:5]))
     return ShapeError(
-        f"Samples of different shapes cannot be stacked to a batch: {found}. Crop or resize them "
+        f"Samples of different shapes cannot be stacked to a batch: {shown}. Crop or resize them "
         "with transform(), or use batchify_fn=mx.gluon.data.batchify.Pad()."
     )
 

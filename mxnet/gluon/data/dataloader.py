@@ -163,7 +163,7 @@ class DataLoader:
             self._ahead = self._begin()
 
     def clean(self) -> None:
-        """Let go of batches that were made ahead for the next epoch."""
+        """Drop batches that were made ahead for the next epoch."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.cancel()
@@ -229,7 +229,7 @@ class _ByThreads:
             yield batch
 
     def cancel(self) -> None:
-        """Let go of all that was asked for."""
+        """Drop all that was asked for."""
         self._workers.forget(self._asked)
         self._asked.clear()
 
@@ -238,11 +238,11 @@ class _ByProcesses:
     """One epoch under way in processes that no other epoch uses until it ends."""
 
     def __init__(
-        self, workers: WorkerProcesses, idle: list[WorkerProcesses], known: set[WorkerProcesses]
+        self, workers: WorkerProcesses, idle: list[WorkerProcesses], pools: set[WorkerProcesses]
     ) -> None:
         self._workers = workers
         self._idle = idle
-        self._known = known
+        self._known = pools
         self._arrivals = workers.begin()
 
     @property

@@ -49,50 +49,50 @@ class Source(NamedTuple):
         return repository_addresses(f"gluon/dataset/{self.namespace}/{name}", *mirrors)
 
 
-def unzipped(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
+def unzipped(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
     """Return what a ``.gz`` file holds; if it cannot be found, name all files that are needed.
 
     A file may have been compressed again: then the content counts.
     """
     for folder in (source.root, *source.places):
-        path = Path(folder, wanted.name)
+        path = Path(folder, file.name)
         if not path.is_file():
             continue
-        if check_sha1(path, wanted.sha1):
+        if check_sha1(path, file.sha1):
             return gzip.decompress(path.read_bytes())
-        if wanted.content is not None:
+        if file.content is not None:
             content = gzip.decompress(path.read_bytes())
-            if hashlib.sha1(content).hexdigest() == wanted.content:
+            if hashlib.sha1(content).hexdigest() == file.content:
                 return content
-    return gzip.decompress(fetched(wanted, source, needed).read_bytes())
+    return gzip.decompress(fetched(file, source, needed).read_bytes())
 
 
 def unpacked(files: Iterable[Wanted], archive: Wanted, source: Source) -> Mapping[str, Path]:
     """Return the paths of files, which are taken out of an archive if they are not there yet."""
     root = source.root
-    paths = {wanted: Path(root, wanted.name) for wanted in files}
+    paths = {file: Path(root, file.name) for file in files}
     missing = [w for w, path in paths.items() if not (path.is_file() and check_sha1(path, w.sha1))]
     if missing:
         local = Path(root, archive.name)
         if not local.is_file() or not _taken_out(local, missing, root):
             _taken_out(fetched(archive, source), missing, root, is_checked=True)
-    for wanted, path in paths.items():
+    for file, path in paths.items():
         if not path.is_file():
-            raise MissingData(f"{wanted.name} with SHA-1 {wanted.sha1} is not in {archive.name}")
-    return {wanted.name: path for wanted, path in paths.items()}
+            raise MissingData(f"{file.name} with SHA-1 {file.sha1} is not in {archive.name}")
+    return {file.name: path for file, path in paths.items()}
 
 
-def fetched(wanted: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path:
+def fetched(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> Path:
     """Return the path of a file that is downloaded into the root; else say where to put it."""
     try:
-        target = str(Path(source.root, wanted.name))  # the root need not exist yet
-        addresses = source.addresses(wanted.name)
-        return Path(download(addresses, path=target, sha1_hash=wanted.sha1, retries=0))
+        target = str(Path(source.root, file.name))  # the root need not exist yet
+        addresses = source.addresses(file.name)
+        return Path(download(addresses, path=target, sha1_hash=file.sha1, retries=0))
     except (OSError, MXNetError) as error:
-        files = " and ".join(f"{w.name} (SHA-1 {w.sha1})" for w in (needed or [wanted]))
-        there = Path(source.root, wanted.name).exists()
+        files = " and ".join(f"{w.name} (SHA-1 {w.sha1})" for w in (needed or [file]))
+        there = Path(source.root, file.name).exists()
         raise MissingData(
-            f"Data set {source.namespace!r} needs {files} in {source.root!r}. {wanted.name} "
+            f"Data set {source.namespace!r} needs {files} in {source.root!r}. {file.name} "
             f"{'has another SHA-1 hash' if there else 'is not there'}, and it could not be fetched "
             f"({error}). Put the files into that folder, or name the one where they "
             f"lie with root=... {source.hint}".rstrip()

@@ -161,7 +161,7 @@ def share(size: int) -> torch.Tensor:
 
 
 def release(piece: torch.Tensor) -> None:
-    """Let the worker that made a piece use it again."""
+    """Return a piece to the worker that made it, for reuse."""
     piece[-1] = FREE
 
 

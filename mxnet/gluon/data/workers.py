@@ -174,7 +174,7 @@ class WorkerThreads:
         return answer
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Let go of batches that nobody will ask for."""
+        """Drop batches that nobody will ask for."""
         with self._news:
             for number in numbers:
                 if self._answers.pop(number, None) is None:
@@ -278,7 +278,7 @@ class WorkerProcesses(TorchLoader):
             yield unpack(answer)
 
     def forget(self) -> None:
-        """Let workers skip what they were asked for and have not begun."""
+        """Make workers skip what they were asked for and have not begun."""
         if self.owner == os.getpid():  # a copy of the parent shares this number
             self._epoch.value += 1
 
@@ -485,7 +485,7 @@ def _end_with_parent() -> None:
 
 
 def _seed(seed: int) -> None:
-    """Let each batch have streams of its own, whichever worker makes it."""
+    """Seed the random streams of a batch, whichever worker makes it."""
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 (what transforms of users draw from)

@@ -113,11 +113,11 @@ def get_model_file(name: str, root: str | None = None) -> str:
             "file, or 'hf://owner/name' of the Hugging Face Hub."
         )
     for folder in map(Path, mirrors):
-        for place in (folder / target.name, folder / "gluon/models" / target.name):
-            if place.is_file():
-                if not check_sha1(place, SHA1[name]):
-                    raise MXNetError(f"{place} does not have the SHA-1 {SHA1[name]}; not used.")
-                return str(place)
+        for path in (folder / target.name, folder / "gluon/models" / target.name):
+            if path.is_file():
+                if not check_sha1(path, SHA1[name]):
+                    raise MXNetError(f"{path} does not have the SHA-1 {SHA1[name]}; not used.")
+                return str(path)
     _fetch(file_name, SHA1[name], target)
     return str(target)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import symbol as sym
+from ...ops.documentation import inherits_parameters
 from ...util import is_np_array
 from ..block import Block, HybridBlock
 from ..utils import _indent
@@ -71,15 +72,9 @@ class _Stack:
         return len(self._children)
 
 
+@inherits_parameters
 class Sequential(_Stack, Block):
     """Run blocks one after the other.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> net = mx.gluon.nn.Sequential()
     >>> net.add(mx.gluon.nn.Lambda("relu"), mx.gluon.nn.Lambda("negative"))
@@ -108,15 +103,9 @@ class Sequential(_Stack, Block):
         super().hybridize(active, **kwargs)
 
 
+@inherits_parameters
 class HybridSequential(_Stack, HybridBlock):
     """Run hybrid blocks one after the other, as one graph once hybridized.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> net = mx.gluon.nn.HybridSequential()
     >>> net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.Dense(2))
@@ -401,5 +390,5 @@ def _find_function(F: Any, name: str) -> Any:
     return next((getattr(space, name) for space in spaces if hasattr(space, name)), None)
 
 
-def _not_a_function(given: Any) -> str:
-    return f"Unrecognized function in lambda: {given} of type {type(given)}"
+def _not_a_function(value: Any) -> str:
+    return f"Unrecognized function in lambda: {value} of type {type(value)}"

@@ -43,7 +43,7 @@ POOL_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
-    """Return a size for each of `ndim` axes; a number stands for all of them.
+    """Return a size for each of `ndim` axes; a number counts for all of them.
 
     >>> spread(3, 2), spread((1, 2), 2)
     ((3, 3), (1, 2))
@@ -56,16 +56,16 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
 
 def check_conv_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no convolution of `ndim` axes knows."""
-    known = CONV_LAYOUTS[ndim]
-    names = " and ".join(f"'{name}'" for name in known)
-    assert layout in known, f"Only supports {names} layout for now"
+    layouts = CONV_LAYOUTS[ndim]
+    names = " and ".join(f"'{name}'" for name in layouts)
+    assert layout in layouts, f"Only supports {names} layout for now"
 
 
 def check_pool_layout(layout: str, ndim: int) -> None:
     """Refuse a layout that no pooling of `ndim` axes knows."""
-    known = POOL_LAYOUTS[ndim]
-    names = " and ".join(known)
-    assert layout in known, f"Only {names} layouts are valid for {ndim}D Pooling"
+    layouts = POOL_LAYOUTS[ndim]
+    names = " and ".join(layouts)
+    assert layout in layouts, f"Only {names} layouts are valid for {ndim}D Pooling"
 
 
 class _Conv(HybridBlock):
@@ -747,13 +747,9 @@ class _GlobalPooling(_Pooling):
         super().__init__((1,) * ndim, None, 0, True, True, pool_type, layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool1D(_GlobalPooling):
     """Take the largest value of each channel along one axis.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[5.]]], dtype=float32)
@@ -763,13 +759,9 @@ class GlobalMaxPool1D(_GlobalPooling):
         super().__init__(1, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool2D(_GlobalPooling):
     """Take the largest value of each channel of an image.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -779,13 +771,9 @@ class GlobalMaxPool2D(_GlobalPooling):
         super().__init__(2, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalMaxPool3D(_GlobalPooling):
     """Take the largest value of each channel of a volume.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalMaxPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)
@@ -795,13 +783,9 @@ class GlobalMaxPool3D(_GlobalPooling):
         super().__init__(3, "max", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool1D(_GlobalPooling):
     """Take the mean of each channel along one axis.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool1D()(nd.array([[[1, 5, 3]]])).asnumpy()
     array([[[3.]]], dtype=float32)
@@ -811,13 +795,9 @@ class GlobalAvgPool1D(_GlobalPooling):
         super().__init__(1, "avg", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool2D(_GlobalPooling):
     """Take the mean of each channel of an image.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool2D()(nd.ones((2, 3, 8, 8))).shape
     (2, 3, 1, 1)
@@ -827,13 +807,9 @@ class GlobalAvgPool2D(_GlobalPooling):
         super().__init__(2, "avg", layout, **kwargs)
 
 
+@inherits_parameters
 class GlobalAvgPool3D(_GlobalPooling):
     """Take the mean of each channel of a volume.
-
-    Parameters
-    ----------
-    layout
-        Order of the axes.
 
     >>> mx.gluon.nn.GlobalAvgPool3D()(nd.ones((2, 3, 4, 4, 4))).shape
     (2, 3, 1, 1, 1)

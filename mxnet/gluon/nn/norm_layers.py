@@ -202,6 +202,7 @@ class BatchNormReLU(_BatchNorm):
         )
 
 
+@inherits_parameters
 class _Normalization(HybridBlock):
     """A layer with a scale gamma and a shift beta, each learned or fixed.
 
@@ -219,10 +220,6 @@ class _Normalization(HybridBlock):
         Initializer of the scale.
     in_channels
         Number of input channels; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
     """
 
     _kwargs: dict[str, Any]

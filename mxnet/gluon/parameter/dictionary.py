@@ -89,26 +89,26 @@ class ParameterDict:
             The name.
         """
         name = self._prefix + name
-        known = self._known(name)
-        if known is None:
-            known = self._params[name] = Parameter(name, **kwargs)
-            return known
-        for key, wanted in kwargs.items():
-            stored = getattr(known, key, None)
+        param = self._known(name)
+        if param is None:
+            param = self._params[name] = Parameter(name, **kwargs)
+            return param
+        for key, value in kwargs.items():
+            stored = getattr(param, key, None)
             if stored is None:
-                setattr(known, key, wanted)
-            elif key == "shape" and wanted is not None:
-                wanted = (wanted,) if isinstance(wanted, int) else tuple(wanted)
-                assert known._shape is not None  # `stored` is made from it
-                shape = merged(known._shape, wanted)
+                setattr(param, key, value)
+            elif key == "shape" and value is not None:
+                value = (value,) if isinstance(value, int) else tuple(value)
+                assert param._shape is not None  # `stored` is made from it
+                shape = merged(param._shape, value)
                 if shape is None:
-                    raise _mismatch(name, key, wanted, known._shape)
-                known._shape = shape
-            elif key == "dtype" and np.dtype(wanted) == np.dtype(stored):
+                    raise _mismatch(name, key, value, param._shape)
+                param._shape = shape
+            elif key == "dtype" and np.dtype(value) == np.dtype(stored):
                 continue
-            elif wanted is not None and wanted != stored:
-                raise _mismatch(name, key, wanted, stored)
-        return known
+            elif value is not None and value != stored:
+                raise _mismatch(name, key, value, stored)
+        return param
 
     def get_constant(self, name: str, value: Any = None) -> Constant:
         """Return the constant ``prefix + name``, made with the value if it is not there.
@@ -121,25 +121,25 @@ class ParameterDict:
             The value.
         """
         name = self._prefix + name
-        known = self._known(name)
-        if known is None:
+        param = self._known(name)
+        if param is None:
             if value is None:
                 raise KeyError(
                     f"No constant named '{name}'. Please specify value if you want to create a "
                     "new constant."
                 )
-            known = self._params[name] = Constant(name, value)
-        elif not isinstance(known, Constant):
+            param = self._params[name] = Constant(name, value)
+        elif not isinstance(param, Constant):
             raise ParameterError(f"Parameter '{name}' already exists but it is not a constant.")
         elif value is not None:
             value = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
-            stored = known.value.asnumpy()
+            stored = param.value.asnumpy()
             if value.shape != stored.shape or not (value == stored).all():
                 raise ParameterError(
                     f"Constant '{name}' already exists but its value doesn't match new value: "
                     f"{stored} vs {value}."
                 )
-        return known
+        return param
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Take in the parameters of another dictionary; equal names must be the same objects.
@@ -204,10 +204,10 @@ class ParameterDict:
 
     def list_ctx(self) -> list[Context]:
         """Return all contexts on which there are parameters."""
-        found: dict[Context, None] = {}
+        contexts: dict[Context, None] = {}
         for param in self.values():
-            found.update(dict.fromkeys(param.list_ctx()))
-        return list(found)
+            contexts.update(dict.fromkeys(param.list_ctx()))
+        return list(contexts)
 
     def setattr(self, name: str, value: Any) -> None:
         """Set an attribute of all parameters, such as grad_req or lr_mult.
@@ -412,8 +412,8 @@ def without_kind(name: str) -> str:
     return name[4:] if name.startswith(("arg:", "aux:")) else name
 
 
-def _mismatch(name: str, key: str, wanted: Any, stored: Any) -> ParameterError:
+def _mismatch(name: str, key: str, desired: Any, stored: Any) -> ParameterError:
     return ParameterError(
         f"Cannot retrieve Parameter '{name}' because desired attribute does not match with stored "
-        f"for attribute '{key}': desired '{wanted}' vs stored '{stored}'."
+        f"for attribute '{key}': desired '{desired}' vs stored '{stored}'."
     )

@@ -101,11 +101,11 @@ class Parameter:
         stype: str = "default",
         grad_stype: str = "default",
     ) -> None:
-        for what, given in (("stype", stype), ("grad_stype", grad_stype)):
-            if given not in STORAGE_TYPES:
+        for what, value in (("stype", stype), ("grad_stype", grad_stype)):
+            if value not in STORAGE_TYPES:
                 raise ParameterError(
                     f"{what} for Parameter '{name}' must be one of 'default', 'row_sparse', or "
-                    f"'csr', but got '{given}'"
+                    f"'csr', but got '{value}'"
                 )
         self.name = name
         self._stype = stype
@@ -221,16 +221,16 @@ class Parameter:
         if init is None:
             init = default_init if self.init is None else self.init
         try:
-            known = shape_is_known(self.shape)
+            is_known = shape_is_known(self.shape)
         except (AssertionError, TypeError) as error:
             raise type(error)(f"Parameter '{self.name}' of shape {self.shape}: {error}.") from None
-        if not known and not self._allow_deferred_init:
+        if not is_known and not self._allow_deferred_init:
             raise ValueError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: "
                 f"{self.shape}. Give all sizes, or make it with allow_deferred_init=True."
             )
         self._deferred_init = (init, listed_contexts(ctx), default_init, None)
-        if known:
+        if is_known:
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
@@ -325,10 +325,10 @@ class Parameter:
             )
         if ctx is None or not (self._data is not None or self._deferred_init):
             return
-        wanted, before = listed_contexts(ctx), self.list_ctx()
-        if set(wanted) != set(before):
+        contexts, before = listed_contexts(ctx), self.list_ctx()
+        if set(contexts) != set(before):
             raise ParameterError(
-                f"Failed to load Parameter '{self.name}' on {wanted} because it was previous "
+                f"Failed to load Parameter '{self.name}' on {contexts} because it was previous "
                 f"initialized on {before}. Call reset_ctx() first."
             )
 
@@ -379,8 +379,8 @@ class Parameter:
         if self._data is None:
             if not self._deferred_init:
                 raise ParameterError(f"Parameter '{self.name}' has not been initialized")
-            made = data if isinstance(data, NDArray) else ndarray.array(data, dtype=self._dtype)
-            self._deferred_init = (*self._deferred_init[:3], made)
+            values = data if isinstance(data, NDArray) else ndarray.array(data, dtype=self._dtype)
+            self._deferred_init = (*self._deferred_init[:3], values)
             self._finish_deferred_init()
             return
         if self._trainer is not None:
@@ -474,11 +474,11 @@ class Parameter:
             if len(arrays) == 1:
                 return arrays[0]
             ctx = current_context()
-        for array, place in zip(arrays, self._ctx_list, strict=True):
-            if place is ctx or place == ctx:
+        for array, context in zip(arrays, self._ctx_list, strict=True):
+            if context is ctx or context == ctx:
                 return array
-        for array, place in zip(arrays, self._ctx_list, strict=True):
-            if isinstance(ctx, Context) and _is_same_host(place, ctx):
+        for array, context in zip(arrays, self._ctx_list, strict=True):
+            if isinstance(ctx, Context) and _is_same_host(context, ctx):
                 return array
         raise self._missing(ctx)
 
@@ -547,7 +547,7 @@ class Parameter:
             )
 
     def _pull_rows(self, arrays: list[NDArray], row_id: NDArray) -> list[NDArray]:
-        """Let the trainer bring rows up to date, and return the arrays."""
+        """Have the trainer update rows, and return the arrays."""
         if self._trainer is None:
             raise MXNetError(
                 f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is "
@@ -590,9 +590,9 @@ class Parameter:
     # -- graphs and files ---------------------------------------------------------------------
 
     def var(self) -> Symbol:
-        """Return the symbol that stands for this parameter in graphs."""
+        """Return the symbol that represents this parameter in graphs."""
         if self._var is None:
-            made = symbol.var(
+            variable = symbol.var(
                 self.name,
                 shape=self.shape,
                 dtype=self.dtype,
@@ -601,7 +601,7 @@ class Parameter:
                 init=self.init,
                 stype=self._stype,
             )
-            self._var = made.as_np_ndarray() if is_np_array() else made
+            self._var = variable.as_np_ndarray() if is_np_array() else variable
         return self._var
 
     def __getstate__(self) -> dict[str, Any]:
@@ -633,12 +633,12 @@ def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
 
     Parameter classes that users write copy this table and read it.
     """
-    places: list[list[int | None]] = [[], []]
+    positions: list[list[int | None]] = [[], []]
     for position, ctx in enumerate(ctx_list):
-        row = places[ctx.device_typeid & 1]
+        row = positions[ctx.device_typeid & 1]
         row.extend([None] * (ctx.device_id + 1 - len(row)))
         row[ctx.device_id] = position
-    return places
+    return positions
 
 
 def _is_same_host(one: Context, other: Context) -> bool:
@@ -715,18 +715,18 @@ def stored_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(0 if size == -1 and is_np_shape() else size for size in sizes)
 
 
-def fits(known: Sequence[int], wanted: Sequence[int]) -> bool:
+def fits(pattern: Sequence[int], shape: Sequence[int]) -> bool:
     """Return whether a shape agrees with all sizes that are known."""
-    return len(known) == len(wanted) and all(
-        a in (-1, 0, b) for a, b in zip(known, wanted, strict=True)
+    return len(pattern) == len(shape) and all(
+        a in (-1, 0, b) for a, b in zip(pattern, shape, strict=True)
     )
 
 
-def merged(stored: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+def merged(stored: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
     """Return the shape in which both know as much as they can; None if they contradict."""
-    if len(stored) != len(wanted):
+    if len(stored) != len(shape):
         return None
-    pairs = list(zip(stored, wanted, strict=True))
+    pairs = list(zip(stored, shape, strict=True))
     if not all(a == b or a in (0, -1) or b in (0, -1) for a, b in pairs):
         return None
     return tuple(b if a in (0, -1) else a for a, b in pairs)

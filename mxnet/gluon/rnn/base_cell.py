@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import ndarray, symbol
 from ...ndarray import NDArray
+from ...ops.documentation import inherits_parameters
 from ...symbol import Symbol
 from ...util import is_np_array
 from ..block import Block, HybridBlock
@@ -21,15 +22,9 @@ MODIFIED = (
 )
 
 
+@inherits_parameters
 class RecurrentCell(Block):
     """One step of a recurrent network: ``output, states = cell(input, states)``.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> isinstance(mx.gluon.rnn.LSTMCell(3), mx.gluon.rnn.RecurrentCell)
     True
@@ -143,15 +138,9 @@ class RecurrentCell(Block):
         return super().forward(inputs, states)
 
 
+@inherits_parameters
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """A recurrent cell that can be hybridized.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> isinstance(mx.gluon.rnn.LSTMCell(3), mx.gluon.rnn.HybridRecurrentCell)
     True

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray, symbol
+from ...ops.documentation import inherits_parameters
 from ..utils import _indent
 from .base_cell import (
     MODIFIED,
@@ -103,15 +104,9 @@ class _CellStack:
         return len(self._children)
 
 
+@inherits_parameters
 class SequentialRNNCell(_CellStack, RecurrentCell):
     """Cells one on top of the other.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> stack = mx.gluon.rnn.SequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
@@ -133,15 +128,9 @@ class SequentialRNNCell(_CellStack, RecurrentCell):
         raise NotImplementedError
 
 
+@inherits_parameters
 class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
     """Hybrid cells one on top of the other.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> stack = mx.gluon.rnn.HybridSequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
@@ -251,6 +240,7 @@ class BidirectionalCell(HybridRecurrentCell):
         ]
 
 
+@inherits_parameters
 class DropoutCell(HybridRecurrentCell):
     """Drop values of the input; it has no state.
 
@@ -260,10 +250,6 @@ class DropoutCell(HybridRecurrentCell):
         Probability that a value is set to 0.
     axes
         Axes along which all values share one decision.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.rnn.DropoutCell(0.5)
     >>> cell(nd.array([[1, 2]]), [])[0].asnumpy()  # nothing falls outside training

@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 
+@inherits_parameters
 class _GatedCell(HybridRecurrentCell):
     """A cell with weights from input to hidden and from hidden to hidden, `gates` times.
 
@@ -61,10 +62,6 @@ class _GatedCell(HybridRecurrentCell):
         Initializer of the bias of the hidden state.
     input_size
         Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
     """
 
     gates = 1
@@ -299,6 +296,6 @@ class GRUCell(_GatedCell):
         ones = F.ones_like(update, name=step + "ones_like0")
         share = F.elemwise_sub(ones, update, name=step + "minus0")
         written = F.elemwise_mul(share, candidate, name=step + "mul1")
-        kept = F.elemwise_mul(update, previous, name=step + "mul20")
-        output = F.elemwise_add(written, kept, name=step + "out")
+        old = F.elemwise_mul(update, previous, name=step + "mul20")
+        output = F.elemwise_add(written, old, name=step + "out")
         return output, [output]

@@ -146,11 +146,11 @@ class _RNNLayer(HybridBlock):
         if prefix:
             prefix += "."
         sides = {"l": ".l_cell", "r": ".r_cell"} if self._dir == 2 else {"l": ""}
-        found = {}
+        params = {}
         for name, parameter in self._reg_params.items():
             cell, _, rest = name.partition("_")
-            found[f"{prefix}_unfused.{cell[1:]}{sides[cell[0]]}.{rest}"] = parameter
-        return found
+            params[f"{prefix}_unfused.{cell[1:]}{sides[cell[0]]}.{rest}"] = parameter
+        return params
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
         """Return shape and layout of each state."""
@@ -295,10 +295,10 @@ class _RNNLayer(HybridBlock):
 
     def _check_states(self, inputs: Any, states: list) -> None:
         batch_size = inputs.shape[self._layout.find("N")]
-        wanted = self.state_info(batch_size)
-        if len(states) != len(wanted):
-            raise InvalidValue(f"{self.name} has {len(wanted)} state(s), but got {len(states)}.")
-        for state, info in zip(states, wanted, strict=True):
+        infos = self.state_info(batch_size)
+        if len(states) != len(infos):
+            raise InvalidValue(f"{self.name} has {len(infos)} state(s), but got {len(states)}.")
+        for state, info in zip(states, infos, strict=True):
             if state.shape != info["shape"]:
                 raise ValueError(
                     f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}."

@@ -12,6 +12,7 @@ from ...nn.conv_layers import Sizes, spread
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
+@inherits_parameters
 class _Deformable(HybridBlock):
     """What both kinds share; `planes` values are learned for each point of the kernel.
 
@@ -53,10 +54,6 @@ class _Deformable(HybridBlock):
         Name of the operator.
     adj
         Accepted for compatibility, without effect.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
     """
 
     planes = 2

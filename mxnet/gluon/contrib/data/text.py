@@ -44,10 +44,10 @@ class _WikiText(dataset._DownloadedDataset):
         return self._counter
 
     def _get_data(self) -> None:
-        wanted = self._data_file[self._segment]
+        file = self._data_file[self._segment]
         source = Source(self._root, self._namespace, mirrors=("https://wikitext.smerity.com/",))
-        paths = unpacked([wanted], self._archive_file, source)
-        lines = paths[wanted.name].read_text(encoding="utf-8").split("\n")
+        paths = unpacked([file], self._archive_file, source)
+        lines = paths[file.name].read_text(encoding="utf-8").split("\n")
         words = [word for line in lines if line.strip() for word in (*line.split(), END)]
         self._counter = Counter(words)
         self._counter.pop(END, None)

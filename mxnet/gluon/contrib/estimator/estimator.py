@@ -368,9 +368,9 @@ class Estimator:
         return self._ordered(handlers)
 
     def _ordered(self, handlers: list[EventHandler]) -> list[EventHandler]:
-        known = [*self.train_metrics, *self.val_metrics]
+        metrics = [*self.train_metrics, *self.val_metrics]
         for handler in handlers:
-            _check_handler_metric_ref(handler, known)
+            _check_handler_metric_ref(handler, metrics)
         return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))
 
     def _categorize_handlers(self, event_handlers: Sequence[EventHandler]) -> tuple[list, ...]:
@@ -395,12 +395,12 @@ def _check_handlers(handlers: Any) -> list[EventHandler]:
     """Return the handlers as a new list."""
     if isinstance(handlers, EventHandler):
         return [handlers]
-    found = list(handlers) if isinstance(handlers, (list, tuple)) else handlers or []
-    if not isinstance(found, list) or not all(isinstance(each, EventHandler) for each in found):
+    listed = list(handlers) if isinstance(handlers, (list, tuple)) else handlers or []
+    if not isinstance(listed, list) or not all(isinstance(each, EventHandler) for each in listed):
         raise ValueError(
             f"handlers must be an EventHandler or a list of EventHandler, got: {handlers}"
         )
-    return found
+    return listed
 
 
 def _has(handlers: Sequence[EventHandler], kind: type[EventHandler]) -> bool:

@@ -563,8 +563,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if not self.resume_from_checkpoint:
             return
         periods = (self.epoch_period, self.batch_period)
-        wanted, unwanted = periods if estimator.max_epoch else periods[::-1]
-        if not wanted or unwanted:
+        required, unwanted = periods if estimator.max_epoch else periods[::-1]
+        if not required or unwanted:
             raise AssertionError(
                 "To use resume from checkpoint, you must only specify the same type of period you "
                 "used for training. For example, if you are training based on number of epochs, "
@@ -698,8 +698,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def _last_checkpoint(self) -> tuple[int, int]:
         """Return epoch and batch of the newest parameter file, (-1, -1) if there is none."""
         form = re.compile(re.escape(self.model_prefix) + r"-epoch(\d+)batch(\d+)\.params")
-        found = (form.fullmatch(path.name) for path in Path(self.model_dir).iterdir())
-        numbers = [(int(match[1]), int(match[2])) for match in found if match]
+        matches = (form.fullmatch(path.name) for path in Path(self.model_dir).iterdir())
+        numbers = [(int(match[1]), int(match[2])) for match in matches if match]
         return max(numbers, default=(-1, -1))
 
     def _load(self, estimator: Any) -> None:

@@ -66,25 +66,25 @@ class Resuming:
         if self.folder is None:
             return False
         net, trainer = self.estimator.net, self.estimator.trainer
-        found = checkpoint.load(self.folder, net=net, trainer=trainer, data=self.data)
-        if found is None:
+        loaded = checkpoint.load(self.folder, net=net, trainer=trainer, data=self.data)
+        if loaded is None:
             return False
         kinds = [type(handler).__name__ for handler in self.handlers]
-        if found.extra["kinds"] != kinds:
+        if loaded.extra["kinds"] != kinds:
             raise MXNetError(
-                f"{str(found.path)!r} was made with the event handlers {found.extra['kinds']}, and "
-                f"these are {kinds}. Give the same ones, or another folder."
+                f"{str(loaded.path)!r} was made with the event handlers {loaded.extra['kinds']}, "
+                f"and these are {kinds}. Give the same ones, or another folder."
             )
-        for handler, fields in zip(self.handlers, found.extra["handlers"], strict=True):
-            kept = {name: value for name, value in fields.items() if name not in OF_THIS_CALL}
-            set_fields(handler, kept)
-        for metric, fields in zip(self._metrics, found.extra["metrics"], strict=True):
+        for handler, fields in zip(self.handlers, loaded.extra["handlers"], strict=True):
+            saved = {name: value for name, value in fields.items() if name not in OF_THIS_CALL}
+            set_fields(handler, saved)
+        for metric, fields in zip(self._metrics, loaded.extra["metrics"], strict=True):
             set_fields(metric, fields)
-        self.history.load_state_dict(found.extra["history"])
-        self.epoch = found.extra["epoch"]
-        self.batches_done = found.extra["batches"]
-        self.step = found.step
-        self.is_inside_epoch = found.extra["is_inside_epoch"]
+        self.history.load_state_dict(loaded.extra["history"])
+        self.epoch = loaded.extra["epoch"]
+        self.batches_done = loaded.extra["batches"]
+        self.step = loaded.step
+        self.is_inside_epoch = loaded.extra["is_inside_epoch"]
         self.has_stopped = any(_is_over(h) for h in self.handlers if isinstance(h, StoppingHandler))
         return self.has_stopped and not self.is_inside_epoch
 

@@ -53,10 +53,10 @@ def _suggest_metric_for_loss(loss: Any) -> EvalMetric | None:
 
 def _named_results(metrics: Sequence[EvalMetric]) -> dict[str, float]:
     """Return the values of metrics, named as in a history."""
-    found = {}
+    results = {}
     for name, value in (pair for metric in metrics for pair in metric.get_name_value()):
         for long, short in (("training ", "train_"), ("validation ", "val_")):
             if name.startswith(long):
                 name = short + name.removeprefix(long)
-        found[name] = value
-    return found
+        results[name] = value
+    return results

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 
+@inherits_parameters
 class Concurrent(Sequential):
     """Give the input to every block and join what they answer along an axis.
 
@@ -29,10 +30,6 @@ class Concurrent(Sequential):
     ----------
     axis
         The axis along which outputs are joined.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> net = mx.gluon.contrib.nn.Concurrent()
     >>> net.add(mx.gluon.nn.Lambda("relu"), mx.gluon.nn.Lambda("negative"))
@@ -49,6 +46,7 @@ class Concurrent(Sequential):
         return nd.concat(*[block(x) for block in self._children.values()], dim=self.axis)
 
 
+@inherits_parameters
 class HybridConcurrent(HybridSequential):
     """Give the input to every hybrid block and join what they answer along an axis.
 
@@ -56,10 +54,6 @@ class HybridConcurrent(HybridSequential):
     ----------
     axis
         The axis along which outputs are joined.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> net = mx.gluon.contrib.nn.HybridConcurrent(axis=0)
     >>> net.add(mx.gluon.contrib.nn.Identity(), mx.gluon.nn.Activation("relu"))
@@ -76,15 +70,9 @@ class HybridConcurrent(HybridSequential):
         return F.concat(*[block(x) for block in self._children.values()], dim=self.axis)
 
 
+@inherits_parameters
 class Identity(HybridBlock):
     """Give back what comes in.
-
-    Parameters
-    ----------
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> mx.gluon.contrib.nn.Identity()(nd.array([1])).asnumpy()
     array([1.], dtype=float32)
@@ -307,7 +295,7 @@ class PixelShuffle3D(HybridBlock):
 
 
 def _factors(factor: Any, count: int) -> tuple[int, ...]:
-    """Return one factor an axis; a number stands for all of them."""
+    """Return one factor an axis; a number counts for all of them."""
     try:
         return (int(factor),) * count
     except TypeError:

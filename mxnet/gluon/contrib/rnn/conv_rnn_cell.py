@@ -29,6 +29,7 @@ def _out_size(sizes: tuple[int, ...], kernel: tuple, pad: tuple, dilate: tuple) 
     )
 
 
+@inherits_parameters
 class _BaseConvRNNCell(HybridRecurrentCell):
     """A cell with convolutions from input to hidden and from hidden to hidden.
 
@@ -60,10 +61,6 @@ class _BaseConvRNNCell(HybridRecurrentCell):
         Order of the axes, such as ``'NCHW'``.
     activation
         Activation function by name, such as ``'relu'`` or ``'tanh'``.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
     """
 
     gates = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....ops.documentation import inherits_parameters
 from ...rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell, RecurrentCell
 from ...rnn.base_cell import format_sequence, mask_sequence, namespace_of, tensor_types
 
@@ -114,6 +115,7 @@ class VariationalDropoutCell(ModifierCell):
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
 
 
+@inherits_parameters
 class LSTMPCell(HybridRecurrentCell):
     """LSTM whose output is projected to `projection_size` before it is fed back.
 
@@ -135,10 +137,6 @@ class LSTMPCell(HybridRecurrentCell):
         Initializer of the bias of the hidden state.
     input_size
         Number of input features; 0 waits for the first input.
-    prefix
-        What the names of parameters begin with; by default the class name and a number.
-    params
-        Parameters of another block, to share them.
 
     >>> cell = mx.gluon.contrib.rnn.LSTMPCell(4, projection_size=2)
     >>> cell.initialize()
@@ -274,8 +272,8 @@ def _masked_loop(
         *states, step = states
         output, new_states = cell(x, states)
         counts = F.broadcast_lesser(step, valid_length)
-        kept = [F.where(counts, new, old) for new, old in zip(new_states, states, strict=True)]
-        return output, [*kept, step + 1]
+        masked = [F.where(counts, new, old) for new, old in zip(new_states, states, strict=True)]
+        return output, [*masked, step + 1]
 
     start = F.zeros_like(valid_length)
     outputs, states = F.contrib.foreach(body, inputs, [*begin_state, start])

@@ -79,7 +79,7 @@ class MNIST(dataset._DownloadedDataset):
         data = self._train_data if self._train else self._test_data
         label = self._train_label if self._train else self._test_label
         source = Source(self._root, self._namespace, self._places, self._hint, self._mirrors)
-        images, labels = (unzipped(wanted, source, (data, label)) for wanted in (data, label))
+        images, labels = (unzipped(file, source, (data, label)) for file in (data, label))
         self._data = _array(_idx(images, data.name)[..., None])
         self._label = _idx(labels, label.name).astype(np.int32)
 
@@ -254,12 +254,12 @@ class ImageRecordDataset(dataset.RecordFileDataset):
         self._transform = transform
 
     def __getitem__(self, idx: int) -> Any:
-        header, picture = recordio.unpack(super().__getitem__(idx))
-        return _sample(image.imdecode(picture, self._flag), header.label, self._transform)
+        header, encoded = recordio.unpack(super().__getitem__(idx))
+        return _sample(image.imdecode(encoded, self._flag), header.label, self._transform)
 
 
-def _sample(picture: NDArray, label: Any, transform: Transform) -> Any:
-    return (picture, label) if transform is None else transform(picture, label)
+def _sample(array: NDArray, label: Any, transform: Transform) -> Any:
+    return (array, label) if transform is None else transform(array, label)
 
 
 class ImageFolderDataset(dataset.Dataset):

@@ -33,8 +33,8 @@ def _make_branch(use_pool: str | None, *conv_settings: Step) -> nn.HybridSequent
         out.add(nn.MaxPool2D(pool_size=3, strides=2))
     names = ("channels", "kernel_size", "strides", "padding")
     for setting in conv_settings:
-        given = zip(names, setting, strict=True)
-        out.add(_make_basic_conv(**{k: v for k, v in given if v is not None}))
+        pairs = zip(names, setting, strict=True)
+        out.add(_make_basic_conv(**{k: v for k, v in pairs if v is not None}))
     return out
 
 
