@@ -22,7 +22,7 @@ from ..distributed.sharding import ShardedReducer
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
-from ..ndarray.sparse.base import make
+from ..ndarray.sparse.arrays import make
 from .compression import HALF_TYPES, TwoBit, make_compression
 from .distributed import DistributedStore
 from .keys import Key, grouped
