@@ -346,7 +346,7 @@ def data_dir() -> str:
 def __getattr__(name: str) -> Any:
     """Show the error of sparse arrays, which lives with them, under MXNet's spelling."""
     if name == "NotSupportedForSparseNDArray":
-        from .ndarray.sparse.base import NotSupportedForSparseNDArray
+        from .ndarray.sparse.arrays import NotSupportedForSparseNDArray
 
         return NotSupportedForSparseNDArray
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

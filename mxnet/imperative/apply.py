@@ -36,7 +36,7 @@ from .state import state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
-    from ..ndarray.sparse.base import BaseSparseNDArray
+    from ..ndarray.sparse.arrays import BaseSparseNDArray
 
 __all__ = [
     "apply",

@@ -37,7 +37,7 @@ from .state import IntegerSession, state
 if TYPE_CHECKING:
     from ..context import Context
     from ..ndarray.ndarray import NDArray
-    from ..ndarray.sparse.base import BaseSparseNDArray
+    from ..ndarray.sparse.arrays import BaseSparseNDArray
 
 GRAD_REQS = ("write", "add", "null")
 # Called with (heads, head gradients, keep graph, create graph, inputs, allow unreachable inputs):

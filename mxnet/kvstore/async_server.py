@@ -21,7 +21,7 @@ from .. import env
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray
-from ..ndarray.sparse.base import make
+from ..ndarray.sparse.arrays import make
 from .base import Key
 from .kvstore import KVStore
 

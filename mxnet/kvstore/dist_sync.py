@@ -24,7 +24,7 @@ from ..distributed.sharding import ShardedReducer
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
-from ..ndarray.sparse.base import make
+from ..ndarray.sparse.arrays import make
 from .base import Key, KVStoreBase, answer_capability
 from .compression import HALF_TYPES, TwoBit, make_compression, sum_packed
 from .kvstore import SYNC, KVStore, group_by_key, sum_over_devices

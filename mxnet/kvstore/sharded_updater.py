@@ -35,7 +35,7 @@ from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
 from ..ndarray.sparse import RowSparseNDArray
-from ..ndarray.sparse.base import make
+from ..ndarray.sparse.arrays import make
 from ..optimizer.lists import ListOptimizer
 from ..optimizer.states_file import dump_states, read_states
 from ..optimizer.updater import takes_all

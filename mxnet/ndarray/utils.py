@@ -14,7 +14,7 @@ from .ndarray import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .sparse.base import BaseSparseNDArray
+    from .sparse.arrays import BaseSparseNDArray
 
 __all__ = ["array", "empty", "load", "load_frombuffer", "loads", "save", "zeros"]
 

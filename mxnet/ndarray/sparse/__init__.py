@@ -14,8 +14,13 @@ from ...imperative.handle import current
 from ...ops.sparse.storage import cast_storage as _cast_storage
 from ..ndarray import NDArray
 from . import elementwise, products, selection
-from .arrays import CSRNDArray, RowSparseNDArray, from_stored
-from .base import BaseSparseNDArray, NotSupportedForSparseNDArray
+from .arrays import (
+    BaseSparseNDArray,
+    CSRNDArray,
+    NotSupportedForSparseNDArray,
+    RowSparseNDArray,
+    from_stored,
+)
 from .creation import array, csr_matrix, empty, row_sparse_array, zeros
 from .dispatch import to_storage
 from .elementwise import add, divide, multiply, subtract

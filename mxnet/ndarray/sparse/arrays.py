@@ -1,23 +1,413 @@
-"""`CSRNDArray` and `RowSparseNDArray`."""
+"""`CSRNDArray` and `RowSparseNDArray`: arrays that store only some of their elements.
+
+They have no dense tensor: `_data` and `_member` stay None. In a recorded graph a sparse array is
+represented by `_ghost`, a tensor of its dense shape: of a leaf it carries gradients only and takes
+no memory, of a result it is the dense form.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ...error import InvalidValue, OutOfRange
+from ... import dtypes, env
+from ...base import users_stacklevel
+from ...context import Context, context_of, torch_device
+from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError
 from ...formats.parameters import params_file
-from ...imperative.handle import wrap_plain
-from ..ndarray import NDArray
+from ...imperative.apply import parse_context, stored_context
+from ...imperative.gradient import Gradient, check_req
+from ...imperative.handle import new_object, plain, set_empty, wrap_plain
+from ...imperative.history import LeafMember
+from ...ops.attributes import to_string
+from ..ndarray import NDArray, from_host
+from ..printing import label
 from . import layout
-from .base import BaseSparseNDArray, Sparse, make, warn_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import Self
+
     from ...context import Context
+
+# Warnings that a sparse array is handled in its dense form, issued once for each case.
+_warned: set[str] = set()
+_ADVICE = (
+    "The result is right, but it takes the memory and time of dense arrays. Set the environment "
+    "variable MXNET_STORAGE_FALLBACK_LOG_VERBOSE to 0 to suppress this warning."
+)
+
+
+def _warn_once(what: str) -> None:
+    if what in _warned or not env.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE"):
+        return
+    _warned.add(what)
+    warnings.warn(f"{what}\n{_ADVICE}", UserWarning, stacklevel=users_stacklevel())
+
+
+def warn_of_operator(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: Mapping[str, Any]
+) -> None:
+    """Warn that an operator has no kernel for these storage types."""
+    params = ", ".join(f"{k}={to_string(v)}" for k, v in attrs.items())
+    _warn_once(
+        f"Storage type fallback detected: operator = {name}, input storage types = "
+        f"[{', '.join(inputs)}], output storage types = [{', '.join(outputs)}], "
+        f"params = {{{params}}}."
+    )
+
+
+def warn_of_copy(source: str, target: str) -> None:
+    """Warn that a copy between storage types makes a temporary dense or sparse array."""
+    _warn_once(
+        f"Storage fallback detected: copy from {source} storage type to {target} storage type."
+    )
+
+
+_FULL = slice(None)
+Sparse = TypeVar("Sparse", bound="BaseSparseNDArray")
+
+
+class NotSupportedForSparseNDArray(MXNetError):
+    """A method of dense arrays was called on a sparse one."""
+
+    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
+        name, kinds = function.__name__, ", ".join(str(type(a)) for a in args)
+        hint = f" Use {alias} instead." if alias else " Convert it: x.tostype('default')."
+        super().__init__(
+            f"Function {name} with arguments ({kinds}) is not supported for SparseNDArray and only "
+            f"available in NDArray.{hint}"
+        )
+
+
+class BaseSparseNDArray(NDArray):
+    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` or the like.
+
+    Parameters
+    ----------
+    handle
+        Another array of the same kind, whose parts the new one shares.
+    writable
+        Accepted for compatibility, without effect.
+
+    >>> isinstance(mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.sparse.BaseSparseNDArray)
+    True
+    """
+
+    __slots__ = ("_ghost", "_indices", "_shape", "_values")
+
+    _ghost: Tensor | None
+    _indices: Tensor
+    _shape: tuple[int, ...]
+    _values: Tensor
+
+    @property
+    def _num_aux(self) -> int:
+        """The number of index arrays."""
+        return len(self._parts()) - 1
+
+    @property
+    def _aux_types(self) -> list[type]:
+        """The NumPy types of the index arrays."""
+        return [np.int64] * self._num_aux
+
+    def __init__(self, handle: BaseSparseNDArray, writable: bool = True) -> None:
+        if type(handle) is not type(self):
+            raise TypeError(
+                f"{type(self).__name__} takes another {type(self).__name__}; make one from parts "
+                "with mx.nd.sparse.csr_matrix or mx.nd.sparse.row_sparse_array."
+            )
+        self._set(handle._shape, *handle._parts())
+        set_empty(self)
+        self._ghost, self._ctx = None, handle._ctx
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        """Return the tensors that make the array: values first."""
+        raise NotImplementedError
+
+    def _set(self, shape: Sequence[int], *parts: Tensor) -> None:
+        """Become an array of these parts."""
+        raise NotImplementedError
+
+    def _set_dense(self, dense: Tensor) -> None:
+        """Become the sparse form of a dense tensor."""
+        raise NotImplementedError
+
+    def _dense(self) -> Tensor:
+        """Return the dense form, perhaps in the memory of the values: not for writing."""
+        raise NotImplementedError
+
+    def _like(self, values: Tensor) -> Self:
+        """Return an array with other values at the same places."""
+        return make(type(self), self._shape, values, *self._parts()[1:], ctx=self._ctx)
+
+    def _stored(self) -> params_file.CSR | params_file.RowSparse:
+        """Return the record that files keep."""
+        raise NotImplementedError
+
+    # -- facts --------------------------------------------------------------------------------
+
+    @property
+    def handle(self) -> Tensor:
+        """The array as a sparse torch tensor in the same memory."""
+        return self.to_torch()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        return math.prod(self._shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The data type of the values, as NumPy's scalar type."""
+        return dtypes.to_numpy(self._values.dtype)
+
+    @property
+    def context(self) -> Context:
+        """The device that the array lives on."""
+        return self._ctx or context_of(self._values)
+
+    ctx = context
+
+    @property
+    def data(self) -> NDArray:
+        """A copy of the stored values."""
+        return wrap_plain(NDArray, self._values.clone(), self._ctx)
+
+    @property
+    def indices(self) -> NDArray:
+        """A copy of the indices: the columns of a csr array, the rows of a row_sparse one."""
+        return wrap_plain(NDArray, self._indices.clone(), self._ctx)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        raise NotImplementedError
+
+    # -- to and from elsewhere ----------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray:
+        """Return the dense form as a NumPy array."""
+        return wrap_plain(NDArray, self._dense()).asnumpy()
+
+    def tolist(self) -> list:
+        """Return the dense form as nested Python lists."""
+        return self._dense().tolist()
+
+    def todense(self) -> NDArray:
+        """Return the dense form."""
+        return self.tostype("default")
+
+    def wait_to_read(self) -> None:
+        """Wait until pending work on this array is done."""
+        if self._values.is_cuda:
+            torch.cuda.synchronize(self._values.device)
+
+    wait_to_write = wait_to_read
+
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
+        """Return the array in another data type; without `copy` perhaps the array itself."""
+        target_dtype = dtypes.to_torch(dtype if dtype is not None else "float32")
+        if not copy and self._values.dtype is target_dtype:
+            return self
+        return self._like(self._values.to(target_dtype, copy=True))
+
+    def tostype(self, stype: str) -> NDArray:
+        """Return the array in another storage type: its own or 'default'."""
+        from . import cast_storage
+
+        if stype in ("csr", "row_sparse") and stype != self.stype:
+            raise ValueError(f"cast_storage from {self.stype} to {stype} is not supported")
+        return cast_storage(self, stype)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copy into another array of this storage type or a dense one, or to a context."""
+        if isinstance(other, Context):
+            return self._copied_to(other)
+        if not isinstance(other, NDArray):
+            raise TypeError(f"copyto does not support type {type(other)}")
+        if other is self:
+            return other
+        self._check_shape(other)
+        if other.stype == "default":
+            warn_of_copy(self.stype, "default")
+            other[:] = wrap_plain(NDArray, self._dense())
+            return other
+        if not isinstance(other, BaseSparseNDArray) or other.stype != self.stype:
+            raise TypeError(f"copyto does not support destination NDArray stype {other.stype}")
+        device, dtype = other._values.device, other._values.dtype
+        values, *indices = (p.to(device, copy=True) for p in self._parts())
+        other._set(self._shape, values.to(dtype), *indices)
+        return other
+
+    def _copied_to(self, ctx: Context) -> Self:
+        """Return a copy on a device."""
+        device = torch_device(ctx)
+        parts = [p.clone() if p.device == device else p.to(device) for p in self._parts()]
+        return make(type(self), self._shape, *parts, ctx=stored_context(ctx))
+
+    def _check_shape(self, other: NDArray) -> None:
+        if other.shape != self._shape:
+            raise ShapeError(
+                f"Shape inconsistent: a {self.stype} array of shape {self._shape} cannot be copied "
+                f"to or from one of shape {other.shape}."
+            )
+
+    def _take_dense(self, dense: Tensor) -> None:
+        """Take the values of a dense tensor, in this array's dtype and on its device."""
+        self._set_dense(dense.detach().to(self._values.device, self._values.dtype))
+
+    def _receive_copy(self, source: NDArray) -> None:
+        """Take the values of an array of any storage type that can be converted."""
+        if isinstance(source, BaseSparseNDArray):
+            source.copyto(self)
+            return
+        self._check_shape(source)
+        warn_of_copy("default", self.stype)
+        self._take_dense(plain(source))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        name = type(self).__name__
+        if not isinstance(key, slice):
+            raise TypeError(f"{name} only supports [:] for assignment")
+        if key != _FULL:
+            raise ValueError(f"Assignment with slice for {name} is not implemented: use [:].")
+        if isinstance(value, NDArray):
+            self._receive_copy(value)
+        elif isinstance(value, np.ndarray):
+            self._receive_copy(wrap_plain(NDArray, from_host(value)))
+        elif isinstance(value, int | float | np.generic):
+            self._fill(value.item() if isinstance(value, np.generic) else value)
+        else:
+            raise TypeError(f"type {type(value)} not supported: assign an array.")
+
+    def _fill(self, value: float) -> None:
+        raise ValueError(f"Assigning numeric types to {type(self).__name__} is not possible.")
+
+    # -- what has no meaning here -------------------------------------------------------------
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Refuse: sparse arrays keep their shape."""
+        raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
+
+    def _at(self, idx: Any) -> Any:
+        raise NotSupportedForSparseNDArray(self._at, "x[i:i + 1] of a csr array", idx)
+
+    def _slice(self, start: Any, stop: Any) -> Any:
+        raise NotSupportedForSparseNDArray(self._slice, "x[start:stop] of a csr array", start, stop)
+
+    def as_np_ndarray(self) -> NDArray:
+        """Refuse: `mx.np` has no sparse arrays."""
+        raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray")
+
+    def _densified(self) -> Tensor:
+        """Return the dense form for code that knows no sparse arrays, and say so."""
+        warn_of_copy(self.stype, "default")
+        return self._dense()
+
+    # -- gradients ----------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make a gradient array, by default of this storage type, and become a graph's leaf."""
+        self._attach(grad_req, None, stype)
+
+    def _attach(self, req: str, target: NDArray | None, stype: str | None) -> None:
+        from .creation import zeros
+
+        if target is None:
+            kind = stype or self.stype
+            target = zeros(kind, self._shape, ctx=self.context, dtype=self.dtype)
+        record = Gradient(target, check_req(req))
+        self._ghost, self._grad, self._member = None, record, None
+        if req == "null":
+            return
+        if not self._values.dtype.is_floating_point:
+            raise MXNetError(
+                f"attach_grad: an array of {dtypes.to_name(self._values.dtype)} has no gradient; "
+                "only floating-point arrays do. Convert it: x.astype('float32')."
+            )
+        leaf = self._values.new_zeros(()).expand(self._shape).requires_grad_()
+        leaf.register_post_accumulate_grad_hook(record.receive)
+        self._ghost, self._member = leaf, LeafMember(None, None, record)
+
+    def detach(self) -> Self:
+        """Return the same parts outside the recorded graph."""
+        return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
+
+    def _receive_sparse(self, gradient: Tensor, req: str) -> None:
+        """Take a gradient that torch made, sparse or dense."""
+        raise NotImplementedError
+
+    # -- the rest -----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"\n{label(self)}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{label(self).replace('<', '&lt;')}</pre>"
+
+    def __bool__(self) -> bool:
+        if self.size == 1:
+            return bool(self._dense().item())
+        raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+
+    __hash__ = object.__hash__
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self._dense() == value).any())
+
+    def __reduce__(self) -> tuple:
+        parts = [wrap_plain(NDArray, p).asnumpy() for p in self._parts()]
+        return _unpickle, (type(self), self._shape, parts, str(self.context))
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        copied = self._copied_to(self.context)
+        if self._grad is not None:
+            copied._attach(self._grad.req, None, None)
+        return copied
+
+
+def make(
+    cls: type[Sparse], shape: Sequence[int], *parts: Tensor, ctx: Context | None = None
+) -> Sparse:
+    """Return a new sparse array of these parts: values, indices and, for csr, indptr."""
+    array = new_object(cls)
+    array._set(shape, *parts)
+    set_empty(array)
+    array._ghost, array._ctx = None, ctx
+    return array
+
+
+def _unpickle(cls: type[Sparse], shape: tuple, parts: list, context: str) -> Sparse:
+    """Bring a pickled array back; one from a GPU that is not here arrives on the CPU."""
+    ctx = parse_context(context)
+    try:
+        device = torch_device(ctx)
+    except MXNetError:
+        ctx, device = Context("cpu", 0), torch.device("cpu")
+    return make(cls, shape, *(from_host(p).to(device) for p in parts), ctx=stored_context(ctx))
+
+
+# -- csr and row_sparse ---------------------------------------------------------------------------
+
 
 _FULL = slice(None)
 

@@ -16,8 +16,7 @@ from ...imperative.handle import plain
 from .. import creation
 from ..ndarray import NDArray, from_host
 from . import layout
-from .arrays import CSRNDArray, RowSparseNDArray, from_dense
-from .base import BaseSparseNDArray, Sparse, make
+from .arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, Sparse, from_dense, make
 
 
 def _dtype_of(source: Any, dtype: Any) -> torch.dtype:

@@ -22,8 +22,14 @@ from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
 from ...ops.kernel_errors import operator_error
 from ..ndarray import NDArray
-from .arrays import CSRNDArray, RowSparseNDArray, from_dense
-from .base import BaseSparseNDArray, make, warn_of_operator
+from .arrays import (
+    BaseSparseNDArray,
+    CSRNDArray,
+    RowSparseNDArray,
+    from_dense,
+    make,
+    warn_of_operator,
+)
 
 CLASSES: dict[str, type[BaseSparseNDArray]] = {"csr": CSRNDArray, "row_sparse": RowSparseNDArray}
 

@@ -28,8 +28,7 @@ from ...ops.tensor.selection.indexing import where
 from ..ndarray import NDArray
 from ..operator_overloads import NUMBERS, unsupported_operand
 from . import layout
-from .arrays import CSRNDArray, RowSparseNDArray
-from .base import BaseSparseNDArray, make
+from .arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, make
 from .dispatch import Call, dense_now, dense_of, kernel
 
 ADD, SUBTRACT = BY_NAME["add"], BY_NAME["subtract"]

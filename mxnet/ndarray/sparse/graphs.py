@@ -16,8 +16,7 @@ from ...error import MXNetError, ShapeError
 from ...imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from . import layout
-from .arrays import CSRNDArray
-from .base import make
+from .arrays import CSRNDArray, make
 
 __all__ = [
     "dgl_adjacency",

@@ -18,8 +18,7 @@ from ...ops.tensor.math.products import dot, dot_shape
 from ...ops.tensor.selection.indexing import embedding
 from ..ndarray import NDArray
 from . import layout
-from .arrays import CSRNDArray, RowSparseNDArray
-from .base import make, warn_of_operator
+from .arrays import CSRNDArray, RowSparseNDArray, make, warn_of_operator
 from .dispatch import Call, dense_now, kernel, to_storage
 
 

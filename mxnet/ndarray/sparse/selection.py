@@ -19,8 +19,7 @@ from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_
 from ...ops.training.sgd import sgd_mom_update, sgd_update
 from ..ndarray import NDArray
 from . import layout
-from .arrays import CSRNDArray, RowSparseNDArray
-from .base import make
+from .arrays import CSRNDArray, RowSparseNDArray, make
 from .dispatch import Call, dense_now, dense_of, kernel, to_storage
 
 
