@@ -295,18 +295,13 @@ def _facts(
     types: Mapping[str, torch.dtype],
 ) -> Facts:
     fixed = {name: tuple(t.shape) for name, t in params.items()}
-    kinds = {**{name: t.dtype for name, t in params.items()}, **types}
+    kinds = {name: t.dtype for name, t in params.items()} | dict(types)
     default = next(iter(types.values()), torch.float32)
-    is_dynamic = any(_is_dynamic(n) for s in dynamic.values() for n in s)
 
     def probe(add: int) -> dict[str, Shape]:
-        probed = {}
-        for name, sizes in dynamic.items():
-            example = shapes[name]
-            probed[name] = probe_sizes(sizes, example, add)
-        return {**fixed, **probed}
+        return fixed | {n: probe_sizes(sizes, shapes[n], add) for n, sizes in dynamic.items()}
 
-    if not is_dynamic:
+    if not any(_is_dynamic(n) for sizes in dynamic.values() for n in sizes):
         exact = {name: probe_sizes(s, None, 0) for name, s in shapes.items()}
         return infer_facts(graph, {**fixed, **exact}, None, kinds, default)
     return infer_facts(graph, probe(0), probe(2), kinds, default)

@@ -224,6 +224,14 @@ def test_what_a_child_process_does_comes_back() -> None:
         run_isolated(lambda: os.kill(os.getpid(), signal.SIGKILL) or b"", "file")
 
 
+@pytest.mark.parametrize("op_type", ["RandomUniformLike", "RandomNormalLike", "Bernoulli"])
+def test_random_numbers_in_the_shape_of_an_array(op_type: str) -> None:
+    model = _model([helper.make_node(op_type, ["x"], ["y"])])
+    symbol, _, _ = contrib_onnx.import_model(model.SerializeToString())
+    x = mx.nd.ones([d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim])
+    assert symbol.bind(mx.cpu(), {"x": x}).forward()[0].shape == x.shape
+
+
 def test_unknown_operators_are_named() -> None:
     """The error names the operator and the node."""
     node = helper.make_node("StringNormalizer", ["x"], ["y"], name="clean")

@@ -103,10 +103,7 @@ def _index_rows(g: Builder, call: Call, indices: str, position: int) -> str:
     return g.transpose(positions, *range(1, rank), 0)
 
 
-@row("gather_nd")
-def gather_nd(g: Builder, call: Call, x: str, indices: str) -> str:
-    """Take the elements at full or partial indices."""
-    return g.GatherND(x, _index_rows(g, call, indices, 1))
+row("gather_nd")(lambda g, call, x, indices: g.GatherND(x, _index_rows(g, call, indices, 1)))
 
 
 @row("scatter_nd")

@@ -93,10 +93,7 @@ def pad(g: Builder, call: Call, x: str, pads: str, value: str) -> str:
     return g.Pad(x, widths, _one(g, value), mode=call.attrs["mode"])
 
 
-@row("_onnx_fmod")
-def fmod(g: Builder, call: Call, a: str, b: str) -> str:
-    """Remainder with the sign of the dividend."""
-    return g.Mod(a, b, fmod=1)
+row("_onnx_fmod")(lambda g, call, a, b: g.Mod(a, b, fmod=1))
 
 
 @row("_onnx_mod")

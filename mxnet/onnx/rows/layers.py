@@ -100,10 +100,7 @@ def _with_axis(g: Builder, call: Call, number: str) -> str:
     return g.reshape(number, [1]) if is_one else number
 
 
-@row("_linalg_det")
-def det(g: Builder, call: Call, a: str) -> str:
-    """Determinants."""
-    return _with_axis(g, call, g.Det(a))
+row("_linalg_det")(lambda g, call, a: _with_axis(g, call, g.Det(a)))
 
 
 @row("_linalg_sumlogdiag")

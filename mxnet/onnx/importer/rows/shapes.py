@@ -127,29 +127,22 @@ def size(node: OnnxNode, x: Value) -> Any:
     return F.size_array(x.symbol, name=node.name)
 
 
-@imports("DepthToSpace")
-def depth_to_space(node: OnnxNode, x: Value) -> Any:
-    """Move blocks of channels into height and width."""
-    block = node.get("blocksize")
+@imports("DepthToSpace", "SpaceToDepth")
+def move_blocks(node: OnnxNode, x: Value) -> Any:
+    """Move blocks of channels into height and width, or back."""
+    block, is_to_space = node.get("blocksize"), node.op_type == "DepthToSpace"
     if node.get("mode", "DCR") == "DCR":
-        return F.depth_to_space(x.symbol, block_size=block, name=node.name)
+        function = F.depth_to_space if is_to_space else F.space_to_depth
+        return function(x.symbol, block_size=block, name=node.name)
     n, c, h, w = x.sizes
-    depth = c // (block * block)
-    split_up = F.reshape(x.symbol, shape=(n, depth, block, block, h, w))
-    moved = F.transpose(split_up, axes=(0, 1, 4, 2, 5, 3))
-    return F.reshape(moved, shape=(n, depth, h * block, w * block), name=node.name)
-
-
-@imports("SpaceToDepth")
-def space_to_depth(node: OnnxNode, x: Value) -> Any:
-    """Move blocks of height and width into channels."""
-    block = node.get("blocksize")
-    if node.get("mode", "DCR") == "DCR":
-        return F.space_to_depth(x.symbol, block_size=block, name=node.name)
-    n, c, h, w = x.sizes
-    split_up = F.reshape(x.symbol, shape=(n, c, h // block, block, w // block, block))
-    moved = F.transpose(split_up, axes=(0, 1, 3, 5, 2, 4))
-    target = (n, c * block * block, h // block, w // block)
+    if is_to_space:
+        depth = c // (block * block)
+        split, order = (n, depth, block, block, h, w), (0, 1, 4, 2, 5, 3)
+        target = (n, depth, h * block, w * block)
+    else:
+        split, order = (n, c, h // block, block, w // block, block), (0, 1, 3, 5, 2, 4)
+        target = (n, c * block * block, h // block, w // block)
+    moved = F.transpose(F.reshape(x.symbol, shape=split), axes=order)
     return F.reshape(moved, shape=target, name=node.name)
 
 
