@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ops.glossary import FOLDERS
+from ..ops.documentation import FOLDERS
 
 _OF_SAMPLES = " An array gives samples for each of its elements."
 

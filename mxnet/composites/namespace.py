@@ -9,8 +9,7 @@ from typing import Any
 
 from ..ops import registry
 from ..ops.declare import Op
-from ..ops.documentation import complete
-from ..ops.glossary import COMMON
+from ..ops.documentation import COMMON, complete
 from .glossary import GLOSSARY
 
 

@@ -350,7 +350,7 @@ class TorchWriter:
 
     def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
         """Return the weights of a recurrent layer, unpacked into arrays of their own."""
-        from ..ops.nn.sequences.recurrent import GATES, unpack_parameters
+        from ..ops.nn.recurrent import GATES, unpack_parameters
 
         packed = self.model.constant(call.node.inputs[1])
         if packed is None or call.shapes is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import env
 from ..error import MXNetError
-from ..ops.nn.normalizations import over_workers
+from ..ops.nn import over_workers
 from .environment import Job, read_job
 from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure
 from .rendezvous import Members, join

@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 from ..graph import Entry, Graph, Node, interpret
 from ..ops.declare import Op
 from ..ops.nn.activation import activation, leaky_relu
-from ..ops.nn.convolutions.convolution import convolution
+from ..ops.nn.convolution import convolution
 from ..ops.nn.dense import fully_connected
-from ..ops.nn.normalizations.batch_norm import batch_norm
-from ..ops.nn.sequences.attention import (
-    interleaved_matmul_selfatt_qk,
-    interleaved_matmul_selfatt_valatt,
-)
-from ..ops.tensor.math.arithmetic import elemwise_add
-from ..ops.tensor.math.elementwise import absolute, clip, exp, sqrt, square
+from ..ops.nn.normalization import batch_norm
+from ..ops.nn.sequence import interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
+from ..ops.tensor.arithmetic import elemwise_add
+from ..ops.tensor.elementwise import absolute, clip, exp, sqrt, square
 from .fused_layers import (
     fused_attention_scores,
     fused_attention_values,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ops.declare import Op
-from ..ops.tensor.math.reduce import argmax, argmin
+from ..ops.tensor.reduce import argmax, argmin
 from .create import input_init
 from .node import HIDDEN_KEYS, Entry, Node, stored_key
 

@@ -51,10 +51,9 @@ from ..imperative.integers import derive
 from ..imperative.state import backward_mode, state
 from ..memory import expose
 from ..ops.interpreters import active
+from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
-from ..ops.tensor.shaping.broadcasting import broadcast_to
-from ..ops.tensor.shaping.reshape_codes import resolve_reshape
-from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
+from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, squeeze, transpose
 from ..shape_mode import is_np_shape
 from . import indexing
 from .indexing import is_basic

@@ -25,6 +25,8 @@ from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
 
 Kernel = Callable[..., Tensor]
 BOOL = torch.bool
+# Kernels without a public name: they skip the checks of `torch.nn.functional`.
+torch_nn: Any = torch._C._nn  # type: ignore[attr-defined]  # not in torch's stubs
 axes_of = lru_cache(maxsize=4096)(reduced_axes)
 
 

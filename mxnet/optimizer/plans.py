@@ -17,7 +17,7 @@ from ..dtypes import to_name
 from ..error import DTypeError, MXNetError, ShapeError
 from ..imperative.handle import plain
 from ..ndarray import NDArray
-from ..ops.training.tensor_list import TensorList
+from ..ops.training.rules import TensorList
 from .base import Index
 
 HALF = (torch.float16, torch.bfloat16)

@@ -17,7 +17,7 @@ from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads
 from ..ops.attributes import to_string
-from ..ops.tensor.math.operations import BY_NAME, Operation
+from ..ops.tensor.arithmetic import BY_NAME, Operation
 from .namespace import F
 from .operator_overloads import apply_to_number, apply_to_symbols
 from .symbol import Symbol

@@ -10,9 +10,8 @@ from ...graph.graph import Graph
 from ...graph.interpret import interpret
 from ...graph.node import Node
 from ...ndarray import NDArray
-from ...ops.nn.convolutions.convolution import convolution
-from ...ops.nn.convolutions.layouts import CHANNELS_LAST
-from ...ops.nn.normalizations.batch_norm import batch_norm
+from ...ops.nn.convolution import CHANNELS_LAST, convolution
+from ...ops.nn.normalization import batch_norm
 
 Arrays = dict[str, NDArray]
 

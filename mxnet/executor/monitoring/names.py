@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...graph.node import Node, auxiliary_positions
 from ...ops.declare import Op
-from ...ops.tensor.math.arithmetic import add_n
-from ...ops.tensor.math.operations import BY_NAME
+from ...ops.tensor.arithmetic import BY_NAME, add_n
 
 # Its gradient is that of its output: MXNet shows none.
 _PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise

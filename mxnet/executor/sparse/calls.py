@@ -23,8 +23,8 @@ from ...ndarray import NDArray
 from ...ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ...ndarray.sparse.creation import zeros
 from ...ndarray.sparse.dispatch import run
-from ...ops.sparse.storage import cast_storage as op_cast_storage
-from ...ops.tensor.math.products import dot as op_dot
+from ...ops.sparse import cast_storage as op_cast_storage
+from ...ops.tensor.products import dot as op_dot
 from ..schedule import Wrap
 
 Value = Tensor | BaseSparseNDArray | None

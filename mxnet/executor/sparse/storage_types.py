@@ -1,6 +1,6 @@
 """Storage types of a graph: which results and gradients are row_sparse or csr, as MXNet infers.
 
-The rules are on the operator records (`ops/sparse/storage_rules.py`).
+The rules are on the operator records (`ops/sparse.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from ...error import MXNetError
 from ...graph.graph import Graph
 from ...graph.node import Node
-from ...ops.sparse.storage import cast_storage
-from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
+from ...ops.sparse import CSR, DENSE, ROWS, cast_storage
 
 NAMES = {"0": DENSE, "1": ROWS, "2": CSR}  # as variables store them
 Values = dict[Node, list[str]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...ops.fused.projection import project_steps
 from ...ops.nn.dense import fully_connected
-from ...ops.tensor.shaping.joining import slice_channel
+from ...ops.tensor.joining import slice_channel
 from ..node import Entry, Node
 from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

@@ -9,8 +9,7 @@ follows keeps the order of the first convolution's result, so that only its data
 from __future__ import annotations
 
 from ...ops.fused.channels_last import convolution_channels_last
-from ...ops.nn.convolutions.convolution import convolution
-from ...ops.nn.convolutions.layouts import CHANNELS_LAST
+from ...ops.nn.convolution import CHANNELS_LAST, convolution
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

@@ -10,13 +10,10 @@ and products of batches of matrices, with scores perhaps scaled by a number.
 from __future__ import annotations
 
 from ...ops.fused.attention import fused_attention, fused_self_attention
-from ...ops.nn.sequences.attention import (
-    interleaved_matmul_selfatt_qk,
-    interleaved_matmul_selfatt_valatt,
-)
-from ...ops.nn.softmax import softmax
-from ...ops.tensor.math.arithmetic import div_scalar, mul_scalar
-from ...ops.tensor.math.products import batch_dot
+from ...ops.nn.activation import softmax
+from ...ops.nn.sequence import interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
+from ...ops.tensor.arithmetic import div_scalar, mul_scalar
+from ...ops.tensor.products import batch_dot
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, rewrite
 from ..typed import TypedGraph

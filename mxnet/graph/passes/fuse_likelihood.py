@@ -8,9 +8,9 @@ The kernel gives one number for each row, without the column that `pick` makes a
 from __future__ import annotations
 
 from ...ops.fused.likelihood import likelihood_loss
-from ...ops.tensor.math.arithmetic import mul_scalar
-from ...ops.tensor.math.reduce import mean
-from ...ops.tensor.selection.indexing import pick
+from ...ops.tensor.arithmetic import mul_scalar
+from ...ops.tensor.indexing import pick
+from ...ops.tensor.reduce import mean
 from ..node import Node
 from ..patterns import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

@@ -40,7 +40,7 @@ from ...ops.quantization.elementwise import (
 )
 from ...ops.quantization.joining import quantized_concat
 from ...ops.quantization.layers import quantized_conv, quantized_fully_connected
-from ...ops.tensor.shaping.shape_changing import flatten
+from ...ops.tensor.shape_changing import flatten
 from ..node import Node
 from ..patterns import named_inputs
 from ..typed import TypedGraph

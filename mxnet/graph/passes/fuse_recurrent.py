@@ -15,7 +15,7 @@ import torch
 
 from ...ops.attributes import to_string
 from ...ops.fused.recurrent import rnn_steps
-from ...ops.tensor.shaping.joining import slice_channel, stack
+from ...ops.tensor.joining import slice_channel, stack
 from ..node import Entry, Node, auxiliary_positions
 from ..patterns import make_node
 from ..rebuild import Rebuild

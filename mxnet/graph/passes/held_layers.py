@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from ...ops.declare import Epilogue
 from ...ops.fused.int8.layers import int8_convolution, int8_dense
-from ...ops.nn.convolutions.convolution import convolution
+from ...ops.nn.convolution import convolution
 from ...ops.nn.dense import fully_connected
-from ...ops.nn.normalizations.batch_norm import batch_norm
+from ...ops.nn.normalization import batch_norm
 from ...ops.quantization.conversions import STEPS
-from ...ops.tensor.math.arithmetic import elemwise_add
+from ...ops.tensor.arithmetic import elemwise_add
 from ..node import Entry, Node
 from ..patterns import named_inputs
 from .lower_int8 import NORMALIZED_ORDERS, Lowering, Made, Scale, calibrated_scale

@@ -11,15 +11,10 @@ from typing import NamedTuple
 
 from ...ops.declare import Epilogue, Op
 from ...ops.nn.dense import fully_connected
-from ...ops.nn.sequences.recurrent import GATES
-from ...ops.tensor.math.arithmetic import (
-    elemwise_add,
-    elemwise_mul,
-    elemwise_sub,
-    rminus_scalar,
-)
+from ...ops.nn.recurrent import GATES
+from ...ops.tensor.arithmetic import elemwise_add, elemwise_mul, elemwise_sub, rminus_scalar
+from ...ops.tensor.joining import slice_channel
 from ...ops.tensor.passing import ones_like
-from ...ops.tensor.shaping.joining import slice_channel
 from ..node import Entry, Node
 from ..typed import TypedGraph
 

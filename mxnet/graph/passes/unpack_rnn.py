@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ...ops.attributes import to_string
 from ...ops.fused.recurrent import rnn_unpacked
-from ...ops.nn.sequences.recurrent import rnn
-from ...ops.tensor.shaping.joining import concat, rnn_param_concat
-from ...ops.tensor.shaping.shape_changing import reshape
+from ...ops.nn.recurrent import rnn
+from ...ops.tensor.joining import concat, rnn_param_concat
+from ...ops.tensor.shape_changing import reshape
 from ..node import Entry, Node
 from ..patterns import Match, Pattern, Rule, rewrite
 from ..typed import TypedGraph

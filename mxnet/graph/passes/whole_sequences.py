@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...ops.tensor.math.arithmetic import elemwise_add
-from ...ops.tensor.selection.slicing import reverse
-from ...ops.tensor.shaping.joining import concat, slice_channel, stack
-from ...ops.tensor.shaping.shape_changing import expand_dims, swap_axis
+from ...ops.tensor.arithmetic import elemwise_add
+from ...ops.tensor.joining import concat, slice_channel, stack
+from ...ops.tensor.shape_changing import expand_dims, swap_axis
+from ...ops.tensor.slicing import reverse
 from ..node import Entry, Node
 from ..patterns import make_node
 

@@ -8,18 +8,19 @@ from torch import Tensor
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.handle import wrap, wrap_plain
 from ...ops import registry
-from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
-from ...ops.tensor.math.arithmetic import (
+from ...ops.sparse import CSR, DENSE, ROWS
+from ...ops.tensor.arithmetic import (
+    BY_NAME,
+    OPERATIONS,
     add_n,
     grad_add,
     scatter_add_number,
     scatter_divide,
     scatter_subtract_number,
 )
-from ...ops.tensor.math.elementwise import clip, quadratic
-from ...ops.tensor.math.operations import BY_NAME, OPERATIONS
+from ...ops.tensor.elementwise import clip, quadratic
+from ...ops.tensor.indexing import where
 from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
-from ...ops.tensor.selection.indexing import where
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...imperative.apply import apply
 from ...ops.declare import Op
-from ...ops.tensor.math.operations import BY_DUNDER, BY_NAME, Operation
+from ...ops.tensor.arithmetic import BY_DUNDER, BY_NAME, Operation
 from ..ndarray import NDArray
 from ..operator_overloads import NUMBERS, unsupported_operand
 from .base import BaseSparseNDArray

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ...error import MXNetError
 from ...imperative.handle import wrap_plain, writable
-from ...ops.sparse.storage_rules import DENSE, ROWS
+from ...ops.sparse import DENSE, ROWS
 from ...ops.training.adam import adam_update
 from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_update
 from ...ops.training.sgd import sgd_mom_update, sgd_update

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...ops.nn.sequences.recurrent import unpack_parameters
+from ...ops.nn.recurrent import unpack_parameters
 from ..builder import Builder, Call, onnx_dtype
 from ..library import load_onnx
 from ..table import row

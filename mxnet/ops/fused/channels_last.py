@@ -9,12 +9,7 @@ from torch import Tensor
 from ..attributes import Count, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..nn.convolutions.convolution import (
-    convolution,
-    convolution_inputs,
-    convolution_shapes,
-    convolution_work,
-)
+from ..nn.convolution import convolution, convolution_inputs, convolution_shapes, convolution_work
 from ..shapes import Shapes
 
 LAST = torch.channels_last

@@ -12,13 +12,8 @@ from ...error import ShapeError
 from ..attributes import Count, Floats, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import OneAux, Op, ZeroAux, op
-from ..nn.convolutions.convolution import (
-    convolution,
-    convolution_inputs,
-    convolution_shapes,
-    convolution_work,
-)
-from ..nn.normalizations.batch_norm import WideParameters
+from ..nn.convolution import convolution, convolution_inputs, convolution_shapes, convolution_work
+from ..nn.normalization import WideParameters
 from ..shapes import Shape, Shapes
 from .epilogues import PLAIN, bind_epilogue
 from .prepared_convolution import PreparedConvolution

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import torch_kernels
-from ..tensor.math.elementwise import clip
+from ..families import torch_nn
+from ..tensor.elementwise import clip
 
 NONE = "none"
 Function = Callable[[Tensor], Tensor]
@@ -20,14 +20,14 @@ PLAIN: dict[str, Callable[..., Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "clip": lambda x, low, high: clip.function(x, a_min=low, a_max=high),
-    "leaky": lambda x, slope: torch_kernels.nn.leaky_relu(x, slope),
+    "leaky": lambda x, slope: torch_nn.leaky_relu(x, slope),
 }
 IN_PLACE: dict[str, Callable[..., Tensor]] = {
     "relu": torch.relu_,
     "sigmoid": torch.sigmoid_,
     "tanh": torch.tanh_,
     "clip": lambda x, low, high: x.clamp_(low, high),
-    "leaky": lambda x, slope: torch_kernels.nn.leaky_relu_(x, slope),
+    "leaky": lambda x, slope: torch_nn.leaky_relu_(x, slope),
 }
 # What oneDNN calls them.
 ONEDNN = {

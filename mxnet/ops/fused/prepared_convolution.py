@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..nn.convolutions.convolution import CONVOLUTIONS
+from ..nn.convolution import CONVOLUTIONS
 from .epilogues import IN_PLACE, NONE, ONEDNN, bind_epilogue
 from .fallback import require_finite
 from .unchanged import Unchanged

@@ -17,7 +17,7 @@ from ..declare import OpContext, op
 from ..families import number
 from ..shapes import Shapes, same, unify
 from ..tensor.creation import filled_directly, sequence
-from .promotion import AttributeTypes
+from .families import AttributeTypes
 
 _F32 = torch.float32
 

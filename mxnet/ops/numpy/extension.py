@@ -12,8 +12,8 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
-from ..tensor.memory import in_row_order, may_share
-from ..tensor.shaping.reshape_codes import complete_by_size
+from ..tensor.passing import in_row_order, may_share
+from ..tensor.shape_changing import complete_by_size
 
 unary(
     "_npx_relu",

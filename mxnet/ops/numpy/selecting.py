@@ -12,7 +12,7 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import check_same_dtype, number, refuse_bool
 from ..shapes import UNKNOWN, broadcast, same
-from ..tensor.shaping.shape_changing import axis_within
+from ..tensor.shape_changing import axis_within
 
 
 def _chosen(condition: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ from torch import Tensor
 from ...error import MXNetError
 from ..declare import Op, op
 from ..nn.activation import activation
-from ..nn.convolutions.pooling import pooling, pooling_output
+from ..nn.pooling import pooling, pooling_output
 from ..shapes import Shape, Shapes, TypePattern, unify
-from ..tensor.math.arithmetic import elemwise_add
-from ..tensor.shaping.shape_changing import flatten, flatten_shape
+from ..tensor.arithmetic import elemwise_add
+from ..tensor.shape_changing import flatten, flatten_shape
 from .conversions import (
     HALF_STEPS,
     INT32_STEPS,

@@ -9,8 +9,8 @@ from ...error import ShapeError
 from ..attributes import DType
 from ..declare import Op, op
 from ..shapes import Shape, Shapes, TypePattern
-from ..tensor.selection.indexing import embedding, embedding_shape
-from ..tensor.shaping.joining import concat
+from ..tensor.indexing import embedding, embedding_shape
+from ..tensor.joining import concat
 from .conversions import LAYER_STEPS, _check_dtype, _check_ranges, _larger_end, range_step
 from .layers import OUTPUTS
 

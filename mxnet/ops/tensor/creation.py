@@ -20,7 +20,7 @@ from ..attributes import Count, DType, Shape
 from ..declare import OpContext, op
 from ..families import number
 from ..shapes import UNKNOWN, Shapes, same, unify
-from .shaping.shape_changing import axis_within
+from .shape_changing import axis_within
 
 _F32, _CPU = torch.float32, torch.device("cpu")
 

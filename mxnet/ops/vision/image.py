@@ -15,7 +15,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
-from ..tensor.memory import may_share
+from ..tensor.passing import may_share
 
 MOST_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)

@@ -16,7 +16,7 @@ from ...error import ShapeError
 from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
-from ..tensor.memory import in_row_order
+from ..tensor.passing import in_row_order
 
 # Pixels looked up in one go, so that index tables stay small.
 MAX_LOOKUPS = 1 << 21

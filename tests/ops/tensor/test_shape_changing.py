@@ -8,7 +8,7 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
-from mxnet.ops.tensor.shaping.reshape_codes import resolve_reshape
+from mxnet.ops.tensor.shape_changing import resolve_reshape
 
 
 def infer(name: str, ins: list, outs: list, **attrs: object) -> tuple[list, list]:

@@ -7,8 +7,7 @@ import torch
 
 from mxnet.ops import registry
 from mxnet.ops.training import adam, adaptive, large_batch, sgd
-from mxnet.ops.training.rules import CHUNK
-from mxnet.ops.training.tensor_list import TensorList
+from mxnet.ops.training.rules import CHUNK, TensorList
 
 # operator, rule, numbers
 SINGLE = [

@@ -9,9 +9,9 @@ from ....error import MXNetError
 from ...attributes import Floats
 from ...attributes import Shape as ShapeAttribute
 from ...declare import op
-from ...nn.convolutions.pooling import Convention, pooling, pooling_output
+from ...nn.pooling import Convention, pooling, pooling_output
 from ...shapes import Shape, Shapes, same
-from ...tensor.shaping.joining import concat
+from ...tensor.joining import concat
 
 SIGNED_ZERO = 128
 LARGEST = 255

@@ -14,7 +14,7 @@ from torch import Tensor
 from ...attributes import Count, Positive, PositiveCount
 from ...attributes import Shape as ShapeAttribute
 from ...declare import Attrs, OneAux, ZeroAux, op
-from ...nn.convolutions.convolution import convolution, convolution_work
+from ...nn.convolution import convolution, convolution_work
 from ...nn.dense import fully_connected, fully_connected_inputs, fully_connected_work
 from ...shapes import Shape, Shapes
 from ..convolution import NORM, fused_convolution_inputs, fused_shapes

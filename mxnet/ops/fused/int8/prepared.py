@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...nn.convolutions.convolution import CONVOLUTIONS
+from ...nn.convolution import CONVOLUTIONS
 from ..unchanged import Unchanged
 from .arrays import pack
 from .weights import Weights
