@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..error import FormatError, MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import tree_file
+from ..formats import tree_file
+from ..formats.files import local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from .fields import get_fields, set_fields
-from .files import path_of, remove_old, steps
-from .random_states import get_random_states, set_random_states
-from .workers import find_newest, scale_position, seed_worker, worker_folder
-
-__all__ = ["Checkpoint", "load", "save"]
+from .files import (
+    find_newest,
+    path_of,
+    remove_old,
+    scale_position,
+    seed_worker,
+    steps,
+    worker_folder,
+)
+from .state import get_fields, get_random_states, set_fields, set_random_states
 
 KIND = "MXNext checkpoint"
 VERSION = 1

@@ -19,9 +19,7 @@ from ..onnx.builder import operator_of
 from ..ops.declare import Op
 from ..shape_mode import is_np_shape
 from .source import Model, as_model
-from .torch_rows import IGNORED_INPUTS, NoRow, torch_rows
-
-__all__ = ["UnsupportedTorch", "to_torch"]
+from .torch_rows import IGNORED_INPUTS, TORCH_ROWS, NoRow
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
@@ -210,7 +208,7 @@ class TorchWriter:
             inputs = [None if n in skipped else self._value(v) for n, v in pairs]
         else:
             inputs = [self._value(v) for v in inputs]
-        build = torch_rows().get(call.op.name)
+        build = TORCH_ROWS.get(call.op.name)
         last = len(self.graph.nodes)
         made: Any = None
         if build is not None:

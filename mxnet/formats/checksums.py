@@ -16,8 +16,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["ChecksumPool", "checksum", "dump_trailer", "read_trailer"]
-
 MAGIC = b"MXNextP1"
 _FOOTER = struct.Struct("<QI8s")
 BLOCK = 1 << 16

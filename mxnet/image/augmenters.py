@@ -14,12 +14,12 @@ import numpy as np
 from .. import ndarray as nd
 from ..ndarray import NDArray
 from . import chance
-from .decoding import pixels_of
 from .geometry import (
     UnexpectedArguments,
     center_crop,
     color_normalize,
     imresize,
+    pixels_of,
     random_crop,
     random_size_crop,
     resize_short,

@@ -12,14 +12,14 @@ import numpy as np
 from .. import ndarray as nd
 from .. import recordio
 from ..error import MXNetError, ShapeError
+from ..formats.files import existing_file
 from ..formats.image_codec import BadImage
-from ..formats.location import existing_file
-from ..formats.records.record_index import read_list
+from ..formats.recordio_file import read_list
 from ..io.batches import DataBatch, DataIter
 from ..ndarray import NDArray
 from . import chance
 from .augmenters import Augmenter, CreateAugmenter
-from .decoding import imdecode
+from .geometry import imdecode
 
 logger = logging.getLogger("mxnet.image")
 LABEL_TYPES = ("int32", "float32", "int64", "float64")

@@ -15,8 +15,6 @@ from ..ndarray import NDArray, array
 from ..random import host_order
 from .batches import DataBatch, DataDesc, DataIter
 
-__all__ = ["NDArrayIter"]
-
 Named = list[tuple[str, NDArray]]
 LastBatch = Literal["pad", "discard", "roll_over"]
 

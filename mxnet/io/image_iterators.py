@@ -13,25 +13,22 @@ import torch
 
 from ..dtypes import to_name
 from ..error import MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import params_file
-from ..formats.records.record_index import read_list
+from ..formats import params_file
+from ..formats.files import local_path
+from ..formats.recordio_file import read_list
 from ..ops.attributes import Count, DType, Floats, Shape
 from ..random import host_rng
-from .detection_changes import DetectionChanges
 from .file_iters import Device, file_iter
-from .image_batches import PictureBatches, Places, RecordFiles
-from .image_changes import Changes
-from .image_filling import CHANNELS_TO_FLAG, DetectionFill, Normalization, PictureFill
-
-__all__ = [
-    "ImageDetRecordIter",
-    "ImageRecordInt8Iter",
-    "ImageRecordIter",
-    "ImageRecordIter_v1",
-    "ImageRecordUInt8Iter",
-    "ImageRecordUInt8Iter_v1",
-]
+from .image_batches import (
+    CHANNELS_TO_FLAG,
+    DetectionFill,
+    Normalization,
+    PictureBatches,
+    PictureFill,
+    Places,
+    RecordFiles,
+)
+from .image_changes import Changes, DetectionChanges
 
 logger = logging.getLogger("mxnet.io")
 PIXEL_TYPES = {torch.float32: np.float32, torch.uint8: np.uint8, torch.int8: np.int8}

@@ -9,7 +9,7 @@ from typing import Any
 from .. import optimizer as opt
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from .base import KVStoreBase, UnknownCapability

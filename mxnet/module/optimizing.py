@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import optimizer as opt
-from ..checkpoint.fields import get_fields, set_fields, tensors_of
+from ..checkpoint.state import get_fields, set_fields, tensors_of
 from ..error import MXNetError
 from ..executor_manager import copy_into
 from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..memory import return_gaps
 from ..model import (
     _create_kvstore,

@@ -16,9 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.data_order import data_order, set_data_order
-from ..checkpoint.fields import arrays_from, get_fields, set_fields, tensors_of
-from ..checkpoint.random_states import get_random_states, set_random_states
+from ..checkpoint.state import (
+    arrays_from,
+    data_order,
+    get_fields,
+    get_random_states,
+    set_data_order,
+    set_fields,
+    set_random_states,
+    tensors_of,
+)
 from ..error import MXNetError
 from ..tracking import History
 from .snapshot_files import VERSION, SnapshotFiles

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..distributed.group import Group, current_group
 from ..error import FormatError, MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import tree_file
+from ..formats import tree_file
+from ..formats.files import local_path
 
 VERSION = 1
 

@@ -20,7 +20,7 @@ from .. import dtypes
 from ..base import integer_types, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
-from ..formats.parameters import params_file
+from ..formats import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
 from ..imperative.freed_graphs import IntegerInGraph, is_constant_now

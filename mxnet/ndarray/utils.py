@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ..formats.parameters import params_file, safetensors_file
+from ..formats import params_file, safetensors_file
 from ..imperative.handle import plain, wrap_plain
 from ..shape_mode import is_np_shape
 from .creation import array, empty, zeros

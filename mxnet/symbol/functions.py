@@ -12,7 +12,7 @@ from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXN
 from ..composites.joining import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import FormatError
-from ..formats.location import existing_file
+from ..formats.files import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads

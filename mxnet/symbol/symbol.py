@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
-from ..formats.location import local_path
+from ..formats.files import local_path
 from ..graph import Entry, Graph
 from ..graph.compose import compose
 from ..graph.create import apply_atomic, atomic, is_atomic

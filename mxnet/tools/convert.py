@@ -17,10 +17,8 @@ from .. import ndarray as nd
 from .. import symbol as sym
 from ..convert import Difference, Report
 from ..convert import convert as convert_model
-from ..convert.compare import compare, test_inputs
-from ..convert.conversion import INT8_SUFFIX
-from ..convert.source import as_model
-from ..convert.to_int8 import INT8_TOLERANCE, convert_to_int8
+from ..convert.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
+from ..convert.source import as_model, compare, test_inputs
 from ..dtypes import to_torch
 from ..formats.atomic import one_commit
 from ..model import named_params, write_symbol

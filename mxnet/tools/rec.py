@@ -20,8 +20,7 @@ from mxnext_cli.output import print_json
 from ..error import FormatError, MXNetError
 from ..formats import image_codec
 from ..formats.atomic import replacing
-from ..formats.records.record_index import read_index
-from ..formats.records.recordio_file import Damage, RecordReader
+from ..formats.recordio_file import Damage, RecordReader, read_index
 from ..recordio import IRHeader, unpack
 
 KINDS = {

@@ -10,8 +10,6 @@ from typing import Any
 
 from ..error import InvalidValue, MXNetError
 
-__all__ = ["plot_history"]
-
 
 def plot_history(
     history: Mapping[str, Sequence[float]],

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..symbol import Symbol
-from .picture import Picture, picture
-from .svg import svg_text
+from .drawing import Picture, picture, svg_text
 
 
 def plot_network(

@@ -8,10 +8,7 @@ from html import escape
 from typing import Any
 
 from ..symbol import Symbol
-from .picture import picture
-from .svg import svg_text
-
-__all__ = ["block_html", "facts_html", "symbol_svg"]
+from .drawing import picture, svg_text
 
 MOST_NODES = 150  # larger graphs are shown as text; `render_html` makes a page of them
 MOST_CHILDREN = 400

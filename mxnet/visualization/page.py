@@ -20,9 +20,7 @@ from ..ndarray import NDArray
 from ..ops.shapes import is_known
 from ..symbol import Symbol
 from .costs import LayerCost, layer_costs
-from .picture import is_parameter, node_color, node_detail
-
-__all__ = ["page_text", "render_html"]
+from .drawing import is_parameter, node_color, node_detail
 
 Shape = tuple[int, ...]
 BINS = 48

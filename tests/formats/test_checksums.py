@@ -9,7 +9,7 @@ import torch
 
 import mxnet as mx
 from mxnet.error import FormatError
-from mxnet.formats.parameters import params_file, tree_file
+from mxnet.formats import params_file, tree_file
 
 ARRAYS = {
     "weight": torch.arange(12.0).reshape(3, 4),

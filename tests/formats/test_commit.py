@@ -10,9 +10,9 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError
-from mxnet.formats import journal
+from mxnet.formats import atomic
 from mxnet.formats.atomic import AtomicFile, one_commit, replacing
-from mxnet.formats.location import existing_file
+from mxnet.formats.files import existing_file
 from tests.children import exit_code_of
 
 NAMES = ("net-symbol.json", "net-0001.params", "net-0001.states")
@@ -114,7 +114,7 @@ def test_a_journal_renames_only_parts_of_its_own_targets(tmp_path):
     target.write_bytes(b"x")
     evil = tmp_path / ".x.params.00000000.journal"
     evil.write_text(f'[["{part}", "{victim}"]]')
-    journal._marker(target).write_text(str(evil))
+    atomic._marker(target).write_text(str(evil))
     assert existing_file(target) == target
     assert victim.read_bytes() == b"precious" and part.exists()
 

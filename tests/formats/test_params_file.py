@@ -12,9 +12,19 @@ import torch
 
 from mxnet.dtypes import BY_TORCH, TABLE
 from mxnet.error import DTypeError, FormatError, MXNetError
-from mxnet.formats.parameters import params_file
-from mxnet.formats.parameters.params_file import CSR, V2, V3, RowSparse, dumps, loads, read, write
-from mxnet.formats.parameters.params_reader import V1, ParamsReader
+from mxnet.formats import params_file
+from mxnet.formats.params_file import (
+    CSR,
+    V1,
+    V2,
+    V3,
+    ParamsReader,
+    RowSparse,
+    dumps,
+    loads,
+    read,
+    write,
+)
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "params"
 READABLE = sorted(p.stem for p in GOLDEN.glob("*.params") if p.stem != "scalar_legacy")

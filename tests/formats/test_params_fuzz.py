@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from mxnet.error import FormatError
-from mxnet.formats.parameters import params_reader
-from mxnet.formats.parameters.params_file import CSR, RowSparse, loads
+from mxnet.formats import params_file
+from mxnet.formats.params_file import CSR, RowSparse, loads
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "params"
 CASES = 10_000
@@ -64,13 +64,13 @@ def test_damaged_files_are_read_or_refused(monkeypatch):
     chance = random.Random(20)
     mutations = (flip_bits, truncate, insert, remove, inflate)
     largest = 0
-    allocate = params_reader._allocate
+    allocate = params_file._allocate
 
     def guarded(size: int) -> torch.Tensor:
         assert size <= len(raw), f"{size} bytes taken for a file of {len(raw)}"
         return allocate(size)
 
-    monkeypatch.setattr(params_reader, "_allocate", guarded)
+    monkeypatch.setattr(params_file, "_allocate", guarded)
     outcomes = {"read": 0, "refused": 0}
     start = time.process_time()
     tracemalloc.start()

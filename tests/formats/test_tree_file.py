@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mxnet.error import FormatError
-from mxnet.formats.parameters import params_file, tree_file
+from mxnet.formats import params_file, tree_file
 
 
 def test_a_tree_comes_back_as_it_was(tmp_path):

@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 
 import mxnet as mx
-from mxnet.visualization.layout import layered
-from mxnet.visualization.picture import picture
+from mxnet.visualization.drawing import layered, picture
 
 graphviz = pytest.importorskip("graphviz")
 s = mx.sym

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...error import InvalidValue, OutOfRange
-from ...formats.parameters import params_file
+from ...formats import params_file
 from ...imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from . import layout

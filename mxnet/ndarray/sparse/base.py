@@ -17,7 +17,7 @@ from torch import Tensor
 from ... import dtypes
 from ...context import Context, context_of, torch_device
 from ...error import MXNetError, ShapeError
-from ...formats.parameters import params_file
+from ...formats import params_file
 from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain

@@ -18,9 +18,8 @@ import numpy as np
 from mxnext_cli.errors import CommandError
 
 from ...error import FormatError, MXNetError, ShapeError
-from ...formats.parameters import params_file, params_reader
-from ...formats.records.record_index import read_index, read_list
-from ...formats.records.recordio_file import Damage, RecordReader
+from ...formats import params_file
+from ...formats.recordio_file import Damage, RecordReader, read_index, read_list
 from ...graph.node import Node
 from ...ops import registry
 from ...ops.shapes import complete_inputs
@@ -34,9 +33,9 @@ Facts = dict[str, Any]
 OLDEST_VERSION = "0.8 or older"
 # The first number of an array record says which releases write it so.
 RECORD_VERSIONS = {
-    params_reader.V1: "MXNet 0.9 to 0.11",
-    params_reader.V2: "MXNet 0.12 or later",
-    params_reader.V3: "MXNet 1.5 or later, with NumPy shapes",
+    params_file.V1: "MXNet 0.9 to 0.11",
+    params_file.V2: "MXNet 0.12 or later",
+    params_file.V3: "MXNet 1.5 or later, with NumPy shapes",
 }
 MAX_SAFETENSORS_HEADER = 100 << 20
 
@@ -62,7 +61,7 @@ def read_facts(path: Path) -> Facts:
 def _by_content(path: Path) -> Callable[[Path], Facts] | None:
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(struct.pack("<Q", params_reader.LIST_MAGIC)):
+    if start.startswith(struct.pack("<Q", params_file.LIST_MAGIC)):
         return params_facts
     if start.startswith(struct.pack("<I", 0xCED7230A)):
         return record_facts
@@ -188,7 +187,7 @@ def params_facts(path: Path) -> Facts:
     }
 
 
-def _array_facts(name: str, array: params_reader.Array) -> Facts:
+def _array_facts(name: str, array: params_file.Array) -> Facts:
     values = array if not isinstance(array, tuple) else array.values
     storage = "dense" if values is array else type(array).__name__
     finite = not values.is_floating_point() or bool(values.isfinite().all())

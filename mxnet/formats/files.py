@@ -1,18 +1,55 @@
-"""Random access to the bytes of a file by reading, not by mapping.
-
-A mapped file that another process cuts short kills whoever touches the lost part. Reading at an
-offset gives fewer bytes instead, which is an error like any other.
-"""
+"""Files by the locations that users give, and random access to their bytes."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
-from ..error import FormatError
+from ..error import FormatError, MXNetError
+from .atomic import finish_commit
 
-__all__ = ["FileBytes"]
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class MissingFile(MXNetError, FileNotFoundError):
+    """A file that was to be read is not there."""
+
+
+class RemoteLocation(MXNetError, ValueError):
+    """An address on another machine was given where a local path is needed."""
+
+
+def local_path(location: str | os.PathLike[str]) -> Path:
+    """Return the path of a location on this machine; of schemes, ``file://`` alone is understood.
+
+    >>> local_path("file:///models/net.params").as_posix()
+    '/models/net.params'
+    """
+    text = os.fspath(location)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text)
+    if scheme[1].lower() == "file":
+        return Path(text[scheme.end() :])
+    raise RemoteLocation(
+        f"Cannot open {text!r}: MXNext reads and writes local files only, not {scheme[1]}:// "
+        "addresses. Copy the file to or from this machine with the tool of that service."
+    )
+
+
+def existing_file(location: str | os.PathLike[str]) -> Path:
+    """Return the local path of a regular file that can be read."""
+    path = finish_commit(local_path(location))
+    if path.is_file():
+        return path
+    if path.exists():
+        raise MissingFile(f"Cannot read {str(path)!r}: it is not a regular file.")
+    raise MissingFile(f"Cannot read {str(path)!r}: there is no such file.")
+
 
 _HAS_PREAD = hasattr(os, "pread")
 CHUNK = 1 << 20  # bytes that a search reads at once

@@ -10,11 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ...error import FormatError, MXNetError
-from ..atomic import replacing
-from ..location import local_path
-
-__all__ = ["SUFFIX", "is_safetensors", "read", "write"]
+from ..error import FormatError, MXNetError
+from .atomic import replacing
+from .files import local_path
 
 SUFFIX = ".safetensors"
 

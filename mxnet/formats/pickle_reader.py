@@ -15,9 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
-from ...error import FormatError
-
-__all__ = ["Call", "Name", "PickleError", "is_key", "read_pickle"]
+from ..error import FormatError
 
 NEWEST_PROTOCOL = 5
 LONGEST_INTEGER = 255  # bytes

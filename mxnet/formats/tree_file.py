@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...error import FormatError
+from ..error import FormatError
 from . import params_file
 
 TREE = "tree"  # the name of the JSON among the tensors
