@@ -14,7 +14,7 @@ import pkgutil
 import sys
 
 from benchmarks import cases as groups
-from benchmarks.case import Case
+from benchmarks.cases import Case
 from benchmarks.side import Ended, Failed, Side
 
 HERE = pathlib.Path(__file__).parent

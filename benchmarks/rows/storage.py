@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases.data import _PICTURES, _RECORDS_TORCH
-from benchmarks.row import Row
+from benchmarks.rows import Row
 
 _SAVE_MX = """
 import os, tempfile, mxnet as mx
