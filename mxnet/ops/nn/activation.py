@@ -326,30 +326,26 @@ def log_softmax(
     return _along_axis(torch.log_softmax, data, axis, temperature, dtype)
 
 
-@op("softmin", shape=same, types="T -> @dtype", method=True, precision="full")
-def softmin(
-    data: Tensor,
-    *,
-    axis: int = -1,
-    temperature: float | None = None,
-    dtype: FloatName | None = None,
-    use_length: bool | None = False,
-) -> Tensor:
+@op(
+    "softmin",
+    attributes_of=log_softmax,
+    shape=same,
+    types="T -> @dtype",
+    method=True,
+    precision="full",
+)
+def softmin(data: Tensor, **attrs: Any) -> Tensor:
     """Return the softmax of the negative: the smallest number gets the largest share.
 
     Parameters
     ----------
     axis
         The axis whose results sum to 1; a negative one counts from the last.
-    dtype
-        Data type of the result; by default that of the data.
-    use_length
-        Accepted for compatibility, without effect.
 
     >>> mx.nd.softmin(mx.nd.array([[1, 1]])).asnumpy()
     array([[0.5, 0.5]], dtype=float32)
     """
-    return _along_axis(torch.softmax, -data, axis, temperature, dtype)
+    return softmax.function(-data, **attrs)
 
 
 @op("SoftmaxActivation", shape=same, precision="full")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -196,13 +196,19 @@ def batch_norm_v1(
     array([[1.5],
            [2.5]], dtype=float32)
     """
-    by_batch = run.training and not use_global_stats
-    out, mean, inverse_std = _normalize(
-        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
+    return batch_norm.function(
+        data,
+        gamma,
+        beta,
+        moving_mean,
+        moving_var,
+        eps=eps,
+        momentum=momentum,
+        fix_gamma=fix_gamma,
+        use_global_stats=use_global_stats,
+        output_mean_var=output_mean_var,
+        run=run,
     )
-    if output_mean_var:
-        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
-    return out
 
 
 @op(
@@ -267,7 +273,13 @@ def sync_batch_norm(
     return out, mean, _variance(inverse_std, eps)
 
 
-@op("_contrib_BatchNormWithReLU", outputs=_batch_outputs, total=4, shape=_channel_shapes)
+@op(
+    "_contrib_BatchNormWithReLU",
+    attributes_of=batch_norm,
+    outputs=_batch_outputs,
+    total=4,
+    shape=_channel_shapes,
+)
 def batch_norm_with_relu(
     data: Tensor,
     gamma: Tensor,
@@ -275,23 +287,10 @@ def batch_norm_with_relu(
     moving_mean: ZeroAux,
     moving_var: OneAux,
     *,
-    eps: float = 1e-3,
-    momentum: float = 0.9,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
-    axis: int = 1,
-    cudnn_off: bool = False,
-    min_calib_range: float | None = None,
-    max_calib_range: float | None = None,
     run: OpContext,
+    **attrs: Any,
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Normalize each channel, then cut what is negative.
-
-    Parameters
-    ----------
-    axis
-        The axis of the channels; a negative one counts from the last.
 
     >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
     >>> mx.nd.contrib.BatchNormWithReLU(mx.nd.array([[-3], [5]]), one, zero, zero, one * 4,
@@ -299,14 +298,11 @@ def batch_norm_with_relu(
     array([[0. ],
            [2.5]], dtype=float32)
     """
-    by_batch = run.training and not use_global_stats
-    out, mean, inverse_std = _normalize(
-        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, axis
-    )
-    out = torch.relu(out)
-    if output_mean_var:
-        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
-    return out
+    result = batch_norm.function(data, gamma, beta, moving_mean, moving_var, run=run, **attrs)
+    if isinstance(result, tuple):
+        out, mean, inverse_std = result
+        return torch.relu(out), mean, inverse_std
+    return torch.relu(result)
 
 
 for _member in (batch_norm, batch_norm_v1, sync_batch_norm, batch_norm_with_relu):

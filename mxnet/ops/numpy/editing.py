@@ -219,20 +219,12 @@ def insert_slice(
 
 @op(
     "_npi_insert_tensor",
+    attributes_of=insert_scalar,
     optional={"values": _needs_values, "obj": lambda a: True},
     types="T V I -> T",
 )
 def insert_tensor(
-    arr: Tensor,
-    values: Tensor | None = None,
-    obj: Tensor | None = None,
-    *,
-    val: float | None = None,
-    start: int | None = None,
-    stop: int | None = None,
-    step: int | None = None,
-    int_ind: int | None = None,
-    axis: int | None = None,
+    arr: Tensor, values: Tensor | None = None, obj: Tensor | None = None, **attrs: Any
 ) -> Tensor:
     """Put values in front of the indices of an array.
 
@@ -240,25 +232,17 @@ def insert_tensor(
     ----------
     obj
         The indices to insert in front of.
-    start
-        Not used here.
-    stop
-        Not used here.
-    step
-        Not used here.
     int_ind
         Not used here.
-    axis
-        The axis to work along; None flattens the array first.
 
     >>> x, at = mx.nd.array([1, 2]), mx.nd.array([0, 2], dtype="int64")
     >>> mx.nd._internal._npi_insert_tensor(x, mx.nd.array([8, 9]), at).asnumpy()
     array([8., 1., 2., 9.], dtype=float32)
     """
-    arr, axis = _flattened(arr, axis, "_npi_insert_tensor")
+    arr, axis = _flattened(arr, attrs.get("axis"), "_npi_insert_tensor")
     assert obj is not None  # `optional` always requires it
     places = _checked("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
-    values = _values(arr, values, val)
+    values = _values(arr, values, attrs.get("val"))
     if places.numel() == 1:
         return _insert_block(arr, values, int(places), axis)
     return _insert_each(arr, values, places, axis)

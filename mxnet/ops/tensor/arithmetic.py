@@ -106,52 +106,33 @@ def forms(
     doc: str,
     given: tuple[str, str],
     result: str,
-    gradient: Callable | None = None,
     **facts: Any,
 ) -> tuple[Op, Op]:
     """Declare and return the broadcasting and the same-shape form, each by its names."""
     lhs, rhs = (f"mx.nd.array({x})" for x in given)
     name, twin = broadcasting[0], same_shape[0]
     example = shown(f"mx.nd.{name}({lhs}, {rhs})", result)
-    first = binary(
-        *_named(broadcasting, kernel), doc=doc, example=example, gradient=gradient, **facts
-    )
+    first = binary(name, kernel, *broadcasting[1:], doc=doc, example=example, **facts)
     home = "mx.nd._internal." if twin.startswith("_") else "mx.nd."
     example = shown(f"{home}{twin}({lhs}, {rhs})", result)
     doc = f"{doc} Both arrays have one shape."
-    second = elementwise(
-        *_named(same_shape, kernel), doc=doc, example=example, gradient=gradient, **facts
-    )
+    second = elementwise(twin, kernel, *same_shape[1:], doc=doc, example=example, **facts)
     return first, second
 
 
-def _named(names: tuple[str, ...], kernel: Kernel) -> tuple:
-    return (names[0], kernel, *names[1:])
-
-
 def with_number(
-    name: str,
+    short: str,
     kernel: Kernel,
-    *aliases: str,
     doc: str,
     number: str,
     result: str,
-    swapped: bool = False,
-    gradient: Callable | None = None,
-    **facts: Any,
+    *aliases: str,
+    **options: Any,
 ) -> Op:
-    """Declare the form with a number."""
+    """Declare the form with a number, such as ``_plus_scalar``."""
+    name = f"_{short}_scalar"
     example = shown(f"mx.nd._internal.{name}(mx.nd.array([1, -2, 5]), scalar={number})", result)
-    return scalar(
-        name,
-        kernel,
-        *aliases,
-        doc=doc,
-        example=example,
-        swapped=swapped,
-        gradient=gradient,
-        **facts,
-    )
+    return scalar(name, kernel, *aliases, doc=doc, example=example, **options)
 
 
 PAIR = ("[1, -2, 5]", "[4, 2, 5]")
@@ -211,7 +192,7 @@ forms(
     "Remainder with the divisor's sign; a divisor of 0 leaves 0.",
     ("[7, -7, 7]", "[3, 3, -3]"),
     "[ 1.,  2., -2.]",
-    modulo_gradient,
+    gradient=modulo_gradient,
 )
 forms(
     ("broadcast_power",),
@@ -249,137 +230,121 @@ forms(
 )
 
 plus_scalar = with_number(
-    "_plus_scalar",
-    torch.add,
-    "_PlusScalar",
-    doc="Array plus number.",
-    number="2",
-    result="[3., 0., 7.]",
+    "plus", torch.add, "Array plus number.", "2", "[3., 0., 7.]", "_PlusScalar"
 )
 minus_scalar = with_number(
-    "_minus_scalar",
-    torch.sub,
-    "_MinusScalar",
-    doc="Array minus number.",
-    number="2",
-    result="[-1., -4.,  3.]",
+    "minus", torch.sub, "Array minus number.", "2", "[-1., -4.,  3.]", "_MinusScalar"
 )
 rminus_scalar = with_number(
-    "_rminus_scalar",
+    "rminus",
     torch.sub,
+    "Number minus array.",
+    "2",
+    "[ 1.,  4., -3.]",
     "_RMinusScalar",
-    doc="Number minus array.",
-    number="2",
-    result="[ 1.,  4., -3.]",
     swapped=True,
 )
 mul_scalar = with_number(
-    "_mul_scalar",
-    torch.mul,
-    "_MulScalar",
-    doc="Array times number.",
-    number="2",
-    result="[ 2., -4., 10.]",
-    keeps_zeros=True,
+    "mul", torch.mul, "Array times number.", "2", "[ 2., -4., 10.]", "_MulScalar", keeps_zeros=True
 )
 div_scalar = with_number(
-    "_div_scalar",
+    "div",
     divide,
+    "Array divided by number.",
+    "2",
+    "[ 0.5, -1. ,  2.5]",
     "_DivScalar",
-    doc="Array divided by number.",
-    number="2",
-    result="[ 0.5, -1. ,  2.5]",
     keeps_zeros=True,
 )
 with_number(
-    "_rdiv_scalar",
+    "rdiv",
     divide,
+    "Number divided by array.",
+    "10",
+    "[10., -5.,  2.]",
     "_RDivScalar",
-    doc="Number divided by array.",
-    number="10",
-    result="[10., -5.,  2.]",
     swapped=True,
     precision="full",
 )
 with_number(
-    "_mod_scalar",
+    "mod",
     modulo,
+    "Remainder by a number, with its sign.",
+    "3",
+    "[1., 1., 2.]",
     "_ModScalar",
-    doc="Remainder by a number, with its sign.",
-    number="3",
-    result="[1., 1., 2.]",
     gradient=lambda grad, out, data, **_: grad,
 )
 with_number(
-    "_rmod_scalar",
+    "rmod",
     modulo,
+    "Remainder of a number by the array, with the array's sign.",
+    "3",
+    "[ 0., -1.,  3.]",
     "_RModScalar",
-    doc="Remainder of a number by the array, with the array's sign.",
-    number="3",
-    result="[ 0., -1.,  3.]",
     swapped=True,
     gradient=lambda grad, out, data, *, scalar, **_: -grad * torch.floor(scalar / data),
 )
 with_number(
-    "_power_scalar",
+    "power",
     power_of_number,
+    "Array to the power of a number.",
+    "2",
+    "[ 1.,  4., 25.]",
     "_PowerScalar",
-    doc="Array to the power of a number.",
-    number="2",
-    result="[ 1.,  4., 25.]",
     precision="full",
 )
 with_number(
-    "_rpower_scalar",
+    "rpower",
     number_to_power,
+    "Number to the power of the array.",
+    "2",
+    "[ 2.  ,  0.25, 32.  ]",
     "_RPowerScalar",
-    doc="Number to the power of the array.",
-    number="2",
-    result="[ 2.  ,  0.25, 32.  ]",
     swapped=True,
     precision="full",
 )
 with_number(
-    "_maximum_scalar",
+    "maximum",
     larger,
+    "Larger of element and number; the gradient passes at a tie.",
+    "1",
+    "[1., 1., 5.]",
     "_MaximumScalar",
     "_npi_maximum_scalar",
-    doc="Larger of element and number; the gradient passes at a tie.",
-    number="1",
-    result="[1., 1., 5.]",
 )
 with_number(
-    "_minimum_scalar",
+    "minimum",
     smaller,
+    "Smaller of element and number; the gradient passes at a tie.",
+    "1",
+    "[ 1., -2.,  1.]",
     "_MinimumScalar",
     "_npi_minimum_scalar",
-    doc="Smaller of element and number; the gradient passes at a tie.",
-    number="1",
-    result="[ 1., -2.,  1.]",
 )
 with_number(
-    "_hypot_scalar",
+    "hypot",
     hypotenuse,
+    "Hypotenuse of element and number.",
+    "0",
+    "[1., 2., 5.]",
     "_HypotScalar",
     "_npi_hypot_scalar",
-    doc="Hypotenuse of element and number.",
-    number="0",
-    result="[1., 2., 5.]",
     precision="full",
 )
 scatter_add_number = with_number(
-    "_scatter_plus_scalar",
+    "scatter_plus",
     torch.add,
-    doc="Array plus number; of a sparse array only what is stored.",
-    number="2",
-    result="[3., 0., 7.]",
+    "Array plus number; of a sparse array only what is stored.",
+    "2",
+    "[3., 0., 7.]",
 )
 scatter_subtract_number = with_number(
-    "_scatter_minus_scalar",
+    "scatter_minus",
     torch.sub,
-    doc="Array minus number; of a sparse array only what is stored.",
-    number="2",
-    result="[-1., -4.,  3.]",
+    "Array minus number; of a sparse array only what is stored.",
+    "2",
+    "[-1., -4.,  3.]",
 )
 scatter_divide = elementwise(
     "_scatter_elemwise_div",
@@ -438,64 +403,49 @@ def add_n(*args: Tensor) -> Tensor:
 LEFT, RIGHT = "[0, 1, 2]", "[0, 2, 1]"
 
 
-def comparison(name: str, kernel: Kernel, old: str, doc: str, results: tuple[str, str]) -> None:
-    """Declare the forms of one comparison; `old` is MXNet's older spelling."""
-    same_shape = (f"_{name}", f"_{old}")
-    forms((f"broadcast_{name}",), same_shape, kernel, doc, (LEFT, RIGHT), results[0])
-    with_number = f"_{name}_scalar"
-    example = f"mx.nd._internal.{with_number}(mx.nd.array({LEFT}), scalar=1)"
+# name, kernel, MXNet's older spelling, sentence, results of two arrays and of an array and 1
+COMPARISONS = (
+    ("equal", torch.eq, "Equal", "``lhs == rhs``", "[1., 0., 0.]", "[0., 1., 0.]"),
+    ("not_equal", torch.ne, "Not_Equal", "``lhs != rhs``", "[0., 1., 1.]", "[1., 0., 1.]"),
+    ("greater", torch.gt, "Greater", "``lhs > rhs``", "[0., 0., 1.]", "[0., 0., 1.]"),
+    ("greater_equal", torch.ge, "Greater_Equal", "``lhs >= rhs``", "[1., 0., 1.]", "[0., 1., 1.]"),
+    ("lesser", torch.lt, "Lesser", "``lhs < rhs``", "[0., 1., 0.]", "[1., 0., 0.]"),
+    ("lesser_equal", torch.le, "Lesser_Equal", "``lhs <= rhs``", "[1., 1., 0.]", "[1., 1., 0.]"),
+    (
+        "logical_and",
+        torch.logical_and,
+        "Logical_And",
+        "both lhs and rhs are not 0",
+        "[0., 1., 1.]",
+        "[0., 1., 1.]",
+    ),
+    (
+        "logical_or",
+        torch.logical_or,
+        "Logical_Or",
+        "lhs or rhs is not 0",
+        "[0., 1., 1.]",
+        "[1., 1., 1.]",
+    ),
+    (
+        "logical_xor",
+        torch.logical_xor,
+        "Logical_Xor",
+        "one of lhs and rhs is 0 and the other is not",
+        "[0., 0., 0.]",
+        "[1., 0., 0.]",
+    ),
+)
+for _name, _kernel, _old, _condition, _both, _one in COMPARISONS:
+    _doc = f"1 where {_condition}."
+    forms((f"broadcast_{_name}",), (f"_{_name}", f"_{_old}"), _kernel, _doc, (LEFT, RIGHT), _both)
     scalar(
-        with_number,
-        kernel,
-        f"_{old.replace('_', '')}Scalar",
-        doc=doc.replace("rhs", "number"),
-        example=shown(example, results[1]),
+        f"_{_name}_scalar",
+        _kernel,
+        f"_{_old.replace('_', '')}Scalar",
+        doc=_doc.replace("rhs", "number"),
+        example=shown(f"mx.nd._internal._{_name}_scalar(mx.nd.array({LEFT}), scalar=1)", _one),
     )
-
-
-comparison("equal", torch.eq, "Equal", "1 where ``lhs == rhs``.", ("[1., 0., 0.]", "[0., 1., 0.]"))
-comparison(
-    "not_equal", torch.ne, "Not_Equal", "1 where ``lhs != rhs``.", ("[0., 1., 1.]", "[1., 0., 1.]")
-)
-comparison(
-    "greater", torch.gt, "Greater", "1 where ``lhs > rhs``.", ("[0., 0., 1.]", "[0., 0., 1.]")
-)
-comparison(
-    "greater_equal",
-    torch.ge,
-    "Greater_Equal",
-    "1 where ``lhs >= rhs``.",
-    ("[1., 0., 1.]", "[0., 1., 1.]"),
-)
-comparison("lesser", torch.lt, "Lesser", "1 where ``lhs < rhs``.", ("[0., 1., 0.]", "[1., 0., 0.]"))
-comparison(
-    "lesser_equal",
-    torch.le,
-    "Lesser_Equal",
-    "1 where ``lhs <= rhs``.",
-    ("[1., 1., 0.]", "[1., 1., 0.]"),
-)
-comparison(
-    "logical_and",
-    torch.logical_and,
-    "Logical_And",
-    "1 where both lhs and rhs are not 0.",
-    ("[0., 1., 1.]", "[0., 1., 1.]"),
-)
-comparison(
-    "logical_or",
-    torch.logical_or,
-    "Logical_Or",
-    "1 where lhs or rhs is not 0.",
-    ("[0., 1., 1.]", "[1., 1., 1.]"),
-)
-comparison(
-    "logical_xor",
-    torch.logical_xor,
-    "Logical_Xor",
-    "1 where one of lhs and rhs is 0 and the other is not.",
-    ("[0., 0., 0.]", "[1., 0., 0.]"),
-)
 
 
 @op("_contrib_allclose", types="T T -> uint8")

@@ -21,6 +21,63 @@ def function(name: str, kernel: Kernel, doc: str, given: str, result: str, **opt
     return unary(name, kernel, f"_sparse_{name}", doc=doc, example=example, **options)
 
 
+# name, kernel, sentence, example, its result
+FULL_PRECISION = (
+    ("rsqrt", torch.rsqrt, "Reciprocal square root: ``1 / sqrt(x)``.", "[4, 16]", "[0.5 , 0.25]"),
+    ("log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]"),
+    ("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]"),
+    ("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]"),
+    ("arccos", torch.acos, "Inverse cosine, in ``[0, pi]``.", "[0, 1]", "[1.5707964, 0.       ]"),
+    ("cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]"),
+)
+ZEROS_IN_FULL_PRECISION = (
+    ("expm1", torch.expm1, "``e^x - 1``, exact near 0.", "[0, 2]", "[0.      , 6.389056]"),
+    ("log1p", torch.log1p, "``log(1 + x)``, exact near 0.", "[0, 1]", "[0.       , 0.6931472]"),
+    ("tan", torch.tan, "Tangent of radians.", "[0, 1]", "[0.       , 1.5574077]"),
+    (
+        "arcsin",
+        torch.asin,
+        "Inverse sine, in ``[-pi/2, pi/2]``.",
+        "[0, 1]",
+        "[0.       , 1.5707964]",
+    ),
+    ("sinh", torch.sinh, "Hyperbolic sine.", "[0, 1]", "[0.       , 1.1752012]"),
+    (
+        "arctanh",
+        torch.atanh,
+        "Inverse hyperbolic tangent, for ``|x| < 1``.",
+        "[0, 0.5]",
+        "[0.        , 0.54930615]",
+    ),
+)
+ZEROS = (
+    ("sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]"),
+    (
+        "arctan",
+        torch.atan,
+        "Inverse tangent, in ``[-pi/2, pi/2]``.",
+        "[0, 1]",
+        "[0.       , 0.7853982]",
+    ),
+    ("arcsinh", torch.asinh, "Inverse hyperbolic sine.", "[0, 1]", "[0.       , 0.8813736]"),
+    ("degrees", torch.rad2deg, "Radians to degrees.", "[0, 3.1415927]", "[  0., 180.]"),
+    ("radians", torch.deg2rad, "Degrees to radians.", "[0, 180]", "[0.       , 3.1415927]"),
+)
+ROUNDED = (
+    ("floor", torch.floor, "Largest integer not above.", "[-1.5, 1.5]", "[-2.,  1.]"),
+    ("ceil", torch.ceil, "Smallest integer not below.", "[-1.5, 1.5]", "[-1.,  2.]"),
+    ("trunc", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
+    ("fix", torch.trunc, "Nearest integer toward zero.", "[-1.5, 1.5]", "[-1.,  1.]"),
+)
+for _row in FULL_PRECISION:
+    function(*_row, precision="full")
+for _row in ZEROS_IN_FULL_PRECISION:
+    function(*_row, precision="full", keeps_zeros=True)
+for _row in ZEROS:
+    function(*_row, keeps_zeros=True)
+for _row in ROUNDED:
+    function(*_row, exact=True, head_gradient=False, keeps_zeros=True)
+
 absolute = function(
     "abs",
     torch.abs,
@@ -65,90 +122,10 @@ relu = function(
 sqrt = function(
     "sqrt", torch.sqrt, "Square root.", "[4, 9]", "[2., 3.]", bfloat16="any", keeps_zeros=True
 )
-function(
-    "rsqrt",
-    torch.rsqrt,
-    "Reciprocal square root: ``1 / sqrt(x)``.",
-    "[4, 16]",
-    "[0.5 , 0.25]",
-    precision="full",
-)
 exp = function(
     "exp", torch.exp, "Exponential: ``e^x``.", "[0, 1]", "[1.       , 2.7182817]", precision="full"
 )
-function(
-    "expm1",
-    torch.expm1,
-    "``e^x - 1``, exact near 0.",
-    "[0, 2]",
-    "[0.      , 6.389056]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "log", torch.log, "Natural logarithm.", "[1, 10]", "[0.       , 2.3025851]", precision="full"
-)
-function("log10", torch.log10, "Logarithm to base 10.", "[1, 100]", "[0., 2.]", precision="full")
-function("log2", torch.log2, "Logarithm to base 2.", "[1, 8]", "[0., 3.]", precision="full")
-function(
-    "log1p",
-    torch.log1p,
-    "``log(1 + x)``, exact near 0.",
-    "[0, 1]",
-    "[0.       , 0.6931472]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "sin", torch.sin, "Sine of radians.", "[0, 1]", "[0.        , 0.84147096]", keeps_zeros=True
-)
 function("cos", torch.cos, "Cosine of radians.", "[0, 3.1415927]", "[ 1., -1.]")
-function(
-    "tan",
-    torch.tan,
-    "Tangent of radians.",
-    "[0, 1]",
-    "[0.       , 1.5574077]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "arcsin",
-    torch.asin,
-    "Inverse sine, in ``[-pi/2, pi/2]``.",
-    "[0, 1]",
-    "[0.       , 1.5707964]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "arccos",
-    torch.acos,
-    "Inverse cosine, in ``[0, pi]``.",
-    "[0, 1]",
-    "[1.5707964, 0.       ]",
-    precision="full",
-)
-function(
-    "arctan",
-    torch.atan,
-    "Inverse tangent, in ``[-pi/2, pi/2]``.",
-    "[0, 1]",
-    "[0.       , 0.7853982]",
-    keeps_zeros=True,
-)
-function(
-    "sinh",
-    torch.sinh,
-    "Hyperbolic sine.",
-    "[0, 1]",
-    "[0.       , 1.1752012]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "cosh", torch.cosh, "Hyperbolic cosine.", "[0, 1]", "[1.       , 1.5430806]", precision="full"
-)
 tanh = function(
     "tanh",
     torch.tanh,
@@ -157,15 +134,6 @@ tanh = function(
     "[0.       , 0.7615942]",
     bfloat16="any",
     keeps_finite=True,
-    pointwise=True,
-    keeps_zeros=True,
-)
-function(
-    "arcsinh",
-    torch.asinh,
-    "Inverse hyperbolic sine.",
-    "[0, 1]",
-    "[0.       , 0.8813736]",
     keeps_zeros=True,
 )
 function(
@@ -175,31 +143,6 @@ function(
     "[1, 2]",
     "[0.      , 1.316958]",
 )
-function(
-    "arctanh",
-    torch.atanh,
-    "Inverse hyperbolic tangent, for ``|x| < 1``.",
-    "[0, 0.5]",
-    "[0.        , 0.54930615]",
-    precision="full",
-    keeps_zeros=True,
-)
-function(
-    "degrees",
-    torch.rad2deg,
-    "Radians to degrees.",
-    "[0, 3.1415927]",
-    "[  0., 180.]",
-    keeps_zeros=True,
-)
-function(
-    "radians",
-    torch.deg2rad,
-    "Degrees to radians.",
-    "[0, 180]",
-    "[0.       , 3.1415927]",
-    keeps_zeros=True,
-)
 sigmoid = function(
     "sigmoid",
     torch.sigmoid,
@@ -207,46 +150,6 @@ sigmoid = function(
     "[0, 2]",
     "[0.5     , 0.880797]",
     keeps_finite=True,
-)
-function(
-    "floor",
-    torch.floor,
-    "Largest integer not above.",
-    "[-1.5, 1.5]",
-    "[-2.,  1.]",
-    exact=True,
-    head_gradient=False,
-    keeps_zeros=True,
-)
-function(
-    "ceil",
-    torch.ceil,
-    "Smallest integer not below.",
-    "[-1.5, 1.5]",
-    "[-1.,  2.]",
-    exact=True,
-    head_gradient=False,
-    keeps_zeros=True,
-)
-function(
-    "trunc",
-    torch.trunc,
-    "Nearest integer toward zero.",
-    "[-1.5, 1.5]",
-    "[-1.,  1.]",
-    exact=True,
-    head_gradient=False,
-    keeps_zeros=True,
-)
-function(
-    "fix",
-    torch.trunc,
-    "Nearest integer toward zero.",
-    "[-1.5, 1.5]",
-    "[-1.,  1.]",
-    exact=True,
-    head_gradient=False,
-    keeps_zeros=True,
 )
 negative = function(
     "negative",
