@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
@@ -73,7 +74,7 @@ def bucketed() -> Callable[[random.Random], None]:
         data, label = mx.sym.Variable("data"), mx.sym.Variable("softmax_label")
         words = mx.sym.Embedding(data, input_dim=50, output_dim=16, name="embed")
         cell = mx.rnn.LSTMCell(16, prefix="lstm_")
-        outputs, _ = cell.unroll(length, words, merge_outputs=True)
+        outputs: Any = cell.unroll(length, words, merge_outputs=True)[0]
         out = mx.sym.FullyConnected(mx.sym.mean(outputs, axis=1), num_hidden=10, name="fc")
         return mx.sym.SoftmaxOutput(out, label, name="softmax"), ("data",), ("softmax_label",)
 

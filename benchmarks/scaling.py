@@ -116,7 +116,7 @@ WORKERS = (8, 16, 64, 256, 1024)
 
 def main() -> None:
     """Print the share of ideal speed for each model, network and setting."""
-    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     for model in MODELS:
         for net in NETWORKS:
             print(f"{model.name}, {net.name}, {net.latency * 1e6:.0f} us")

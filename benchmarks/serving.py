@@ -47,7 +47,7 @@ def body() -> bytes:
     return file.getvalue()
 
 
-def measure(clients: int, seconds: float, ask_maker: Callable[[], Callable[[], None]]) -> list:
+def measure(clients: int, seconds: float, ask_maker: Callable[[], Callable[[], object]]) -> list:
     """Return the latencies of all calls that clients made in the given time."""
     latencies: list[float] = []
     end = time.monotonic() + seconds
@@ -84,6 +84,7 @@ def serve(prefix: str, *options: str) -> tuple[subprocess.Popen, int]:
     server = subprocess.Popen(
         [*command, "--port", "0", *options], stdout=subprocess.PIPE, text=True
     )
+    assert server.stdout is not None
     return server, int(server.stdout.readline().split("://")[1].split()[0].rpartition(":")[2])
 
 

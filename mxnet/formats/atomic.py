@@ -250,6 +250,7 @@ def _roll_forward(journal: Path) -> bool:
 
 
 def _remove_if_unlocked(part: Path) -> None:
+    assert fcntl is not None
     with contextlib.suppress(OSError):
         handle = os.open(part, os.O_RDWR)
         try:
@@ -423,7 +424,7 @@ class _Stream(io.BufferedWriter):
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None
 
-    def write(self, data: bytes | memoryview) -> int:
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:
         """Write bytes, and now and then have the disk take what was written."""
         try:
             count = super().write(data)

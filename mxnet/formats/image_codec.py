@@ -26,6 +26,9 @@ _JPEG_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
 _JPEG_BARE = {0x01, *range(0xD0, 0xDA)}  # markers without a length
 
 
+Buffer = bytes | bytearray | memoryview
+
+
 class ImageSize(NamedTuple):
     """Width and height, and how often the decoder goes over all pixels."""
 
@@ -34,7 +37,7 @@ class ImageSize(NamedTuple):
     scans: int = 1
 
 
-def read_size(content: bytes | bytearray | memoryview) -> ImageSize | None:
+def read_size(content: Buffer) -> ImageSize | None:
     """Return what the header of an image says, or None for unknown formats and damaged headers.
 
     >>> read_size(b"GIF89a" + bytes([3, 0, 2, 0]))
@@ -50,7 +53,7 @@ def read_size(content: bytes | bytearray | memoryview) -> ImageSize | None:
     return None
 
 
-def find_damage(content: bytes | bytearray | memoryview) -> str:
+def find_damage(content: Buffer) -> str:
     """Return what is wrong with a PNG that a decoder would reserve too much memory for, or ''.
 
     OpenCV takes the memory that a chunk claims before it looks whether the file has so much.
@@ -228,7 +231,7 @@ def jpeg_decoder() -> ModuleType | None:
 
 
 def decode(
-    content: bytes | bytearray | memoryview,
+    content: Buffer,
     flag: int = COLOR,
     *,
     rgb: bool = True,
@@ -251,7 +254,7 @@ def decode(
     return _decode_any(content, flag, rgb, source)
 
 
-def check_size(content: bytes | bytearray | memoryview, source: str = "") -> None:
+def check_size(content: Buffer, source: str = "") -> None:
     """Raise if the header of an image claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
     size = read_size(content) if limit else None
@@ -270,7 +273,7 @@ def check_size(content: bytes | bytearray | memoryview, source: str = "") -> Non
         )
 
 
-def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
+def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
     """Decode by simplejpeg what OpenCV would decode alike; None leaves it to OpenCV."""
     library = jpeg_decoder()
     if library is None or _turned(content):
@@ -289,7 +292,7 @@ def _turned(content: bytes) -> bool:
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
 
-def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray:
+def _decode_any(content: Buffer, flag: int, rgb: bool, source: str) -> np.ndarray:
     cv2 = opencv()
     red_first = rgb and flag == COLOR and hasattr(cv2, "IMREAD_COLOR_RGB")  # OpenCV 4.11
     asked = cv2.IMREAD_COLOR_RGB if red_first else flag

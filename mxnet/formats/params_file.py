@@ -106,9 +106,10 @@ def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
     """
     np_shape = isinstance(array, Tensor) and 0 in (array.dim(), *array.shape)
     pieces = list(_record(array, np_shape))
-    if isinstance(array, Tensor):
-        head = len(pieces[0]) - struct.calcsize("<iii")  # device and data type end the header
-        pieces[0] = pieces[0][:head] + struct.pack("<ii", *device) + pieces[0][head + 8 :]
+    header = pieces[0]
+    if isinstance(array, Tensor) and isinstance(header, bytes):
+        head = len(header) - struct.calcsize("<iii")  # device and data type end the header
+        pieces[0] = header[:head] + struct.pack("<ii", *device) + header[head + 8 :]
     return b"".join(p if isinstance(p, bytes) else bytes(_bytes_of(p)) for p in pieces)
 
 
@@ -183,7 +184,7 @@ def _device_and_type(tensor: Tensor) -> bytes:
 def _bytes_of(tensor: Tensor) -> memoryview:
     """Return the content as bytes that share the tensor's memory where it is plain already."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy())
+    return flat.view(torch.uint8).numpy().data
 
 
 LIST_MAGIC = 0x112
@@ -224,13 +225,13 @@ class ParamsReader:
     def __init__(
         self, file: BinaryIO, size: int, name: str, pool: ChecksumPool | None = None
     ) -> None:
-        self.file = file
+        self.file: Any = file  # `BinaryIO` has no `readinto`
         self.size = size
         self.name = name
         self.at = 0  # offset of the next unread byte
         self.device = (CPU, 0)  # of the last array
         self.pool = pool
-        self.pieces: list | None = None  # of the record that is read, if it has a checksum
+        self.pieces: Any = None  # a list, of the record that is read, if it has a checksum
 
     def arrays(self) -> list | dict:
         """Return everything in the file, if its checksums are right."""
@@ -246,7 +247,7 @@ class ParamsReader:
         for _ in range(count):
             self.pieces = None if trailer is None else []
             arrays.append(self.array())
-            if trailer is not None:
+            if trailer is not None and self.pool is not None:
                 sums.append(self.pool.submit(self.pieces))
         self.pieces = None if trailer is None else []
         names = self.names(count)
@@ -355,7 +356,8 @@ class ParamsReader:
         indptr = self.indices(pointer_shape, pointer_row, count + 1)
         if indptr[0] != 0 or indptr[-1] != count or bool((indptr.diff() < 0).any()):
             self.fail(f"an indptr that rises from 0 to {count}", "one that does not")
-        return CSR(shape, indptr, self.indices(index_shape, index_row, shape[1]), values)
+        rows, columns = shape
+        return CSR((rows, columns), indptr, self.indices(index_shape, index_row, shape[1]), values)
 
     def index_type(self) -> tuple[DTypeRow, tuple[int, ...]]:
         """Read the type and the shape of an index array."""
@@ -401,7 +403,7 @@ class ParamsReader:
         needed = math.prod(shape) * row.size
         self.need(needed, f"{needed} bytes of {row.name} data for shape {shape}")
         raw = _allocate(needed)
-        content = memoryview(raw.numpy())
+        content = raw.numpy().data
         self.filled(self.file.readinto(content), needed)
         if self.pieces is not None:
             self.pieces.append(bytes(content) if row.torch is torch.bool else content)

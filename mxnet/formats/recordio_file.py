@@ -348,7 +348,7 @@ LONGEST_LINE = 1 << 20  # characters; longer ones are damage, not lines
 class ListedImage(NamedTuple):
     """A line of a `.lst` file."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
     labels: tuple[float, ...]
     path: str
 

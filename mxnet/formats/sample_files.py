@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import IO, NoReturn
 
 import numpy as np
 import torch
@@ -90,7 +90,7 @@ def _without_last_comma(line: str) -> str:
 
 def _find_mistake(
     source: str | os.PathLike[str], first: int, lines: list[str], width: int, dtype: type
-) -> None:
+) -> NoReturn:
     """Look through a block that could not be read, and name the first line that is wrong."""
     kind = np.dtype(dtype).name
     for number, line in enumerate(lines, first):
@@ -215,7 +215,7 @@ def read_idx(source: str | os.PathLike[str], ndim: int) -> Tensor:
                 raise FormatError(f"{path}: the gzip data is damaged: {error}.") from error
 
 
-def _read(path: Path, file: BinaryIO, ndim: int) -> Tensor:
+def _read(path: Path, file: IO[bytes] | gzip.GzipFile, ndim: int) -> Tensor:
     header = file.read(4 + 4 * ndim)
     if len(header) < 4 + 4 * ndim:
         _fail(path, len(header), f"a header of {4 + 4 * ndim} bytes", "the end of the file")
@@ -226,7 +226,7 @@ def _read(path: Path, file: BinaryIO, ndim: int) -> Tensor:
     return _elements(path, file, len(header), shape)
 
 
-def _elements(path: Path, file: BinaryIO, at: int, shape: list[int]) -> Tensor:
+def _elements(path: Path, file: IO[bytes] | gzip.GzipFile, at: int, shape: list[int]) -> Tensor:
     """Read piece by piece, so that sizes that lie take no more memory than the file has."""
     needed, pieces, have = math.prod(shape), [], 0
     while have < needed:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..ndarray import NDArray
+from ..ops.documentation import inherits_parameters
 from . import chance
 from .geometry import (
     UnexpectedArguments,
@@ -171,15 +172,9 @@ class ForceResizeAug(Augmenter):
         return imresize(src, *self.size, interp=self.interp)
 
 
+@inherits_parameters
 class RandomCropAug(ForceResizeAug):
     """Cut out a rectangle of ``size`` (width, height) anywhere.
-
-    Parameters
-    ----------
-    size
-        Width and height.
-    interp
-        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> mx.image.RandomCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)
@@ -190,15 +185,9 @@ class RandomCropAug(ForceResizeAug):
         return random_crop(src, self.size, self.interp)[0]
 
 
+@inherits_parameters
 class CenterCropAug(ForceResizeAug):
     """Cut out the middle, of ``size`` (width, height).
-
-    Parameters
-    ----------
-    size
-        Width and height.
-    interp
-        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> mx.image.CenterCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)

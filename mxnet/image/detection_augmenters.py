@@ -345,7 +345,8 @@ class DetRandomPadAug(DetAugmenter):
 
 def _pair(value: Any) -> tuple[float, float]:
     """One number is the least and the most at once."""
-    return (value, value) if isinstance(value, int | float | np.number) else tuple(value)
+    least, most = (value, value) if isinstance(value, int | float | np.number) else value
+    return least, most
 
 
 def _makes_sense(augmenter: DetAugmenter, ratios: tuple, areas: tuple, above: float) -> bool:

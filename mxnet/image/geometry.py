@@ -394,7 +394,7 @@ def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
 def random_size_crop(
     src: NDArray,
     size: tuple[int, int],
-    area: float | tuple[float, float] | None,
+    area: Any,
     ratio: tuple[float, float],
     interp: int = 2,
     **kwargs: Any,
@@ -485,7 +485,8 @@ def imrotate(
     angles = [rotation_degrees] * len(images) if scalar else pixels_of(rotation_degrees).tolist()
     if len(angles) != len(images):
         raise ValueError("The number of images must be equal to the number of rotation angles")
-    turns = [_rotation(a, *images.shape[2:], zoom_in, zoom_out) for a in angles]
+    height, width = images.shape[2:]
+    turns = [_rotation(a, height, width, zoom_in, zoom_out) for a in angles]
     matrices = torch.tensor(turns, dtype=torch.float32, device=images.device)
     grid = F.affine_grid(matrices, list(images.shape), align_corners=True)
     turned = F.grid_sample(images, grid, padding_mode="zeros", align_corners=True)

@@ -100,8 +100,8 @@ class ImageIter(DataIter):
         self._open_records(path_imgrec, path_imgidx)
         self._read_lists(path_imglist, imglist, dtype)
         self.check_data_shape(data_shape)
-        self.data_shape = data_shape = tuple(data_shape)
-        self.provide_data = [(data_name, (batch_size, *data_shape))]
+        self.data_shape = tuple(data_shape)
+        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
         labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
         self.provide_label = [(label_name, labels)]
         self._choose_part(part_index, num_parts)
@@ -156,6 +156,7 @@ class ImageIter(DataIter):
         if not 0 <= part_index < num_parts:
             raise AssertionError(f"part_index {part_index} is not one of {num_parts} parts")
         if num_parts > 1:
+            assert self.seq is not None
             size = len(self.seq) // num_parts
             self.seq = self.seq[part_index * size : (part_index + 1) * size]
 
@@ -204,6 +205,7 @@ class ImageIter(DataIter):
         key = self.seq[self.cur]
         self.cur += 1
         if self.imgrec is None:
+            assert self.imglist is not None
             label, name = self.imglist[key]
             return label, self.read_image(name)
         header, content = recordio.unpack(self.imgrec.read_idx(key))
@@ -232,6 +234,7 @@ class ImageIter(DataIter):
         key = self.seq[self.cur - 1]
         if self.imgrec is not None:
             return f"{key!r} of {self.imgrec.uri!r}"
+        assert self.imglist is not None
         return f"filename: {self.imglist[key][1]}"
 
     def _samples(self, wanted: int) -> list[tuple[NDArray, Any]]:

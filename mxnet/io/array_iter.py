@@ -276,7 +276,7 @@ def _beginning(x: NDArray, axis: int, count: int) -> NDArray:
     return x[:count] if _is_csr(x) else _part(x, axis, 0, count)
 
 
-def _reordered(x: NDArray, axis: int, places: Tensor) -> NDArray:
+def _reordered(x: Any, axis: int, places: Tensor) -> NDArray:
     if not _is_csr(x):
         tensor = plain(x)
         return _wrapped(x, tensor.index_select(axis, places.to(tensor.device)))

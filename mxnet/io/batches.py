@@ -161,7 +161,7 @@ class DataIter:
             raise StopIteration
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
 
-    def iter_next(self) -> bool:
+    def iter_next(self) -> Any:
         """Go to the next batch; return whether there is one."""
 
     def getdata(self) -> Any:
@@ -181,7 +181,7 @@ class DataIter:
 class _WholeBatches(DataIter):
     """An iterator that gets its batches whole: `iter_next` puts them into `current_batch`."""
 
-    current_batch: DataBatch | None = None
+    current_batch: Any = None  # a DataBatch after the first `iter_next`
 
     def next(self) -> DataBatch:
         """Return the next batch, or raise StopIteration."""
@@ -223,7 +223,7 @@ class ResizeIter(_WholeBatches):
     [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]]
     """
 
-    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+    def __init__(self, data_iter: Any, size: int, reset_internal: bool = True) -> None:
         super().__init__(data_iter.batch_size)
         self.data_iter = data_iter
         self.size = size

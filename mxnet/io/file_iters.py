@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     data: NDArray
     label: NDArray
     pad: int
-    index: np.ndarray
+    index: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
 
 
 class RowStream:
@@ -134,7 +134,9 @@ class RowBatches:
             return None
         first = self.streams[0].row
         rows = self._take(self.batch_size)
-        count = 0 if rows is None else len(rows[0])
+        if rows is None:
+            rows = []
+        count = len(rows[0]) if rows else 0
         index = np.arange(first, first + count, dtype=np.uint64)
         pad = self.batch_size - count
         if pad:
@@ -230,7 +232,7 @@ class MXDataIter(DataIter):
     ) -> None:
         super().__init__(handle.batch_size)
         self.handle = handle
-        self._current: Batch | None = None
+        self._current: Any = None  # a Batch, from the end of `__init__` on
         self._waits = False  # the first batch has been read, and not been given yet
         self._debug_skip_load = False
         if not self._load():

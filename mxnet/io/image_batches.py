@@ -294,7 +294,7 @@ class Pending(NamedTuple):
 
     data: np.ndarray
     label: np.ndarray
-    index: np.ndarray
+    index: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
     pad: int
     work: list[Future]
 

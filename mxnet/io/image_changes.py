@@ -6,7 +6,7 @@ MXNet's ``aug_default`` for images alone, and its ``det_aug_default`` for images
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -419,7 +419,7 @@ class DetectionChanges(NamedTuple):
                     return _cut(pixels, crop), kept
         return pixels, boxes
 
-    def _of(self, values: tuple, sampler: int) -> float:
+    def _of(self, values: tuple, sampler: int) -> Any:
         """Return a sampler's own value, or the only one that was given."""
         if len(values) not in (1, self.num_crop_sampler):
             raise MXNetError(

@@ -515,7 +515,7 @@ def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable
 
     source.__name__ = source.__qualname__ = name
     if first:
-        source.__doc__ = f"{first}\n\n{make.__doc__.partition(chr(10))[2]}"
+        source.__doc__ = f"{first}\n\n{(make.__doc__ or '').partition(chr(10))[2]}"
     return file_iter(source)
 
 

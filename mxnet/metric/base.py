@@ -258,7 +258,9 @@ class CompositeEvalMetric(EvalMetric):
         for metric in self.metrics:
             metric.update(labels, preds)
 
-    def update_dict(self, labels: Mapping[str, Any], preds: Mapping[str, Any]) -> None:
+    def update_dict(  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's names
+        self, labels: Mapping[str, Any], preds: Mapping[str, Any]
+    ) -> None:
         """Take a batch by name; each metric picks what it needs of what is named here."""
         if self.label_names is not None:
             labels = {name: labels[name] for name in labels if name in self.label_names}
@@ -333,8 +335,9 @@ def pairs(labels: Arrays, preds: Arrays) -> Iterator[tuple[Tensor, Tensor]]:
 def as_tensor(array: Any) -> Tensor:
     """Return the tensor of an array of any library, outside any graph."""
     if isinstance(array, Handle):
-        dense = getattr(array, "stype", "default") == "default"
-        return plain(array if dense else array.tostype("default"))
+        convert = getattr(array, "tostype", None)  # sparse arrays have it too
+        dense = getattr(array, "stype", "default") == "default" or convert is None
+        return plain(array if dense else convert("default"))
     if isinstance(array, Tensor):
         return array.detach()
     return torch.from_numpy(np.array(array))  # a copy: torch takes no read-only memory
@@ -361,8 +364,8 @@ def quotient(total: Any, count: Any) -> Any:
     """Return total / count as a Python float, NaN where nothing was counted."""
     if isinstance(count, int | float | np.generic) and count == 0:
         return math.nan
-    value = total / count
-    if isinstance(value, Handle):
+    value: Any = total / count
+    if hasattr(value, "asnumpy"):
         value = value.asnumpy()
     try:
         return float(value)

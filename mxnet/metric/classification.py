@@ -43,8 +43,6 @@ class Accuracy(EvalMetric):
     ----------
     axis
         Where the classes are in the predictions.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
@@ -153,8 +151,6 @@ class F1(_BinaryMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     average : {'macro', 'micro'}
         The mean of the batches' scores, or the score of all samples together.
 
@@ -181,8 +177,6 @@ class MCC(_BinaryMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     average
         ``'macro'`` for the mean of the batches' scores, ``'micro'`` for that of all samples.
 
@@ -213,8 +207,6 @@ class PCC(EvalMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     has_global_stats
         Whether values since the beginning are kept too.
 
@@ -330,8 +322,6 @@ class CrossEntropy(_LogLoss):
     ----------
     eps
         Small number added to probabilities, against the logarithm of 0.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.CrossEntropy()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -359,8 +349,6 @@ class NegativeLogLikelihood(_LogLoss):
     ----------
     eps
         Small number added to probabilities, against the logarithm of 0.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.NegativeLogLikelihood()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -389,8 +377,6 @@ class Perplexity(EvalMetric):
         The label of samples that do not count, such as padding.
     axis : int
         Where the classes are in the predictions.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.Perplexity(ignore_label=None)
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -458,8 +444,6 @@ class TopKAccuracy(EvalMetric):
     ----------
     top_k
         How many of the highest scores count.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.TopKAccuracy(top_k=2)
     >>> metric.update(nd.array([2, 2]), nd.array([[0.1, 0.6, 0.3], [0.5, 0.4, 0.1]]))

@@ -179,7 +179,7 @@ class Row(NamedTuple):
     """What one name came to, in milliseconds (or kilobytes, for memory)."""
 
     name: str
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
     total: float
     min: float
     max: float

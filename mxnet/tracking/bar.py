@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -180,11 +181,12 @@ def _line_class() -> type:
             super().__init__(iterable, **options)
 
         def refresh(self, *args: Any, **kwargs: Any) -> None:
-            shown_at = getattr(self, "last_print_t", self._time())  # unset until it began
-            if self._time() - shown_at >= self.mininterval:  # not at every set_postfix()
+            now = time.time()
+            shown_at = getattr(self, "last_print_t", now)  # unset until it began
+            if now - shown_at >= self.mininterval:  # not at every set_postfix()
                 super().refresh(*args, **kwargs)
 
-        def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        def display(self, msg: str | None = None, pos: int | None = None) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # tqdm's stubs lack what it returns
             self.fp.write(f"{str(self) if msg is None else msg}\n")
             self.fp.flush()
             return True
@@ -195,6 +197,6 @@ def _line_class() -> type:
         def close(self) -> None:
             if not self.disable:
                 self.disable = True  # what was written stays
-                self._decr_instances(self)
+                getattr(self, "_decr_instances")(self)  # noqa: B009 (not in its stubs)
 
     return Lines

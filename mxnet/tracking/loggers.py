@@ -240,7 +240,7 @@ class WandbLogger(Logger):
 
     def __init__(self, project: str | None = None, run: Any = None, **options: Any) -> None:
         try:
-            import wandb
+            import wandb  # pyright: ignore[reportMissingImports]  # optional
         except ImportError:
             raise _missing(self, "wandb") from None
         self._start = lambda: wandb.init(project=project, **options)
@@ -278,7 +278,7 @@ class MLflowLogger(Logger):
 
     def __init__(self, experiment: str | None = None, **options: Any) -> None:
         try:
-            import mlflow
+            import mlflow  # pyright: ignore[reportMissingImports]  # optional
         except ImportError:
             raise _missing(self, "mlflow") from None
         self._mlflow = mlflow

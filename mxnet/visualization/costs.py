@@ -95,7 +95,9 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
     total                                   16             24     32
     """
     symbol, shapes = _traced(model, inputs, dict(shape or {}))
-    rows = [("layer", "operator", "output", "parameters", "multiply-adds", "bytes")]
+    rows: list[tuple[str, ...]] = [
+        ("layer", "operator", "output", "parameters", "multiply-adds", "bytes")
+    ]
     costs = layer_costs(symbol, shapes)
     for c in costs:
         results = " ".join("x".join(map(str, s)) for s in c.output_shapes)
@@ -142,6 +144,7 @@ def _cost(node: Node, shapes: Inferred, types: Inferred, counted: set[Node]) -> 
     ]
     fresh = [n for n in dict.fromkeys(trained) if n not in counted]
     counted.update(fresh)
+    assert node.op is not None
     return LayerCost(
         node.name,
         node.op.name,
@@ -159,7 +162,7 @@ def _multiply_adds(node: Node, shapes: Inferred, types: Inferred) -> int | None:
     """Run the operator on tensors without data, and let torch count its products."""
     from torch.utils.flop_counter import FlopCounterMode  # imports Triton where it is installed
 
-    if node.subgraphs:
+    if node.op is None or node.subgraphs:
         return None
     ins = [shapes.of(e) for e in node.inputs]
     kinds = [types.of(e) for e in node.inputs]
@@ -197,6 +200,7 @@ def layer_times(
 def _prepared_call(node: Node, kernel: Callable, inputs: list[Tensor]) -> Callable[[], Any]:
     """Return the call of a kernel, with None for optional inputs that are absent."""
     op = node.op
+    assert op is not None
     arguments: list[Tensor | None] = list(inputs)
     if op.variadic is None and len(inputs) < len(op.inputs):
         by_name = dict(zip(node.input_names, inputs, strict=True))
@@ -218,9 +222,8 @@ class Table:
 
     def __init__(self, length: int, positions: Sequence[float]) -> None:
         self.length = length
-        if positions[-1] <= 1:
-            positions = [int(length * p) for p in positions]
-        self.positions = positions
+        scale = length if positions[-1] <= 1 else 1
+        self.positions = [int(scale * p) for p in positions]
         self.lines: list[str] = []
 
     def row(self, *fields: object) -> None:

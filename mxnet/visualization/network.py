@@ -98,7 +98,7 @@ def _drawing_class() -> type:
 
         picture: Picture
 
-        def render(
+        def render(  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             self, filename: Any = None, directory: Any = None, view: bool = False, **options: Any
         ) -> str:
             """Write the drawing to a file and return its path."""
@@ -109,7 +109,7 @@ def _drawing_class() -> type:
                 return self._render_svg(filename, directory, view)
 
         def _render_svg(self, filename: Any, directory: Any, view: bool) -> str:
-            path = Path(directory or self.directory or ".", filename or self.filename)
+            path = Path(directory or self.directory or ".", str(filename or self.filename))
             path = path.with_name(path.name + ".svg")
             warnings.warn(
                 f"The program dot of Graphviz is not installed: {path} has MXNext's own layout.",
@@ -131,7 +131,7 @@ def _drawing_class() -> type:
                 text = svg_text(self.picture)
                 return text if options.get("encoding") else text.encode("utf-8")
 
-        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str]:
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             """Show the drawing in a notebook."""
             try:
                 return super()._repr_mimebundle_(*args, **options)

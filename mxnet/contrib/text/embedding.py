@@ -8,7 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -246,7 +246,9 @@ class _TokenEmbedding(vocab.Vocabulary):
         """Put the vectors of several embeddings side by side."""
         # The first token is the vocabulary's unknown one; each embedding has its own name for it.
         parts = [
-            each.idx_to_vec.asnumpy()[[0, *each.to_indices(vocabulary.idx_to_token[1:])]]
+            each.idx_to_vec.asnumpy()[
+                [0, *cast("list[int]", each.to_indices(vocabulary.idx_to_token[1:]))]
+            ]
             for each in token_embeddings
         ]
         self._vec_len = sum(each.vec_len for each in token_embeddings)
